@@ -1,0 +1,1 @@
+//! A layer: compressed tar bytes, read once into an index of its entries.

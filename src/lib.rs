@@ -1,0 +1,4 @@
+pub mod error;
+pub mod layer;
+pub mod oci;
+pub mod store;

@@ -1,0 +1,202 @@
+//! Where an image is or goes: a registry, an OCI layout or an archive.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::digest::Digest;
+use super::reference::Reference;
+use crate::error::{Error, Result};
+
+/// A place an image is named by, everywhere in the command line and in files.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Location {
+    Registry(Reference),
+    /// `oci:DIR[:TAG][@DIGEST]`
+    Layout(Local),
+    /// `oci-archive:FILE[:TAG][@DIGEST]`
+    OciArchive(Local),
+    /// `docker-archive:FILE[:TAG][@DIGEST]`
+    DockerArchive(Local),
+}
+
+/// A folder or file on this machine and what to pick from it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Local {
+    pub path: PathBuf,
+    pub tag: Option<String>,
+    pub digest: Option<Digest>,
+}
+
+impl Location {
+    /// The word before the colon, empty for a registry.
+    fn scheme(&self) -> &'static str {
+        match self {
+            Self::Registry(_) => "",
+            Self::Layout(_) => "oci:",
+            Self::OciArchive(_) => "oci-archive:",
+            Self::DockerArchive(_) => "docker-archive:",
+        }
+    }
+
+    #[must_use]
+    pub fn local(&self) -> Option<&Local> {
+        match self {
+            Self::Registry(_) => None,
+            Self::Layout(local) | Self::OciArchive(local) | Self::DockerArchive(local) => Some(local),
+        }
+    }
+
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Registry(reference) => reference.digest(),
+            _ => self.local().and_then(|local| local.digest),
+        }
+    }
+
+    /// The place without a digest: what `org.opencontainers.image.base.name` holds.
+    #[must_use]
+    pub fn without_digest(&self) -> String {
+        match self {
+            Self::Registry(reference) => reference.without_digest(),
+            _ => self.local().map_or_else(String::new, |local| format!("{}{}", self.scheme(), local.without_digest())),
+        }
+    }
+
+    /// The same image, pinned: text that parses to exactly these bytes.
+    #[must_use]
+    pub fn pinned(&self, digest: Digest) -> String {
+        format!("{}@{digest}", self.without_digest())
+    }
+
+    /// The published image by digest alone, as scripts want it: no tag that could move.
+    #[must_use]
+    pub fn by_digest(&self, digest: Digest) -> String {
+        match self {
+            Self::Registry(reference) => format!("{}@{digest}", reference.name()),
+            _ => match self.local() {
+                Some(local) => format!("{}{}@{digest}", self.scheme(), local.path.display()),
+                None => digest.to_string(),
+            },
+        }
+    }
+}
+
+impl Local {
+    fn without_digest(&self) -> String {
+        match &self.tag {
+            Some(tag) => format!("{}:{tag}", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+
+    fn parse(given: &str, rest: &str) -> Result<Self> {
+        let refuse = |why: &str| Err(Error::input(format!("not a location: {why}")).fact("location", given));
+        let (rest, digest) = match rest.rsplit_once('@') {
+            Some((rest, digest)) if digest.contains(':') && !digest.contains('/') => (rest, Some(digest.parse()?)),
+            _ => (rest, None),
+        };
+        // A colon in the last path component separates the tag; others belong to the path.
+        let (path, tag) = match rest.rsplit_once(':') {
+            Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
+            _ => (rest, None),
+        };
+        if path.is_empty() {
+            return refuse("the path is empty");
+        }
+        if tag.is_some_and(|tag| !is_tag(tag)) {
+            return refuse("the tag has letters, digits, dots, dashes and underscores only");
+        }
+        Ok(Self { path: Path::new(path).to_owned(), tag: tag.map(str::to_owned), digest })
+    }
+}
+
+/// What may stand as a tag of a layout: the grammar of `org.opencontainers.image.ref.name`
+/// without the separators that would make the location ambiguous.
+fn is_tag(tag: &str) -> bool {
+    let first = tag.bytes().next();
+    first.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && tag.len() <= 128
+        && tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+}
+
+impl FromStr for Location {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        if let Some(rest) = given.strip_prefix("oci:") {
+            Local::parse(given, rest).map(Self::Layout)
+        } else if let Some(rest) = given.strip_prefix("oci-archive:") {
+            Local::parse(given, rest).map(Self::OciArchive)
+        } else if let Some(rest) = given.strip_prefix("docker-archive:") {
+            Local::parse(given, rest).map(Self::DockerArchive)
+        } else {
+            given.parse().map(Self::Registry)
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.without_digest())?;
+        if let Some(digest) = self.digest() {
+            write!(f, "@{digest}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn a_location_prints_as_it_parses() {
+        for given in [
+            "oci:dir",
+            "oci:dir:tag",
+            "oci:/a/b:c/d",
+            "oci:/a/b:c/d:v1.0_x-y",
+            "oci-archive:file.tar:latest",
+            "docker-archive:./file.tar",
+            "gcr.io/distroless/static:nonroot",
+            &format!("oci:dir@{D}"),
+            &format!("oci:dir:tag@{D}"),
+            &format!("oci-archive:a@b.tar:tag@{D}"),
+        ] {
+            assert_eq!(given.parse::<Location>().unwrap().to_string(), *given);
+        }
+    }
+
+    #[test]
+    fn pinned_text_names_the_digest() {
+        let digest = D.parse().unwrap();
+        for (given, pinned, by_digest) in [
+            ("oci:d:t", format!("oci:d:t@{D}"), format!("oci:d@{D}")),
+            ("gcr.io/a/b:c", format!("gcr.io/a/b:c@{D}"), format!("gcr.io/a/b@{D}")),
+        ] {
+            let location: Location = given.parse().unwrap();
+            assert_eq!(location.pinned(digest), pinned);
+            assert_eq!(location.by_digest(digest), by_digest);
+        }
+    }
+
+    #[test]
+    fn refuses_empty_paths_and_strange_tags() {
+        for bad in [
+            "oci:",
+            "oci::tag",
+            "oci-archive:",
+            "oci:dir:",
+            "oci:dir:t a",
+            "oci:dir:-x",
+            "oci:dir:t\n",
+            "oci:d@sha256:00",
+        ] {
+            assert!(bad.parse::<Location>().is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The values everything else is made of: digests, references, platforms and the OCI documents.
+//!
+//! Nothing here touches network or disk. A document is parsed and checked once; after that its
+//! accessors cannot fail.
+
+mod annotation;
+mod config;
+mod descriptor;
+mod digest;
+mod document;
+mod image;
+mod index;
+pub mod json;
+mod location;
+mod manifest;
+mod media_type;
+mod platform;
+mod reference;
+
+pub use annotation::{BASE_DIGEST, BASE_NAME, is_dangerous};
+pub use config::{Config, HistoryEntry};
+pub use descriptor::Descriptor;
+pub use digest::{DiffId, Digest, Hashed, Hasher};
+pub use document::{DOCUMENT_LIMIT, Document};
+pub use image::{Image, ImageLayer};
+pub use index::{Child, Index, Role};
+pub use location::{Local, Location};
+pub use manifest::Manifest;
+pub use media_type::{Compression, DocumentKind, LayerType, MediaType};
+pub use platform::Platform;
+pub use reference::{Name, Pinned, Reference};
