@@ -5,7 +5,7 @@ use super::header::{Format, Header};
 use super::limits::{Limits, over};
 use super::path::shown;
 use super::pax::Records;
-use super::sparse::{self, MapPlace};
+use super::sparse::{self, MapPlace, Sparse};
 use super::tape::BLOCK;
 use crate::error::{Error, Result};
 
@@ -85,30 +85,26 @@ impl Extended {
     /// The entry that `header` begins.
     pub(super) fn apply(self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
         let records = self.records.unwrap_or_default();
-        let mut name = prevailing(header.name, records.path, self.long_name)?;
-        let link = prevailing(header.link, records.linkpath, self.long_link)?;
         let sparse = records.sparse.describe()?;
-        if let Some(stored_as) = sparse.as_ref().and_then(|sparse| sparse.name.clone()) {
-            name = stored_as;
-        }
+        let stored_as = sparse.as_ref().and_then(|sparse| sparse.name.clone());
+        let name = prevailing(header.name, records.path, self.long_name)?;
+        let name = stored_as.unwrap_or(name);
         let typeflag = effective_type(header.typeflag, &name);
-        // A PAX size overrules the header's for every type, whichever of them is zero.
-        let stated = records.size.map_or_else(|| positive(header.size, "size"), Ok);
-        let (stored, idle_size) =
-            if has_no_data(typeflag) { (0, stated.is_ok_and(|size| size != 0)) } else { (stated?, false) };
-        let (size, sparse) = match (typeflag, sparse) {
-            (b'S', _) if header.format == Format::Gnu => (sparse::old_gnu_real_size(block)?, Some(SparseForm::OldGnu)),
-            (b'S', _) => return Err(Error::input("sparse file has no GNU header").fact("entry", shown(&name))),
-            (_, Some(_)) if has_no_data(typeflag) => {
-                return Err(Error::input("entry without data is said to be sparse").fact("entry", shown(&name)));
-            }
-            (_, Some(sparse)) => (sparse.real_size.unwrap_or(stored), Some(SparseForm::Pax(sparse.map))),
-            (_, None) => (stored, None),
+        if !has_no_data(header.typeflag) {
+            // Go refuses this before it looks at PAX records.
+            positive(header.size, "size")?;
+        }
+        // A PAX size overrules the header's for every type, whichever of the two is zero.
+        let stated = records.size.or_else(|| u64::try_from(header.size).ok()).unwrap_or(0);
+        let stored = if has_no_data(typeflag) { 0 } else { stated };
+        let (size, sparse) = match typeflag {
+            b'S' => old_gnu_sparse(header.format, block)?,
+            _ => pax_sparse(sparse, typeflag, stored)?,
         };
         Ok(Member {
             typeflag,
             name,
-            link,
+            link: prevailing(header.link, records.linkpath, self.long_link)?,
             stored,
             size,
             mode: permissions(header.mode)?,
@@ -118,8 +114,26 @@ impl Extended {
             device: (header.major, header.minor),
             xattrs: records.xattrs.sorted(),
             sparse,
-            idle_size,
+            idle_size: stated != stored,
         })
+    }
+}
+
+/// The size that a program would see, and how the file is stored.
+type Extent = (u64, Option<SparseForm>);
+
+fn old_gnu_sparse(format: Format, block: &[u8; BLOCK]) -> Result<Extent> {
+    if format != Format::Gnu {
+        return Err(Error::input("sparse file has no GNU header"));
+    }
+    Ok((sparse::old_gnu_real_size(block)?, Some(SparseForm::OldGnu)))
+}
+
+fn pax_sparse(sparse: Option<Sparse>, typeflag: u8, stored: u64) -> Result<Extent> {
+    match sparse {
+        Some(_) if has_no_data(typeflag) => Err(Error::input("entry without data is said to be sparse")),
+        Some(sparse) => Ok((sparse.real_size.unwrap_or(stored), Some(SparseForm::Pax(sparse.map)))),
+        None => Ok((stored, None)),
     }
 }
 

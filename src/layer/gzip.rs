@@ -11,7 +11,7 @@ use crate::error::Error;
 pub(super) struct Members<R>(State<R>);
 
 enum State<R> {
-    Inside(GzDecoder<R>),
+    Inside(Box<GzDecoder<R>>),
     Between(R),
     Ended,
 }
@@ -48,7 +48,7 @@ fn next_member<R: BufRead>(mut source: R) -> io::Result<State<R>> {
     match source.fill_buf()?.first() {
         None => Ok(State::Ended),
         Some(0) => skip_padding(source),
-        Some(0x1f) => Ok(State::Inside(GzDecoder::new(source))),
+        Some(0x1f) => Ok(State::Inside(Box::new(GzDecoder::new(source)))),
         Some(_) => Err(garbage()),
     }
 }

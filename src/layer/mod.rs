@@ -16,6 +16,7 @@ mod extended;
 mod gzip;
 mod header;
 mod index;
+mod kind;
 mod limits;
 mod path;
 mod pax;
@@ -28,6 +29,8 @@ mod walk;
 mod whiteout;
 mod xattr;
 
+#[cfg(test)]
+mod damage;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]

@@ -15,13 +15,16 @@ pub(super) enum Remark {
 }
 
 impl Remark {
-    const fn text(self) -> &'static str {
+    /// The remark about one entry.
+    fn about(self, path: &RootPath) -> String {
         match self {
-            Self::PathTwice => "is there more than once; the last one counts",
-            Self::AufsMetadata => "is metadata of the aufs driver and is skipped",
-            Self::SizeWithoutData => "has a size though its type has no data; the size is ignored, as runtimes do",
-            Self::GlobalRecords => "sets global PAX records; they are ignored, as runtimes do",
-            Self::TooLargeToRead => "is too large to be read",
+            Self::PathTwice => format!("{path} is there more than once; the last one counts"),
+            Self::AufsMetadata => format!("{path} is metadata of the aufs driver and is skipped"),
+            Self::SizeWithoutData => {
+                format!("{path} has a size though its type has no data; the size is ignored, as runtimes do")
+            }
+            Self::GlobalRecords => "the tar sets global PAX records; they are ignored, as runtimes do".to_owned(),
+            Self::TooLargeToRead => format!("{path} is too large to be read"),
         }
     }
 }
@@ -37,8 +40,8 @@ impl Remarks {
 
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(remark, (path, count))| match count {
-            1 => format!("{path} {}", remark.text()),
-            _ => format!("{path} {} (and {} more like it)", remark.text(), count - 1),
+            1 => remark.about(path),
+            _ => format!("{} (and {} more like it)", remark.about(path), count - 1),
         })
     }
 }

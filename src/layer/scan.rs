@@ -58,13 +58,13 @@ fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: Feeder) -> Result<
     let mut hasher = Hasher::default();
     loop {
         let mut chunk = packed.chunk();
-        let stream = chunk
-            .fill(&mut bytes)
-            .map_err(|error| Error::from_stream(error, "layer could not be read").fact("layer", of.digest))?;
+        let outcome = chunk.fill(&mut bytes);
         hasher.update(chunk.bytes());
         if hasher.len() > of.size {
             return Err(wrong_size(of, "layer is longer than was promised", format!("more than {}", of.size)));
         }
+        let unread = |error| Error::from_stream(error, "layer could not be read").fact("layer", of.digest);
+        let stream = outcome.map_err(unread)?;
         // Without a listener only the digest is still of interest.
         let _ = packed.pass(chunk);
         if stream == Stream::Ended {

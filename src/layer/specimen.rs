@@ -114,7 +114,7 @@ pub(super) fn sealed(mut block: [u8; BLOCK]) -> [u8; BLOCK] {
 /// `LENGTH KEY=VALUE\n`, with the length that counts its own digits.
 pub(super) fn pax_record(key: &str, value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
-    let digits = (1..).find(|digits| (rest + digits).to_string().len() == *digits).unwrap();
+    let digits = (1..9).find(|digits| (rest + digits).to_string().len() == *digits).unwrap();
     [format!("{} {key}=", rest + digits).as_bytes(), value, b"\n"].concat()
 }
 

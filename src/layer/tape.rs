@@ -9,13 +9,6 @@ use crate::oci::{Hashed, Hasher};
 
 pub(super) const BLOCK: usize = 512;
 
-/// What stands at the place of a block.
-pub(super) enum Block {
-    Whole([u8; BLOCK]),
-    /// The stream ended, at a block's border.
-    End,
-}
-
 pub(super) struct Tape<R> {
     source: R,
     hasher: Hasher,
@@ -35,7 +28,8 @@ impl<R: BufRead> Tape<R> {
         self.hasher.finish()
     }
 
-    pub(super) fn block(&mut self) -> Result<Block> {
+    /// The next block, or `None` where the stream ends at its border.
+    pub(super) fn block(&mut self) -> Result<Option<[u8; BLOCK]>> {
         let mut block = [0; BLOCK];
         let mut filled = 0;
         let missing = self.advance(BLOCK as u64, |bytes| {
@@ -45,8 +39,8 @@ impl<R: BufRead> Tape<R> {
             filled += bytes.len();
         })?;
         match missing {
-            0 => Ok(Block::Whole(block)),
-            all if all == BLOCK as u64 => Ok(Block::End),
+            0 => Ok(Some(block)),
+            all if all == BLOCK as u64 => Ok(None),
             _ => Err(Error::input("tar ends inside a header")),
         }
     }

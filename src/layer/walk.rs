@@ -7,12 +7,13 @@ use super::capture::{Captured, Choice, Collection};
 use super::entry::{Entry, EntryKind};
 use super::extended::{Extended, Member, SparseForm, positive};
 use super::header::{Header, text};
+use super::kind;
 use super::limits::{Limits, over};
 use super::path::{RootPath, shown};
 use super::pax::{self, Records};
 use super::remark::{Remark, Remarks};
 use super::sparse::{self, MapPlace, More};
-use super::tape::{BLOCK, Block, Tape};
+use super::tape::{BLOCK, Tape};
 use super::whiteout;
 use crate::error::{Error, Result};
 
@@ -55,10 +56,10 @@ impl<R: BufRead> Walk<'_, R> {
     /// with one, or with the end of the stream.
     fn next_header(&mut self) -> Result<Option<[u8; BLOCK]>> {
         match self.tape.block()? {
-            Block::End => Ok(None),
-            Block::Whole(block) if !is_zero(&block) => Ok(Some(block)),
-            Block::Whole(_) => match self.tape.block()? {
-                Block::Whole(block) if !is_zero(&block) => {
+            None => Ok(None),
+            Some(block) if !is_zero(&block) => Ok(Some(block)),
+            Some(_) => match self.tape.block()? {
+                Some(block) if !is_zero(&block) => {
                     Err(Error::input("tar has a single zero block where an entry should begin"))
                 }
                 _ => Ok(None),
@@ -83,7 +84,9 @@ impl<R: BufRead> Walk<'_, R> {
                 self.extended.add_long_link(text(&link).to_vec())
             }
             _ => {
-                let member = std::mem::take(&mut self.extended).apply(header, block)?;
+                let name = shown(&header.name);
+                let extended = std::mem::take(&mut self.extended);
+                let member = extended.apply(header, block).map_err(|error| error.fact("header of", name))?;
                 self.member(member, block)
             }
         }
@@ -116,7 +119,7 @@ impl<R: BufRead> Walk<'_, R> {
     }
 
     fn member(&mut self, member: Member, block: &[u8; BLOCK]) -> Result<()> {
-        let path = self.path(&member.name)?;
+        let path = kind::path(&member.name, self.limits)?;
         if member.idle_size {
             self.remarks.add(Remark::SizeWithoutData, &path);
         }
@@ -126,7 +129,7 @@ impl<R: BufRead> Walk<'_, R> {
         let offset = self.tape.offset();
         self.check_size(&member, offset)?;
         let (path, kind) = match whiteout::read(&path)? {
-            whiteout::Name::Plain => (path.clone(), self.kind(&member, &path)?),
+            whiteout::Name::Plain => (path.clone(), kind::of(&member, &path, self.limits)?),
             whiteout::Name::WhiteoutOf(path) => (path, EntryKind::Whiteout),
             whiteout::Name::OpaqueMarkIn(path) => (path, EntryKind::Opaque),
             whiteout::Name::AufsMetadata => {
@@ -139,17 +142,6 @@ impl<R: BufRead> Walk<'_, R> {
         self.list(Entry { path, kind, mode, uid, gid, mtime, xattrs, offset })
     }
 
-    fn path(&self, name: &[u8]) -> Result<RootPath> {
-        if name.len() > self.limits.path {
-            return Err(over("path of an entry is", format!("{} bytes", self.limits.path)).fact("entry", shown(name)));
-        }
-        let path = RootPath::new(name)?;
-        if path.components().count() > self.limits.depth {
-            return Err(over("path of an entry is deep", format!("{} components", self.limits.depth)));
-        }
-        Ok(path)
-    }
-
     /// A size that the stream cannot have is refused before anything is read.
     fn check_size(&self, member: &Member, offset: u64) -> Result<()> {
         let most = self.limits.unpacked;
@@ -157,46 +149,6 @@ impl<R: BufRead> Walk<'_, R> {
             return Err(over("entry unpacks to a size", format!("{most} bytes")).fact("entry", shown(&member.name)));
         }
         Ok(())
-    }
-
-    fn kind(&self, member: &Member, path: &RootPath) -> Result<EntryKind> {
-        let kind = match member.typeflag {
-            b'0' | b'S' => EntryKind::File { size: member.size },
-            b'1' => EntryKind::Hardlink(self.hardlink_target(member, path)?),
-            b'2' => EntryKind::Symlink(self.symlink_target(member, path)?),
-            b'3' => device(member).map(|(major, minor)| EntryKind::Character { major, minor })?,
-            b'4' => device(member).map(|(major, minor)| EntryKind::Block { major, minor })?,
-            b'5' => EntryKind::Directory,
-            b'6' => EntryKind::Fifo,
-            other => {
-                return Err(Error::input("entry has a type that container runtimes do not know")
-                    .fact("entry", path)
-                    .fact("type", format!("'{}'", other.escape_ascii())));
-            }
-        };
-        // A link in the root's place would send every later layer elsewhere (CVE-2021-29136).
-        if path.is_root() && kind != EntryKind::Directory {
-            return Err(Error::input("the root of a layer can only be a directory").fact("entry", shown(&member.name)));
-        }
-        Ok(kind)
-    }
-
-    fn hardlink_target(&self, member: &Member, path: &RootPath) -> Result<RootPath> {
-        let target = self.path(&member.link).map_err(|error| error.fact("hard link", path))?;
-        if target.is_root() || target == *path {
-            return Err(Error::input("hard link leads to a directory or to itself").fact("entry", path));
-        }
-        Ok(target)
-    }
-
-    fn symlink_target(&self, member: &Member, path: &RootPath) -> Result<Vec<u8>> {
-        if member.link.len() > self.limits.path {
-            return Err(over("target of a symbolic link is", format!("{} bytes", self.limits.path)).fact("entry", path));
-        }
-        if member.link.is_empty() {
-            return Err(Error::input("symbolic link has no target").fact("entry", path));
-        }
-        Ok(member.link.clone())
     }
 
     /// Passes over the entry's data, and keeps it where later stages read it.
@@ -236,7 +188,7 @@ impl<R: BufRead> Walk<'_, R> {
         let mut more = sparse::after_header(header);
         while more == More::Follows {
             metadata.book(BLOCK as u64, self.limits)?;
-            let Block::Whole(block) = self.tape.block()? else {
+            let Some(block) = self.tape.block()? else {
                 return Err(Error::input("tar ends inside a header"));
             };
             more = sparse::after_map_block(&block);
@@ -281,13 +233,4 @@ impl<R: BufRead> Walk<'_, R> {
 
 fn is_zero(block: &[u8; BLOCK]) -> bool {
     block.iter().all(|byte| *byte == 0)
-}
-
-fn device(member: &Member) -> Result<(u32, u32)> {
-    let number = |value: i64| {
-        u32::try_from(value).map_err(|_| {
-            Error::input("device has a number that Linux does not have").fact("entry", shown(&member.name))
-        })
-    };
-    Ok((number(member.device.0)?, number(member.device.1)?))
 }
