@@ -3,33 +3,21 @@
 //! It saves time and is never trusted: every read is verified, and what is damaged is removed and
 //! counts as missing. It never stops a run either: at the first failed write it says so once and
 //! takes nothing more; what it has can still be read.
-//!
-//! ```text
-//! version                  the number of this arrangement
-//! blobs/sha256/HEX         layers, configs, manifests
-//! indexes/vN/HEX           indexes of layers, N is the number of their format
-//! partial/HEX              downloads that are running or were broken off
-//! ```
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Seek};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::Seek;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::atomic;
-use super::lock::{self, Held, Mode, Patience};
 use super::partial::{self, Receiving};
-use super::regular::{self, Folder, Links};
+use super::rooms::{Rooms, line};
 use super::section::Section;
-use super::verified;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest};
+use crate::error::{Kind, Result};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher};
 use crate::store::Notices;
 
-const VERSION: u32 = 1;
 const INDEX_LIMIT: u64 = 512 << 20;
 /// The hex digits of the digest that ends the file of an index.
 const SEAL: usize = 64;
@@ -37,14 +25,6 @@ const SEAL: usize = 64;
 /// Cheap to clone; all clones are one cache.
 #[derive(Clone)]
 pub struct Cache(Option<Arc<Rooms>>);
-
-pub(super) struct Rooms {
-    root: PathBuf,
-    notices: Notices,
-    full: AtomicBool,
-    /// While it is held, nobody collects garbage.
-    _held: Held,
-}
 
 impl Cache {
     /// A cache that has nothing and takes nothing.
@@ -55,13 +35,9 @@ impl Cache {
 
     /// The cache in the folder `root`, made where it is missing. A folder that cannot be used
     /// gives a warning and [`Cache::none`]; one that a newer underpin has made is an error.
-    pub fn open(root: &Path, notices: Notices) -> Result<Self> {
-        match enter(root, &notices) {
-            Ok(held) => {
-                sweep(root);
-                let rooms = Rooms { root: root.to_owned(), notices, full: AtomicBool::new(false), _held: held };
-                Ok(Self(Some(Arc::new(rooms))))
-            }
+    pub fn open(root: &Path, notices: &Notices) -> Result<Self> {
+        match Rooms::enter(root, notices) {
+            Ok(rooms) => Ok(Self(Some(Arc::new(rooms)))),
             Err(error) if error.kind() == Kind::Io => {
                 notices.warn(format!("working without a cache: {}", line(&error)));
                 Ok(Self::none())
@@ -139,66 +115,7 @@ impl Cache {
     }
 
     fn writable(&self) -> Option<&Arc<Rooms>> {
-        self.0.as_ref().filter(|rooms| !rooms.full.load(Ordering::Relaxed))
-    }
-}
-
-impl Rooms {
-    pub(super) fn blob_path(&self, digest: &Digest) -> PathBuf {
-        self.root.join("blobs/sha256").join(digest.hex())
-    }
-
-    fn index_path(&self, digest: &Digest, version: u32) -> PathBuf {
-        self.root.join(format!("indexes/v{version}")).join(digest.hex())
-    }
-
-    pub(super) fn partial_path(&self, digest: &Digest) -> PathBuf {
-        self.root.join("partial").join(digest.hex())
-    }
-
-    pub(super) fn notices(&self) -> &Notices {
-        &self.notices
-    }
-
-    /// What cannot be opened is missing; what is no file is in the way and removed.
-    fn section(&self, path: &Path) -> Option<Section> {
-        match regular::open(path, Links::Refused) {
-            Ok(section) => section,
-            Err(error) => {
-                if error.kind() == Kind::Input {
-                    self.discard(path);
-                }
-                None
-            }
-        }
-    }
-
-    fn sound(&self, digest: &Digest) -> Option<Section> {
-        let section = self.section(&self.blob_path(digest))?;
-        let hashed = verified::hash(&mut section.reader(0)).ok()?;
-        if hashed.digest == *digest {
-            return Some(section);
-        }
-        self.discard(section.path());
-        None
-    }
-
-    fn discard(&self, path: &Path) {
-        self.notices.warn(format!("removing a damaged file from the cache: {}", path.display()));
-        let _ = fs::remove_file(path);
-    }
-
-    /// The first failure is told, and ends writing for this run.
-    pub(super) fn tolerate<T>(&self, outcome: Result<T>) -> Option<T> {
-        match outcome {
-            Ok(value) => Some(value),
-            Err(error) => {
-                if !self.full.swap(true, Ordering::Relaxed) {
-                    self.notices.warn(format!("the cache takes nothing more in this run: {}", line(&error)));
-                }
-                None
-            }
-        }
+        self.0.as_ref().filter(|rooms| rooms.is_writable())
     }
 }
 
@@ -216,73 +133,23 @@ fn touch(section: &Section) {
 
 /// Binds the bytes of an index to what they are the index of.
 fn seal(digest: &Digest, version: u32, bytes: &[u8]) -> String {
-    let mut hasher = crate::oci::Hasher::default();
+    let mut hasher = Hasher::default();
     hasher.update(format!("{digest} v{version}\n").as_bytes());
     hasher.update(bytes);
     hasher.finish().digest.hex()
 }
 
-/// Makes the rooms and takes part in the lock that keeps garbage collectors out.
-fn enter(root: &Path, notices: &Notices) -> Result<Held> {
-    create_private(root)?;
-    let held = lock::folder(root, Mode::Shared, Patience::default(), notices)?;
-    check_version(&root.join("version"))?;
-    for room in ["blobs", "blobs/sha256", "indexes", "partial"] {
-        let path = root.join(room);
-        if regular::folder(&path, Links::Refused)? == Folder::Missing {
-            create_private(&path)?;
-        }
-    }
-    Ok(held)
-}
-
-/// Removes what killed writers left; partial downloads stay, they are taken up again.
-fn sweep(root: &Path) {
-    atomic::sweep(root);
-    atomic::sweep(&root.join("blobs/sha256"));
-    for version in fs::read_dir(root.join("indexes")).into_iter().flatten().flatten() {
-        atomic::sweep(&version.path());
-    }
-}
-
-fn create_private(path: &Path) -> Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::io("could not create the folder of the cache", path, &error)),
-    }
-}
-
-fn check_version(path: &Path) -> Result<()> {
-    let Some(file) = regular::open(path, Links::Refused)? else {
-        return atomic::replace(path, format!("{VERSION}\n").as_bytes());
-    };
-    let text = String::from_utf8_lossy(&file.bytes(64, "the version of the cache")?).trim().to_owned();
-    if text.parse() == Ok(VERSION) {
-        return Ok(());
-    }
-    Err(Error::input("the cache was made by another version of underpin")
-        .fact("path", path.display())
-        .fact("version", text)
-        .fact("expected", VERSION)
-        .hint("name another folder with --cache, or work without one: --no-cache"))
-}
-
-/// An error in one line, for a warning.
-fn line(error: &Error) -> String {
-    let facts = error.facts().iter().map(|(name, value)| format!(", {name} {value}"));
-    let causes = error.causes().iter().map(|cause| format!(": {cause}"));
-    std::iter::once(error.what().to_owned()).chain(facts).chain(causes).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
     use std::sync::Mutex;
 
     use super::*;
     use crate::oci::MediaType;
     use crate::store::Notice;
+    use crate::store::disk::lock::{self, Mode, Patience};
 
     type Look = fn(&Cache, &Descriptor) -> bool;
     type Harm = fn(&Path);
@@ -291,7 +158,7 @@ mod tests {
     fn watched(root: &Path) -> (Cache, Arc<Mutex<Vec<Notice>>>) {
         let said = Arc::new(Mutex::new(Vec::new()));
         let ears = said.clone();
-        let cache = Cache::open(root, Notices::new(move |notice| ears.lock().unwrap().push(notice))).unwrap();
+        let cache = Cache::open(root, &Notices::new(move |notice| ears.lock().unwrap().push(notice))).unwrap();
         (cache, said)
     }
 
@@ -409,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         watched(dir.path());
         fs::write(dir.path().join("version"), "2\n").unwrap();
-        assert!(Cache::open(dir.path(), Notices::silent()).is_err());
+        assert!(Cache::open(dir.path(), &Notices::silent()).is_err());
         fs::write(dir.path().join("file"), "x").unwrap();
         let (cache, said) = watched(&dir.path().join("file/cache"));
         assert!(cache.0.is_none() && said.lock().unwrap().len() == 1);

@@ -137,6 +137,7 @@ mod tests {
         let take = |patience| folder(dir.path(), Mode::Exclusive, patience, &Notices::silent());
         let mut holder = Command::new("flock").arg("--no-fork").arg(dir.path()).args(["sleep", "60"]).spawn().unwrap();
         while take(none).is_ok() {
+            assert!(holder.try_wait().unwrap().is_none(), "flock(1) has ended");
             std::thread::sleep(Duration::from_millis(5));
         }
         holder.kill().unwrap();

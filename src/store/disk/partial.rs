@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::atomic;
-use super::cache::{Cache, Rooms};
+use super::cache::Cache;
 use super::lock::{Patience, Wait};
 use super::regular::{self, Links};
+use super::rooms::Rooms;
 use super::section::Section;
 use super::verified;
 use crate::error::{Error, Result};
@@ -234,7 +235,7 @@ mod tests {
     }
 
     fn open(dir: &Path) -> Cache {
-        Cache::open(dir, Notices::silent()).unwrap()
+        Cache::open(dir, &Notices::silent()).unwrap()
     }
 
     fn partial(cache: &Cache) -> Partial {

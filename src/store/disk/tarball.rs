@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::member_name::{canonical, linked};
 use super::regular::{self, Links};
 use super::section::Section;
 use super::shelf::Files;
@@ -14,7 +15,6 @@ use crate::error::{Error, Result};
 
 const ENTRY_LIMIT: usize = 100_000;
 const EXTENDED_LIMIT: u64 = 1 << 20;
-const NAME_LIMIT: usize = 4_096;
 /// All names together, so that the map stays small.
 const NAMES_LIMIT: usize = 16 << 20;
 
@@ -217,44 +217,6 @@ fn until_nul(mut name: Vec<u8>) -> Vec<u8> {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     name.truncate(end);
     name
-}
-
-/// A name in its one spelling: no `.`, no empty parts, nothing that leads out. Bytes that are not
-/// UTF-8 are replaced: no document can name such a member, so it is never looked for.
-fn canonical(raw: &[u8]) -> Result<String> {
-    let refuse = |why: &str| Err(Error::input(format!("a name in the archive {why}")));
-    if raw.len() > NAME_LIMIT {
-        return refuse("is too long");
-    }
-    if raw.starts_with(b"/") {
-        return refuse("is absolute");
-    }
-    if raw.contains(&0) {
-        return refuse("holds a NUL byte");
-    }
-    let name = String::from_utf8_lossy(raw);
-    if name.split('/').any(|part| part == "..") {
-        return refuse("leads out of it");
-    }
-    Ok(name.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/"))
-}
-
-/// The name that the link `from` leads to.
-fn linked(from: &str, target: &str) -> Result<String> {
-    let outside = || Error::input("a link in the archive leads out of it").fact("member", from).fact("to", target);
-    if target.starts_with('/') {
-        return Err(outside());
-    }
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop().ok_or_else(outside)?),
-            part => parts.push(part),
-        }
-    }
-    Ok(parts.join("/"))
 }
 
 fn cut_off() -> Error {
