@@ -56,7 +56,9 @@ fn open(packed: Drain, compression: Compression, limits: &Limits) -> Result<Box<
     Ok(match compression {
         Compression::None => Box::new(packed),
         Compression::Gzip => Box::new(Members::new(packed)),
-        Compression::Zstd => Box::new(zstd_decoder(packed, limits).map_err(|error| damaged(error, compression))?),
+        Compression::Zstd => {
+            Box::new(zstd_decoder(packed, limits).map_err(|error| damaged(error, compression, limits))?)
+        }
     })
 }
 
@@ -81,7 +83,7 @@ fn pump(mut unpacked: impl Read, compression: Compression, mut tar: Feeder, limi
         match outcome {
             Ok(Stream::GoesOn) => {}
             Ok(Stream::Ended) => return,
-            Err(error) => return tar.fail(damaged(error, compression)),
+            Err(error) => return tar.fail(damaged(error, compression, limits)),
         }
     }
 }
@@ -100,11 +102,16 @@ pub(super) const fn name(compression: Compression) -> &'static str {
 }
 
 /// The digest of such bytes may well be right: then they were damaged before they were pushed.
-fn damaged(error: std::io::Error, compression: Compression) -> Error {
-    let name = name(compression);
-    match error.downcast::<Error>() {
-        Ok(own) => own,
-        Err(other) => Error::input(format!("layer is not a whole {name} stream")).cause(other),
+fn damaged(error: std::io::Error, compression: Compression, limits: &Limits) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(own) => return own,
+        Err(other) => {
+            Error::input(format!("layer is not a {} stream that can be read", name(compression))).cause(other)
+        }
+    };
+    match compression {
+        Compression::Zstd => error.fact("window limit", format!("2^{} bytes", limits.zstd_window_log)),
+        Compression::Gzip | Compression::None => error,
     }
 }
 

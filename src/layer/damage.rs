@@ -139,6 +139,19 @@ fn a_wrong_digest_is_the_error_whatever_else_is_wrong() {
 }
 
 #[test]
+fn a_long_layer_that_fails_early_is_still_read_to_its_end() {
+    let long = vec![b'x'; 8 << 20];
+    for blob in [long.clone(), gzip(&long).repeat(3), b"\xfd7zXZ\0".repeat(1 << 20)] {
+        let of = described(&blob, Compression::None);
+        assert_eq!(refused(&blob).kind(), Kind::Input);
+        let mut damaged = blob.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        let error = scan(damaged.as_slice(), &of, None, &Limits::default()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Integrity, "{error}");
+    }
+}
+
+#[test]
 fn a_wrong_diff_id_names_both() {
     let blob = gzip(&small());
     let promised = DiffId(Digest::of(b"something else"));

@@ -1,7 +1,7 @@
 //! The index of a layer: all that later stages, and later runs, need to know of it.
 //!
-//! Its bytes are kept in the cache: a mark, a version, the digest of the rest, then the index as
-//! `postcard` writes it. Bytes that are not exactly that are refused, and so count as a miss.
+//! Its bytes are kept in the cache: a mark, a version, the index as `postcard` writes it, and the
+//! digest of that. Bytes that are not exactly that are refused, and so count as a miss.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::oci::{Compression, DiffId, Digest};
 
 const MARK: &[u8; 4] = b"UPLI";
+/// Mark and version.
+const HEAD: usize = 8;
 
 /// A layer that was read to its end; digest, size and diff id were checked against its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,9 +58,12 @@ impl LayerIndex {
 
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        let head = [MARK.as_slice(), &Self::VERSION.to_le_bytes()].concat();
         // Writing to memory cannot fail; were it to, the bytes would be refused as not an index.
-        let body = postcard::to_stdvec(self).unwrap_or_default();
-        [MARK.as_slice(), &Self::VERSION.to_le_bytes(), Digest::of(&body).hex().as_bytes(), &body].concat()
+        let mut bytes = postcard::to_extend(self, head).unwrap_or_default();
+        let digest = Digest::of(bytes.get(HEAD..).unwrap_or_default());
+        bytes.extend_from_slice(digest.hex().as_bytes());
+        bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
@@ -68,7 +73,7 @@ impl LayerIndex {
         if u32::from_le_bytes(*version) != Self::VERSION {
             return Err(refuse("it was written by another version of underpin"));
         }
-        let (hex, body) = rest.split_first_chunk::<64>().ok_or_else(|| refuse("it has no digest"))?;
+        let (body, hex) = rest.split_last_chunk::<64>().ok_or_else(|| refuse("it has no digest"))?;
         if Digest::of(body).hex().as_bytes() != hex {
             return Err(refuse("its digest does not fit"));
         }
@@ -102,7 +107,7 @@ mod tests {
 
     /// An index with a valid frame around whatever `body` is.
     fn framed(body: &[u8]) -> Vec<u8> {
-        [MARK.as_slice(), &LayerIndex::VERSION.to_le_bytes(), Digest::of(body).hex().as_bytes(), body].concat()
+        [MARK.as_slice(), &LayerIndex::VERSION.to_le_bytes(), body, Digest::of(body).hex().as_bytes()].concat()
     }
 
     #[test]

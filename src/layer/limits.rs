@@ -13,7 +13,7 @@ pub struct Limits {
     pub trailer: u64,
     /// Binary logarithm of the window that a zstd frame may ask for.
     pub zstd_window_log: u32,
-    /// Entries of the tar.
+    /// Entries of the tar. With usual names `index` is reached first, at about a million.
     pub entries: usize,
     /// Bytes that the index of the layer takes in memory.
     pub index: usize,
@@ -40,7 +40,7 @@ impl Default for Limits {
             trailer: 64 << 20,
             zstd_window_log: 27,
             entries: 5_000_000,
-            index: 192 << 20,
+            index: 128 << 20,
             metadata: 1 << 20,
             path: 4096,
             depth: 1024,
