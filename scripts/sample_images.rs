@@ -4,6 +4,8 @@
 //! `DIR/build` has `app` and `app-shell`. The programs are real: tiny static ELF files for amd64
 //! and arm64 that print one line. The bytes, and so the digests, are the same on every machine.
 
+#![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script that writes samples")]
+
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -157,6 +159,8 @@ impl Layout {
     }
 }
 
+/// Where the program lies in memory.
+const LOAD: u64 = 0x40_0000;
 const LINE: &[u8] = b"hello from a static program\n";
 
 /// A whole static program: an ELF header, one segment, a dozen instructions and the line to print.
@@ -165,7 +169,6 @@ fn hello(arch: &str) -> Vec<u8> {
         "amd64" => (0x3e, amd64()),
         _ => (0xb7, arm64()),
     };
-    const LOAD: u64 = 0x40_0000;
     let start = 64 + 56;
     let size = (start + code.len() + LINE.len()) as u64;
     let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
@@ -192,7 +195,7 @@ fn hello(arch: &str) -> Vec<u8> {
 
 /// `write(1, line, length); exit(0)`
 fn amd64() -> Vec<u8> {
-    let length = LINE.len() as u8;
+    let length = u8::try_from(LINE.len()).unwrap_or(u8::MAX);
     let mut code = vec![0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x35];
     code.extend(16_u32.to_le_bytes());
     code.extend([0xba, length, 0, 0, 0, 0x0f, 0x05]);
@@ -202,7 +205,7 @@ fn amd64() -> Vec<u8> {
 
 /// The same for arm64: `mov x0,#1; adr x1,line; mov x2,#length; mov x8,#64; svc; mov x0,#0; mov x8,#93; svc`
 fn arm64() -> Vec<u8> {
-    let length = LINE.len() as u32;
+    let length = u32::try_from(LINE.len()).unwrap_or(u32::MAX);
     let mov = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
     let adr = 0x1000_0001 | (7 << 5);
     let svc = 0xd400_0001_u32;

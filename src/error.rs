@@ -94,6 +94,10 @@ impl Error {
         Self::new(Kind::Input, what)
     }
 
+    pub fn missing(what: impl Into<String>) -> Self {
+        Self::new(Kind::Missing, what)
+    }
+
     pub fn integrity(what: impl Into<String>) -> Self {
         Self::new(Kind::Integrity, what)
     }

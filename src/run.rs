@@ -56,10 +56,7 @@ fn prepare(world: &World, job: &Job) -> Result<Prepared> {
     let facts = examine::look(subject);
     let mut findings = policy::judge(&facts, job.on_missing);
     let plan = plan::draw(&facts, &job.options);
-    let assembled = match plan.platforms.is_empty() {
-        true => None,
-        false => Some(assemble::build(&plan, &facts.subject)?),
-    };
+    let assembled = if plan.platforms.is_empty() { None } else { Some(assemble::build(&plan, &facts.subject)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         findings.platforms.iter_mut().for_each(|platform| platform.push(finding.clone()));
     }

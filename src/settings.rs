@@ -87,7 +87,9 @@ pub fn old_base(text: &str) -> Result<Choice> {
 pub fn epoch(text: &str) -> Result<Epoch> {
     const YEAR_9999: u64 = 253_402_300_799;
     let seconds = text.parse().ok().filter(|seconds| *seconds <= YEAR_9999 && !text.starts_with('+'));
-    seconds.map(Epoch).ok_or_else(|| Error::usage("SOURCE_DATE_EPOCH is not a number of seconds since 1970").fact("value", text))
+    seconds
+        .map(Epoch)
+        .ok_or_else(|| Error::usage("SOURCE_DATE_EPOCH is not a number of seconds since 1970").fact("value", text))
 }
 
 #[cfg(test)]

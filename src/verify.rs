@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json};
+use crate::oci::{
+    BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
+};
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 use crate::policy::OnMissing;
 use crate::run;
@@ -40,7 +42,8 @@ pub fn verify(world: &World, image: &Location) -> Result<Verification> {
     let top = place.top()?;
     let job = recorded(place.as_ref(), &top).map_err(|error| error.fact("image", image))?;
     let derived = run::derive(world, &job)?;
-    let derived = derived.ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
+    let derived = derived
+        .ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
     let outcome = if derived.top.digest() == top.digest() { Verdict::Same } else { Verdict::Different };
     Ok(Verification {
         schema: "underpin.verify/v1",
@@ -100,7 +103,9 @@ impl<'a> Record<'a> {
                     .fact("this is", FORMAT)
                     .hint("verify it with the release that made it"));
             }
-            None => return Err(Error::input("the image does not say that underpin made it").fact("missing", FORMAT_KEY)),
+            None => {
+                return Err(Error::input("the image does not say that underpin made it").fact("missing", FORMAT_KEY));
+            }
         }
         let options = json::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;
         Ok(Self { annotations, options })

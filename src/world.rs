@@ -21,7 +21,7 @@ impl World {
     pub fn new(surroundings: &Surroundings, notices: Notices, progress: Progress) -> Result<Self> {
         let traffic = Traffic::default();
         let cache = match &surroundings.cache {
-            CacheChoice::Folder(folder) => Cache::open(folder, notices.clone())?,
+            CacheChoice::Folder(folder) => Cache::open(folder, &notices)?,
             CacheChoice::None => Cache::none(),
         };
         let options = Options {

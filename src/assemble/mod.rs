@@ -54,7 +54,12 @@ pub fn build(plan: &Plan, subject: &Subject) -> Result<Assembled> {
         Top::Index(object) => (index(object, &plan.platforms, &manifests)?, manifests),
         Top::Single => (single(manifests)?, Vec::new()),
     };
-    Ok(Assembled { top, children: once(children, Document::digest), blobs: once(blobs, |blob| blob.descriptor.digest), platforms })
+    Ok(Assembled {
+        top,
+        children: once(children, Document::digest),
+        blobs: once(blobs, |blob| blob.descriptor.digest),
+        platforms,
+    })
 }
 
 fn single(manifests: Vec<Document>) -> Result<Document> {
@@ -66,7 +71,7 @@ fn index(object: &serde_json::Map<String, Value>, plans: &[PlatformPlan], manife
     let entries = plans.iter().zip(manifests).map(|(plan, manifest)| {
         let mut descriptor = manifest.descriptor();
         descriptor.platform_object = Some(plan.entry.clone());
-        descriptor.annotations = plan.entry_annotations.clone();
+        descriptor.annotations.clone_from(&plan.entry_annotations);
         descriptor.to_value()
     });
     let mut object = object.clone();

@@ -52,8 +52,10 @@ impl Console {
 
     /// Data. A reader that went away is not our failure.
     pub fn data(&self, text: &str) {
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        self.bars.suspend(|| {
+            let mut stdout = std::io::stdout().lock();
+            let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        });
     }
 
     /// Words for people.
@@ -80,7 +82,9 @@ impl Console {
         let console = self.clone();
         Notices::new(move |notice| match notice {
             Notice::Warning(line) => console.say(&format!("warning: {}\n", printable(&line))),
-            Notice::Detail(line) if console.voice == Voice::Verbose => console.stderr(&format!("{}\n", printable(&line))),
+            Notice::Detail(line) if console.voice == Voice::Verbose => {
+                console.stderr(&format!("{}\n", printable(&line)));
+            }
             Notice::Detail(_) => {}
         })
     }

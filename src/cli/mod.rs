@@ -13,7 +13,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-
 /// Moves a finished container image onto a new base, and always gives the same digest.
 #[derive(Debug, Parser)]
 #[command(name = "underpin", version, max_term_width = 100, after_help = EXIT_CODES)]

@@ -26,9 +26,8 @@ fn user(config: &Config) -> Option<Oddity> {
             "the number is larger than a user id can be; runtimes disagree on what it means"
         }
         Ok(_) if name.starts_with('+') => "a sign does not belong to a user id",
-        Ok(_) => return None,
         Err(_) if looks_numeric(name) => "it looks like a number and is not one; runtimes disagree on what it means",
-        Err(_) => return None,
+        _ => return None,
     };
     Some(Oddity { member: "User", value: user.to_owned(), why })
 }

@@ -6,6 +6,8 @@ mod config;
 mod environment;
 mod history;
 mod layers;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
@@ -55,7 +57,7 @@ pub struct PlatformPlan {
 #[derive(Debug)]
 pub enum ImagePlan {
     /// Byte for byte as it is.
-    AsIs(Image),
+    AsIs(Box<Image>),
     New(NewImage),
 }
 
@@ -88,7 +90,7 @@ pub fn draw(facts: &Facts, options: &Options) -> Plan {
 
 fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFacts, options: &Options) -> PlatformPlan {
     let (image, after, notes) = if answers.already_right {
-        (ImagePlan::AsIs(subject.source.clone()), answers.command.clone(), Vec::new())
+        (ImagePlan::AsIs(Box::new(subject.source.clone())), answers.command.clone(), Vec::new())
     } else {
         let (command, notes) = command::merge(subject, &answers.command);
         (ImagePlan::New(draw_image(facts, subject, &command, options)), command, notes)
@@ -106,7 +108,7 @@ fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFac
 }
 
 fn draw_image(facts: &Facts, subject: &PlatformSubject, command: &Command, options: &Options) -> NewImage {
-    let kept = &subject.source.diff_ids()[subject.old_base.layers.min(subject.source.layers.len())..];
+    let kept = subject.source.diff_ids().get(subject.old_base.layers..).unwrap_or_default();
     let diff_ids = subject.base.diff_ids().iter().chain(kept).copied().collect::<Vec<_>>();
     let layers = layers::result(subject);
     NewImage {

@@ -52,7 +52,11 @@ impl Inspection {
         Self {
             schema: "underpin.inspect/v1",
             image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
-            platforms: inspected.platforms.iter().map(|(platform, image, old)| Platform::new(platform, image, old)).collect(),
+            platforms: inspected
+                .platforms
+                .iter()
+                .map(|(platform, image, old)| Platform::new(platform, image, old))
+                .collect(),
             attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
         }
     }
@@ -110,7 +114,14 @@ pub fn inspection_to_text(inspection: &Inspection) -> String {
 fn platform_lines(out: &mut String, platform: &Platform) {
     let old = &platform.old_base;
     let name = old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" });
-    let _ = writeln!(out, "  old base  {} ({}, by {}, {})", printable(name), plural(old.layers, "layer"), old.how, old.sure);
+    let _ = writeln!(
+        out,
+        "  old base  {} ({}, by {}, {})",
+        printable(name),
+        plural(old.layers, "layer"),
+        old.how,
+        old.sure
+    );
     for note in &platform.notes {
         let _ = writeln!(out, "            {}", printable(note));
     }

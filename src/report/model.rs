@@ -168,7 +168,8 @@ fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
     let subjects = ending.facts.subject.platforms.iter();
     let judged = subjects.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
     let looked_at = judged.map(|(at, ((subject, plan), findings))| {
-        let digest = ending.assembled.and_then(|assembled| assembled.platforms.get(at)).map(|(_, digest)| digest.to_string());
+        let digest =
+            ending.assembled.and_then(|assembled| assembled.platforms.get(at)).map(|(_, digest)| digest.to_string());
         platform(subject, plan, findings, digest)
     });
     let missing = ending.findings.missing.iter().map(|(platform, finding)| Platform {
@@ -183,7 +184,8 @@ fn platform(subject: &PlatformSubject, plan: &PlatformPlan, findings: &[Finding]
         before: of(&plan.before).clone().unwrap_or_default(),
         after: of(&plan.after).clone().unwrap_or_default(),
     };
-    let after = plan.layers.iter().filter(|layer| layer.fate != Fate::Stripped).map(|layer| layer.descriptor.size).sum();
+    let after =
+        plan.layers.iter().filter(|layer| layer.fate != Fate::Stripped).map(|layer| layer.descriptor.size).sum();
     Platform {
         digest,
         old_base: Some((&subject.old_base).into()),

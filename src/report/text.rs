@@ -65,7 +65,10 @@ fn layer_line(out: &mut String, layer: &Layer) {
 
 fn summary_line(out: &mut String, layers: &[Layer]) {
     let of = |fate: &str| layers.iter().filter(|layer| layer.fate == fate).count();
-    line(out, format_args!("  layers    {} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept")));
+    line(
+        out,
+        format_args!("  layers    {} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept")),
+    );
 }
 
 fn command_lines(out: &mut String, platform: &Platform) {
@@ -112,7 +115,10 @@ fn ending_lines(out: &mut String, report: &Report) {
     let requests = plural(usize::try_from(traffic.requests).unwrap_or(usize::MAX), "request");
     line(
         out,
-        format_args!("traffic   {requests}, {down} down, {up} up, {} mounted, {} already there", traffic.mounted, traffic.already_there),
+        format_args!(
+            "traffic   {requests}, {down} down, {up} up, {} mounted, {} already there",
+            traffic.mounted, traffic.already_there
+        ),
     );
 }
 

@@ -32,13 +32,16 @@ pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Resu
     });
     let mut out = Vec::with_capacity(items.len());
     for slot in results {
-        match slot.into_inner().ok().flatten() {
-            Some(result) => out.push(result?),
-            // Skipped because a later item failed first; that error stands further on.
-            None => continue,
+        // An empty slot was skipped because a later item failed first; that error stands further on.
+        if let Some(result) = slot.into_inner().ok().flatten() {
+            out.push(result?);
         }
     }
-    if out.len() == items.len() { Ok(out) } else { Err(Error::new(Kind::Io, "a worker thread stopped before it was done")) }
+    if out.len() == items.len() {
+        Ok(out)
+    } else {
+        Err(Error::new(Kind::Io, "a worker thread stopped before it was done"))
+    }
 }
 
 #[cfg(test)]

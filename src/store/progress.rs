@@ -10,9 +10,11 @@ pub trait Meter: Send {
     fn advance(&mut self, bytes: u64);
 }
 
+type Begin = dyn Fn(&str, u64) -> Box<dyn Meter> + Send + Sync;
+
 /// Where transfers are shown. Cheap to clone.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(&str, u64) -> Box<dyn Meter> + Send + Sync>);
+pub struct Progress(Arc<Begin>);
 
 impl Progress {
     pub fn new(begin: impl Fn(&str, u64) -> Box<dyn Meter> + Send + Sync + 'static) -> Self {

@@ -12,7 +12,12 @@ use crate::oci::{Descriptor, Hashed, Hasher};
 pub(super) const REFETCHES: u32 = 2;
 
 /// Receives the whole blob, verified; `None` where the cache could not keep it.
-pub(super) fn blob(of: &Descriptor, place: &dyn Source, mut partial: Partial, notices: &Notices) -> Result<Option<File>> {
+pub(super) fn blob(
+    of: &Descriptor,
+    place: &dyn Source,
+    mut partial: Partial,
+    notices: &Notices,
+) -> Result<Option<File>> {
     for _ in 0..REFETCHES {
         let hashed = once(of, place, &mut partial)?;
         if is_right(of, hashed) {

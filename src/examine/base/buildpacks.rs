@@ -17,14 +17,14 @@ pub(super) struct RunImage {
 /// `None` where there is no such label, or its top layer is not one of the image's own.
 pub(super) fn read(config: &Config) -> Option<RunImage> {
     let metadata = json::read(config.label(LABEL)?.as_bytes(), "buildpacks label").ok()?;
-    let run_image = &metadata["runImage"];
-    let top: DiffId = run_image["topLayer"].as_str()?.parse().ok()?;
+    let run_image = metadata.get("runImage")?;
+    let top: DiffId = run_image.get("topLayer")?.as_str()?.parse().ok()?;
     let at = config.diff_ids().iter().position(|id| *id == top)?;
     Some(RunImage { layers: at + 1, clue: clue(run_image) })
 }
 
 fn clue(run_image: &Value) -> Option<Clue> {
-    let reference = run_image["reference"].as_str()?;
+    let reference = run_image.get("reference")?.as_str()?;
     let (name, digest) = reference.split_once('@')?;
     Clue::new(name, Some(digest))
 }

@@ -51,13 +51,11 @@ pub(super) fn read(
         }
         match (marked, system) {
             (true, 0) => system = at + 1,
-            // A later layer with the whole package database is an `apt-get` on top of the base.
-            (true, _) if holds_a_package(&layer) => system = at + 1,
-            (true, system) => return Ok(Content::System(system)),
-            // Folders alone may come before the system; anything else ends it.
             (false, 0) if is_bare(&layer) => {}
             (false, 0) => return rest_decides(at, layers, index),
-            (false, system) => return Ok(Content::System(system)),
+            (_, _) if holds_a_package(&layer) => system = at + 1,
+            // Also a layer with the whole package database: an `apt-get` on top of the base.
+            (_, system) => return Ok(Content::System(system)),
         }
     }
     // A command that names nothing in the image is judged elsewhere; a lone system is no seam.

@@ -16,9 +16,15 @@ pub struct Known<'a> {
 
 /// What a rung found.
 enum Answer {
-    Found(OldBase),
+    Found(Box<OldBase>),
     /// No answer; the note says what led nowhere.
     Nothing(Option<String>),
+}
+
+impl Answer {
+    fn found(old_base: OldBase) -> Self {
+        Self::Found(Box::new(old_base))
+    }
 }
 
 /// Finds the old base of `source`. `index_annotations` are those of the index it came from.
@@ -47,7 +53,7 @@ pub fn find(
     let mut notes = Vec::new();
     for rung in rungs {
         match rung()? {
-            Answer::Found(found) => return Ok(OldBase { notes, ..found }),
+            Answer::Found(found) => return Ok(OldBase { notes, ..*found }),
             Answer::Nothing(note) => notes.extend(note),
         }
     }
@@ -85,7 +91,7 @@ fn named(source: &Image, rung: Rung, clue: Option<Clue>, lookup: &dyn Lookup) ->
     for location in &clue.locations {
         match lookup.clue(location)? {
             Some(image) if image.is_under(source) && !image.layers.is_empty() => {
-                return Ok(Answer::Found(OldBase::image(rung, location, image)));
+                return Ok(Answer::found(OldBase::image(rung, location, image)));
             }
             Some(image) => wrong = wrong.or(Some((location, image))),
             None => {}
@@ -119,12 +125,12 @@ fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     for location in run_image.clue.iter().flat_map(|clue| &clue.locations) {
         match lookup.clue(location)? {
             Some(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
-                return Ok(Answer::Found(OldBase::image(Rung::Label, location, image)));
+                return Ok(Answer::found(OldBase::image(Rung::Label, location, image)));
             }
             _ => {}
         }
     }
-    Ok(Answer::Found(OldBase::layers(Rung::Label, Sureness::Proven, run_image.layers)))
+    Ok(Answer::found(OldBase::layers(Rung::Label, Sureness::Proven, run_image.layers)))
 }
 
 /// Builder images are materials too; the one that lies under the image with most layers is the base.
@@ -139,13 +145,13 @@ fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
             best = Some(OldBase::image(Rung::Provenance, location, image));
         }
     }
-    Ok(best.map_or(Answer::Nothing(None), Answer::Found))
+    Ok(best.map_or(Answer::Nothing(None), Answer::found))
 }
 
 fn among_known(source: &Image, known: &[Known<'_>]) -> Answer {
     let fits = known.iter().filter(|known| known.image.is_under(source) && !known.image.layers.is_empty());
     match fits.max_by_key(|known| known.image.layers.len()) {
-        Some(known) => Answer::Found(OldBase::image(Rung::Known, known.location, known.image.clone())),
+        Some(known) => Answer::found(OldBase::image(Rung::Known, known.location, known.image.clone())),
         None => Answer::Nothing(None),
     }
 }
@@ -158,11 +164,11 @@ fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let command = Command::of(&source.config);
     let program = command.program().filter(|_| command.shell_form().is_none());
     let Some(program) = program else {
-        return Ok(Answer::Found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
+        return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
     };
     for at in seam..source.layers.len() {
         if content::holds(lookup.layer(at)?.as_ref(), &program) {
-            return Ok(Answer::Found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
+            return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
         }
     }
     Ok(Answer::Nothing(Some(format!("history ends the base at layer {seam}, but {program} is not above it"))))

@@ -12,6 +12,8 @@ mod history;
 mod ladder;
 mod provenance;
 mod purl;
+#[cfg(test)]
+mod tests;
 
 pub use clue::Clue;
 pub use ladder::{Known, find};

@@ -7,15 +7,15 @@ use super::purl;
 
 /// The images named as materials of an in-toto statement with SLSA provenance 0.2 or 1.
 pub(super) fn clues(statement: &Value) -> Vec<Clue> {
-    let predicate = &statement["predicate"];
-    let v02 = predicate["materials"].as_array();
-    let v1 = predicate["buildDefinition"]["resolvedDependencies"].as_array();
-    v02.into_iter().chain(v1).flatten().filter_map(clue).collect()
+    let lists = ["/predicate/materials", "/predicate/buildDefinition/resolvedDependencies"];
+    let lists = lists.iter().filter_map(|path| statement.pointer(path)?.as_array());
+    lists.flatten().filter_map(clue).collect()
 }
 
 fn clue(material: &Value) -> Option<Clue> {
-    let purl = purl::read(material["uri"].as_str()?)?;
-    let digest = material["digest"]["sha256"].as_str().map(|hex| format!("sha256:{hex}")).or(purl.digest);
+    let text = |path: &str| material.pointer(path)?.as_str();
+    let purl = purl::read(text("/uri")?)?;
+    let digest = text("/digest/sha256").map(|hex| format!("sha256:{hex}")).or(purl.digest);
     Clue::new(&purl.name, digest.as_deref())
 }
 

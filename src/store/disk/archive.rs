@@ -25,7 +25,7 @@ impl OciArchive {
 
 pub(super) fn open(local: &Local) -> Result<Tarball> {
     Tarball::open(&local.path)?
-        .ok_or_else(|| Error::input("there is no such archive").fact("path", local.path.display()))
+        .ok_or_else(|| Error::missing("there is no such archive").fact("path", local.path.display()))
 }
 
 impl Source for OciArchive {

@@ -108,7 +108,7 @@ impl Contents {
     }
 
     fn without(&self, tag: &str) -> Error {
-        Error::input("there is no image with this tag in it")
+        Error::missing("there is no image with this tag in it")
             .fact("tag", tag)
             .fact("tags", self.names())
             .hint("name one of these, or append @DIGEST to the location")

@@ -276,9 +276,13 @@ mod tests {
         let legacy = Legacy::new(&two);
         let layer = |tag| Manifest::read(&legacy.top(Some(tag)).unwrap()).unwrap().layers[0].size;
         assert_eq!((layer("v1"), layer("v2")), (5, 3));
-        for (tag, says) in [(None, "b:v2"), (Some("v3"), "localhost:5000/a:v1"), (Some("latest"), "a:latest")] {
+        for (tag, kind, says) in [
+            (None, Kind::Input, "b:v2"),
+            (Some("v3"), Kind::Missing, "localhost:5000/a:v1"),
+            (Some("latest"), Kind::Input, "a:latest"),
+        ] {
             let error = legacy.top(tag).unwrap_err();
-            assert!(error.kind() == Kind::Input && error.to_string().contains(says), "{error}");
+            assert!(error.kind() == kind && error.to_string().contains(says), "{error}");
         }
         assert_eq!(Legacy::new("[]").top(None).unwrap_err().kind(), Kind::Input);
     }

@@ -55,7 +55,7 @@ impl DockerList {
         match (found.next(), found.next(), &wanted.tag) {
             (Some(item), None, _) => Ok(item),
             (None, _, None) => Err(Error::input("there is no image in the archive")),
-            (None, _, Some(tag)) => Err(Error::input("there is no image with this tag in the archive")
+            (None, _, Some(tag)) => Err(Error::missing("there is no image with this tag in the archive")
                 .fact("tag", tag)
                 .fact("tags", tags())
                 .hint(hint)),

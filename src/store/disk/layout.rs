@@ -18,7 +18,7 @@ impl Layout {
     /// [`Source::top`].
     pub fn source(local: &Local) -> Result<Self> {
         if regular::folder(&local.path, Links::Followed)? == Folder::Missing {
-            return Err(Error::input("there is no such OCI layout").fact("path", local.path.display()));
+            return Err(Error::missing("there is no such OCI layout").fact("path", local.path.display()));
         }
         Shelf::new(Tree::new(&local.path), local).map(Self)
     }

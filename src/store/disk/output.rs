@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error| Error::io("could not write the file", path, &error);
     match fs::metadata(path) {
-        Ok(there) if there.is_dir() => Err(Error::usage("a folder stands where a file should be written").fact("path", path.display())),
+        Ok(there) if there.is_dir() => {
+            Err(Error::usage("a folder stands where a file should be written").fact("path", path.display()))
+        }
         Ok(there) if !there.is_file() => {
             OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
         }

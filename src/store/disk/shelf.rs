@@ -106,7 +106,7 @@ impl<F: Files> Shelf<F> {
         match (contents.pick(&self.wanted)?, self.wanted.digest) {
             (Some(entry), _) => document(&self.files, entry),
             (None, Some(digest)) => document_by_digest(&self.files, digest)?
-                .ok_or_else(|| Error::input("there is no image with this digest in it").fact("digest", digest)),
+                .ok_or_else(|| Error::missing("there is no image with this digest in it").fact("digest", digest)),
             (None, None) => Err(Error::input("there is no image in it")),
         }
     }

@@ -25,7 +25,8 @@ fn is_public(host: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    let all_digits = name.chars().all(|c| c.is_ascii_hexdigit() || c == 'x' || c == '.') && name.starts_with(|c: char| c.is_ascii_digit());
+    let all_digits = name.chars().all(|c| c.is_ascii_hexdigit() || c == 'x' || c == '.')
+        && name.starts_with(|c: char| c.is_ascii_digit());
     name != "localhost" && name.parse::<IpAddr>().is_err() && !all_digits && name.contains('.')
 }
 

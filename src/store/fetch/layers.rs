@@ -13,9 +13,6 @@ use crate::store::disk::{Partial, Receiving};
 use crate::store::receive::REFETCHES;
 use crate::store::{Source, Stream, parallel};
 
-
-
-
 /// Reads the layers of one source. A layer that several platforms share is read once.
 pub(super) struct LayerReader<'a> {
     fetcher: &'a Fetcher<'a>,
@@ -41,7 +38,13 @@ impl<'a> LayerReader<'a> {
 
     /// The index of one layer, verified against its digest and its diff id.
     pub fn read(&self, layer: &ImageLayer) -> Result<Arc<LayerIndex>> {
-        let slot = self.read.lock().unwrap_or_else(PoisonError::into_inner).entry(layer.descriptor.digest).or_default().clone();
+        let slot = self
+            .read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(layer.descriptor.digest)
+            .or_default()
+            .clone();
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match &*slot {
             Some(index) => Arc::clone(index),

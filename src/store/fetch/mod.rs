@@ -111,7 +111,8 @@ impl Fetcher<'_> {
     fn chosen(&self, source: &Opened, platforms: &[Platform]) -> Result<(Vec<Listed>, Vec<LeftBehind>)> {
         let loader = source.loader(self);
         let listing = Listing::read(&loader, &source.origin.top)?;
-        let chosen = listing.choose(&loader, platforms).map_err(|error| error.fact("image", &source.origin.location))?;
+        let chosen =
+            listing.choose(&loader, platforms).map_err(|error| error.fact("image", &source.origin.location))?;
         Ok((chosen, listing.left_behind()))
     }
 

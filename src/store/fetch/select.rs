@@ -58,7 +58,9 @@ impl Listing {
     /// The images for the platforms asked for, in the order of the index; all of them where none
     /// was asked for.
     pub fn choose(&self, loader: &Loader<'_>, asked: &[Platform]) -> Result<Vec<Listed>> {
-        if let Some(missing) = asked.iter().find(|asked| !self.entries.iter().any(|entry| asked.accepts(&entry.platform))) {
+        if let Some(missing) =
+            asked.iter().find(|asked| !self.entries.iter().any(|entry| asked.accepts(&entry.platform)))
+        {
             return Err(self.lacks(missing));
         }
         let wanted = |entry: &&Entry| asked.is_empty() || asked.iter().any(|asked| asked.accepts(&entry.platform));
@@ -98,7 +100,11 @@ impl Listing {
         Ok(Listed {
             platform: entry.platform.clone(),
             entry: entry.child.as_ref().and_then(|child| child.descriptor.platform_object.clone()),
-            entry_annotations: entry.child.as_ref().map(|child| child.descriptor.annotations.clone()).unwrap_or_default(),
+            entry_annotations: entry
+                .child
+                .as_ref()
+                .map(|child| child.descriptor.annotations.clone())
+                .unwrap_or_default(),
             index_annotations: self.annotations.clone(),
             attestations: self.others.iter().filter(|other| other.role == about).cloned().collect(),
             image,
@@ -123,7 +129,9 @@ impl Entry {
 
 fn flatten(loader: &Loader<'_>, document: &Document, depth: usize, into: &mut Vec<Child>) -> Result<()> {
     if depth > DEPTH_LIMIT {
-        return Err(Error::input(format!("indexes are nested more than {DEPTH_LIMIT} deep")).fact("index", document.digest()));
+        return Err(
+            Error::input(format!("indexes are nested more than {DEPTH_LIMIT} deep")).fact("index", document.digest())
+        );
     }
     for child in Index::read(document)?.children {
         if child.role == Role::Nested {
