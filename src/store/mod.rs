@@ -5,6 +5,7 @@
 
 mod notice;
 mod place;
+pub mod registry;
 mod traffic;
 
 pub use notice::{Notice, Notices};
