@@ -86,7 +86,7 @@ impl Host {
     }
 
     pub(super) fn settle(&self, way: Way) {
-        // A second decision cannot happen while `deciding` is held.
+        // A decision that was made before stands.
         let _ = self.settled.set(way);
     }
 
