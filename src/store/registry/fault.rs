@@ -78,6 +78,11 @@ impl Fault {
         !matches!(self, Self::Final(_) | Self::Certificate(_) | Self::UnknownHost(_))
     }
 
+    /// Whether it never came to a request: there was no connection to send it on.
+    pub(super) fn is_before_request(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::UnknownHost(_) | Self::Unreachable(_) | Self::NotTls(_))
+    }
+
     pub(super) fn text(&self) -> String {
         match self {
             Self::Final(error) => error.what().to_owned(),
