@@ -48,10 +48,10 @@ impl Pump {
         let refuse = |error: io::Error| Error::new(crate::error::Kind::Io, "cannot start an upload").cause(error);
         let (near, far) = channel(AHEAD);
         let pump = Self(Arc::new(Mutex::new(State { phase: Phase::Source, since: Instant::now(), failure: None })));
-        let (state, traffic) = (Self(Arc::clone(&pump.0)), traffic.clone());
-        let run = move || state.run(stream, size, &near, &traffic);
+        let state = Self(Arc::clone(&pump.0));
+        let run = move || state.run(stream, size, &near);
         thread::Builder::new().name("upload".to_owned()).spawn(run).map_err(refuse)?;
-        Ok((reqwest::Body::wrap(Pieces { from: far, left: size }), pump))
+        Ok((reqwest::Body::wrap(Pieces { from: far, left: size, traffic: traffic.clone() }), pump))
     }
 
     /// What the pump waits for, and for how long it has.
@@ -70,8 +70,8 @@ impl Pump {
         (state.phase, state.since) = (phase, Instant::now());
     }
 
-    fn run(&self, stream: Stream, size: u64, registry: &Sender<io::Result<Bytes>>, traffic: &Traffic) {
-        if let Err(error) = self.copy(stream, size, registry, traffic) {
+    fn run(&self, stream: Stream, size: u64, registry: &Sender<io::Result<Bytes>>) {
+        if let Err(error) = self.copy(stream, size, registry) {
             // The failure is set before the other side sees it: it asks for it then.
             self.0.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(error.clone());
             let _ = registry.blocking_send(Err(error.into()));
@@ -79,13 +79,7 @@ impl Pump {
         self.set(Phase::Done);
     }
 
-    fn copy(
-        &self,
-        mut stream: Stream,
-        size: u64,
-        registry: &Sender<io::Result<Bytes>>,
-        traffic: &Traffic,
-    ) -> Result<()> {
+    fn copy(&self, mut stream: Stream, size: u64, registry: &Sender<io::Result<Bytes>>) -> Result<()> {
         let mut piece = vec![0; PIECE];
         let mut left = size;
         loop {
@@ -107,7 +101,6 @@ impl Pump {
                 // The request is over; whoever sent it knows why.
                 return Ok(());
             }
-            traffic.up(got as u64);
         }
     }
 }
@@ -116,6 +109,7 @@ impl Pump {
 struct Pieces {
     from: Receiver<io::Result<Bytes>>,
     left: u64,
+    traffic: Traffic,
 }
 
 impl Body for Pieces {
@@ -126,6 +120,7 @@ impl Body for Pieces {
         let piece = self.from.poll_recv(context);
         if let Poll::Ready(Some(Ok(bytes))) = &piece {
             self.left = self.left.saturating_sub(bytes.len() as u64);
+            self.traffic.up(bytes.len() as u64);
         }
         piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
