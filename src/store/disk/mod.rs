@@ -22,7 +22,6 @@ mod regular;
 mod rooms;
 mod section;
 mod shelf;
-mod tar_header;
 mod tarball;
 mod verified;
 
