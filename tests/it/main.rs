@@ -1,0 +1,6 @@
+//! The black-box tests: the binary as people use it, against real registries and real tools.
+//!
+//! `rig` is what the tests stand on and has tests of its own; every other module is one subject.
+//! Nothing here is linked against the library, so nothing can pass because both sides share a bug.
+
+mod rig;
