@@ -4,3 +4,11 @@
 //! Nothing here is linked against the library, so nothing can pass because both sides share a bug.
 
 mod rig;
+
+mod crash;
+mod pull_faults;
+mod push_faults;
+mod rebase;
+mod reproducible;
+mod starts;
+mod verify;

@@ -32,9 +32,11 @@ impl Sandbox {
         self.root.path().join(name)
     }
 
-    /// `underpin` with these arguments.
+    /// `underpin` with these arguments: the one just built, or the one that
+    /// `UNDERPIN_TEST_BINARY` names, so that a released binary can be put to the same test.
     pub fn underpin<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Invocation {
-        self.program(env!("CARGO_BIN_EXE_underpin"), args)
+        let given = std::env::var("UNDERPIN_TEST_BINARY");
+        self.program(given.as_deref().unwrap_or(env!("CARGO_BIN_EXE_underpin")), args)
     }
 
     fn program<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Invocation {

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod cli;
+pub mod guarded;
 pub mod http;
 pub mod image;
 pub mod layer;
