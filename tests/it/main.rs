@@ -5,7 +5,11 @@
 
 mod rig;
 
+mod auth;
 mod crash;
+mod hostile;
+mod local_faults;
+mod old_base;
 mod pull_faults;
 mod push_faults;
 mod rebase;

@@ -30,7 +30,7 @@ fn an_image_that_was_tampered_with_is_not() {
     let Some(world) = World::one(1000) else { return };
     world.rebase(&world.target.name("out/app:v1"), "cache").run().ok();
     let changed = republished(&world, |manifest| {
-        // One layer less than what underpin made.
+        // The layers of the base in the wrong order.
         let layers = manifest["layers"].as_array_mut().unwrap();
         layers.swap(0, 1);
     });

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::rig::image::Recipe;
+use crate::rig::layer::{Layer, Pack, file, noise};
 use crate::rig::proxy::on;
 use crate::rig::stock;
 use crate::rig::world::World;
@@ -115,6 +116,24 @@ fn the_source_is_never_touched_and_a_target_must_be_named() {
     let run = world.sandbox.underpin(args).run();
     assert_eq!(run.code(), Some(2), "{run}");
     assert_eq!(world.source.registry.tag("in/app", "v1"), Some(world.app.digest()));
+}
+
+#[test]
+fn layers_are_passed_on_byte_for_byte_however_they_are_packed() {
+    let Some(world) = World::two(1000) else { return };
+    let mut app = stock::app("linux/amd64", 1000);
+    let more = |pack, name: &str| Layer::of(pack, &[file(name, noise(3, 2000))]);
+    app.layers.extend([more(Pack::Plain, "plain"), more(Pack::Zstd, "zstd"), more(Pack::Gzip, "gzip")]);
+    // The same content in another packing is another layer.
+    app.layers.push(more(Pack::Zstd, "gzip"));
+    let image = app.build();
+    image.push(world.source.registry.host(), "in/packs", "v1");
+    let name = |rest: &str| world.source.name(rest);
+    let (base, old, to) = (name("base/new:v1"), name("base/old:v1"), world.target.name("out/packs:v1"));
+    let args = ["rebase", &name("in/packs:v1"), "--base", &base, "--old-base", &old, "--to", &to, "--no-cache"];
+    world.sandbox.underpin(args).run().ok();
+    let published = world.published("out/packs", "v1");
+    assert_eq!(published.only().layers[2..], image.layers()[2..]);
 }
 
 #[test]

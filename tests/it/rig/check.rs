@@ -24,13 +24,11 @@ pub enum Shelf {
 pub struct Published {
     pub digest: String,
     pub media_type: String,
-    pub top: Value,
     pub images: Vec<Image>,
 }
 
 #[derive(Debug)]
 pub struct Image {
-    pub digest: String,
     /// What the index says, or the config where there is no index.
     pub platform: String,
     pub manifest: Value,
@@ -131,7 +129,7 @@ impl Shelf {
         } else {
             vec![self.image(bytes)?]
         };
-        Ok(Published { digest: digest(bytes), media_type, top, images })
+        Ok(Published { digest: digest(bytes), media_type, images })
     }
 
     fn image(&self, bytes: &[u8]) -> Found<Image> {
@@ -161,7 +159,7 @@ impl Shelf {
         }
         let config_digest = text(&manifest["config"], "digest")?;
         let platform = platform(&config);
-        Ok(Image { digest: digest(bytes), platform, manifest, config, layers, diff_ids, config_digest })
+        Ok(Image { platform, manifest, config, layers, diff_ids, config_digest })
     }
 }
 

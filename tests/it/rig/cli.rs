@@ -14,6 +14,12 @@ use tempfile::TempDir;
 
 use super::registry::die_with_us;
 
+/// The binary just built, or the one that `UNDERPIN_TEST_BINARY` names, so that a released one can
+/// be put to the same test.
+pub fn binary() -> String {
+    std::env::var("UNDERPIN_TEST_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_underpin").to_owned())
+}
+
 /// The world as the binary sees it: a home, a folder for temporary files, one to stand in.
 pub struct Sandbox {
     root: TempDir,
@@ -32,14 +38,13 @@ impl Sandbox {
         self.root.path().join(name)
     }
 
-    /// `underpin` with these arguments: the one just built, or the one that
-    /// `UNDERPIN_TEST_BINARY` names, so that a released binary can be put to the same test.
+    /// `underpin` with these arguments.
     pub fn underpin<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Invocation {
-        let given = std::env::var("UNDERPIN_TEST_BINARY");
-        self.program(given.as_deref().unwrap_or(env!("CARGO_BIN_EXE_underpin")), args)
+        self.program(&binary(), args)
     }
 
-    fn program<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Invocation {
+    /// Another program in the same surroundings.
+    pub fn program<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Invocation {
         let mut command = Command::new(program);
         command.args(args).env_clear().current_dir(self.path("here"));
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));

@@ -4,7 +4,6 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use super::http::{Headers, read_chunked, read_head};
 
@@ -16,7 +15,6 @@ pub struct Request {
     pub target: String,
     pub headers: Headers,
     pub body: Vec<u8>,
-    pub at: Instant,
 }
 
 #[derive(Debug, Clone)]
@@ -137,7 +135,7 @@ fn converse(stream: TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Resu
             (&mut client).take(headers.length().unwrap_or(0)).read_to_end(&mut body)?;
         }
         let (method, target) = method_and_target(&start);
-        let request = Request { method, target, headers, body, at: Instant::now() };
+        let request = Request { method, target, headers, body };
         answer(&request).write(client.get_mut(), &request.method)?;
         if request.headers.get("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
             break;

@@ -1,7 +1,7 @@
 //! A certificate authority that lives as long as one test.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
@@ -42,10 +42,6 @@ impl Authority {
     /// The file for `--cacert`.
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     pub fn leaf(&self, validity: Validity) -> Leaf {

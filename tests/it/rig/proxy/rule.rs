@@ -146,11 +146,6 @@ impl Rule {
         Self { action, ..self }
     }
 
-    /// How many requests this rule looked at, also those that it let pass.
-    pub fn met(&self) -> usize {
-        self.met.load(Ordering::Relaxed)
-    }
-
     /// The action for `request`, where this rule is for it. Counts the request.
     pub(super) fn action_for(&self, request: &Seen) -> Option<Action> {
         let fits = (self.method == "*" || self.method == request.method)
