@@ -14,6 +14,8 @@ pub enum Kind {
     Usage,
     /// A registry could not be reached or answered with a fault.
     Network,
+    /// A place says that there is no such image.
+    Missing,
     /// A registry did not accept who we are.
     Auth,
     /// Bytes are not the ones that were promised.
@@ -35,6 +37,7 @@ impl Kind {
         match self {
             Self::Usage => "usage",
             Self::Network => "network",
+            Self::Missing => "not-found",
             Self::Auth => "authentication",
             Self::Integrity => "integrity",
             Self::Input => "input",
@@ -49,7 +52,8 @@ impl Kind {
     pub const fn class(self) -> u8 {
         match self {
             Self::Usage => 2,
-            Self::Network => 3,
+            // To a script, what is not there is a registry's answer like any other.
+            Self::Network | Self::Missing => 3,
             Self::Auth => 4,
             Self::Integrity => 5,
             Self::Input => 6,
@@ -88,6 +92,10 @@ impl Error {
 
     pub fn input(what: impl Into<String>) -> Self {
         Self::new(Kind::Input, what)
+    }
+
+    pub fn missing(what: impl Into<String>) -> Self {
+        Self::new(Kind::Missing, what)
     }
 
     pub fn integrity(what: impl Into<String>) -> Self {

@@ -1,4 +1,47 @@
+//! `underpin` moves a finished container image onto a new base and always gives the same digest.
+//!
+//! The flow, one value per arrow:
+//!
+//! ```text
+//! cli ► settings ► run ► fetch ► Subject ► examine ► Facts ► policy ► Findings ► plan ► Plan
+//!                                                                                        │
+//!       cli ◄ report ◄ Receipt ◄ publish ◄ Assembled ◄ assemble ◄────────────────────────┘
+//! ```
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`oci`] | the values: digest, diff id, reference, platform, documents |
+//! | [`layer`] | compressed tar bytes to an index of typed entries |
+//! | [`examine`] | questions put to an image: its old base, its command |
+//! | [`policy`] | the rules, and the findings they make |
+//! | [`plan`] | every decision: command, config, layers, annotations |
+//! | [`assemble`] | a plan to final bytes and digests |
+//! | [`store`] | registries, layouts, archives, cache; fetch and publish |
+//! | [`report`] | one model, one file per format |
+//! | [`run`], [`verify`] | the flow itself, and the flow again |
+//! | [`settings`], [`world`], [`cli`] | the rim |
+//!
+//! A module uses only those listed before it; network and disk are touched in [`store`] only.
+//!
+//! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
+//! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
+//! archive, POSIX tar with PAX and GNU extensions, gzip, zstd; our own are the layer index and
+//! the cache (`store::disk`), the report (`docs/reports.md`) and the `dev.underpin.*` annotations.
+
+// Tests put files where they like, and tables of cases are long.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::too_many_lines))]
+
+pub mod assemble;
+pub mod cli;
 pub mod error;
+pub mod examine;
 pub mod layer;
 pub mod oci;
+pub mod plan;
+pub mod policy;
+pub mod report;
+pub mod run;
+pub mod settings;
 pub mod store;
+pub mod verify;
+pub mod world;

@@ -58,7 +58,7 @@ impl FromStr for Digest {
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
-            let (Some(high), Some(low)) = (nibble(pair[0]), nibble(pair[1])) else {
+            let [Some(high), Some(low)] = [0, 1].map(|at| pair.get(at).copied().and_then(nibble)) else {
                 return refuse("only the lower-case hex digits 0-9a-f may follow sha256:");
             };
             *byte = high << 4 | low;

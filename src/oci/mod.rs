@@ -16,6 +16,8 @@ mod manifest;
 mod media_type;
 mod platform;
 mod reference;
+#[cfg(test)]
+pub mod sample;
 
 pub use annotation::{BASE_DIGEST, BASE_NAME, is_dangerous};
 pub use config::{Config, HistoryEntry};

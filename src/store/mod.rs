@@ -3,10 +3,20 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry`.
 
+pub mod disk;
+pub mod fetch;
 mod notice;
+pub mod parallel;
 mod place;
+mod places;
+mod progress;
+pub mod publish;
+mod receive;
+pub mod registry;
 mod traffic;
 
 pub use notice::{Notice, Notices};
 pub use place::{Blob, Delivery, Sink, Source, Stream};
+pub use places::Places;
+pub use progress::{Meter, Progress};
 pub use traffic::{Tally, Traffic};

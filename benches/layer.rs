@@ -1,0 +1,90 @@
+//! How much longer a scan takes than the bare limit: hashing the compressed bytes and inflating
+//! them, on one thread. A ratio of one run, so that it means the same on every machine.
+//!
+//! `cargo bench --bench layer`
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use underpin::layer::{Limits, scan};
+use underpin::oci::{Compression, Descriptor, Hasher, LayerType};
+
+const FILES: usize = 40;
+const ROUNDS: usize = 5;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Machine code is what layers are mostly made of, and this program is some.
+    let program = std::fs::read(std::env::current_exe()?)?;
+    for (name, tar) in [("large files", large_files(&program)?), ("small files", small_files(&program)?)] {
+        let blob = gzip(&tar)?;
+        let of = Descriptor::of(LayerType(Compression::Gzip).media_type(), &blob);
+        let bare = fastest(|| bare_limit(&blob))?;
+        let scanned = fastest(|| Ok(scan(blob.as_slice(), &of, None, &Limits::default())?.unpacked))?;
+        println!(
+            "{name}: {} MiB in {} MiB of gzip; bare {bare:.3?}, scan {scanned:.3?}, ratio {:.2}",
+            tar.len() >> 20,
+            blob.len() >> 20,
+            scanned.as_secs_f64() / bare.as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+fn large_files(program: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for number in 0..FILES {
+        append(&mut tar, &format!("usr/bin/program{number}"), program)?;
+    }
+    tar.into_inner()
+}
+
+fn small_files(program: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (number, part) in program.chunks(2000).cycle().take(FILES * 1000).enumerate() {
+        append(&mut tar, &format!("usr/share/part{}/{number}", number % 97), part)?;
+    }
+    tar.into_inner()
+}
+
+fn append(tar: &mut tar::Builder<Vec<u8>>, path: &str, content: &[u8]) -> std::io::Result<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_mode(0o755);
+    header.set_size(content.len() as u64);
+    tar.append_data(&mut header, path, content)
+}
+
+fn gzip(tar: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(tar)?;
+    encoder.finish()
+}
+
+fn bare_limit(blob: &[u8]) -> Result<u64, Box<dyn std::error::Error>> {
+    let mut hasher = Hasher::default();
+    hasher.update(blob);
+    std::hint::black_box(hasher.finish());
+    let mut inflated = MultiGzDecoder::new(blob);
+    let mut buffer = vec![0; 256 << 10];
+    let mut total = 0;
+    loop {
+        match inflated.read(&mut buffer)? {
+            0 => return Ok(total),
+            read => total += read as u64,
+        }
+    }
+}
+
+/// The shortest of some rounds: what else the machine does can only make one longer.
+fn fastest(
+    mut work: impl FnMut() -> Result<u64, Box<dyn std::error::Error>>,
+) -> Result<Duration, Box<dyn std::error::Error>> {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        std::hint::black_box(work()?);
+        best = best.min(started.elapsed());
+    }
+    Ok(best)
+}

@@ -1,0 +1,216 @@
+//! Writes the sample images of `scripts/demo` into OCI layouts: `cargo run --example sample-images -- DIR`.
+//!
+//! `DIR/bases` has `debian` (what the application was built on) and `static` (what it moves to),
+//! `DIR/build` has `app` and `app-shell`. The programs are real: tiny static ELF files for amd64
+//! and arm64 that print one line. The bytes, and so the digests, are the same on every machine.
+
+#![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script that writes samples")]
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use underpin::oci::{Digest, json as document};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+fn main() -> Result<()> {
+    let folder = std::env::args().nth(1).ok_or("usage: sample-images DIR")?;
+    let folder = Path::new(&folder);
+    let mut bases = Layout::new(&folder.join("bases"))?;
+    let mut build = Layout::new(&folder.join("build"))?;
+    let system = [
+        file("etc/os-release", 0o644, b"ID=debian\nPRETTY_NAME=\"Sample GNU/Linux 12\"\n"),
+        file("bin/sh", 0o755, b"#!/not/a/real/shell\n"),
+        file("var/lib/dpkg/status", 0o644, b"Package: base-files\nStatus: install ok installed\n"),
+    ];
+    let distroless = [file("etc/os-release", 0o644, b"ID=debian\nPRETTY_NAME=\"Distroless\"\n")];
+    let accounts = [file(
+        "etc/passwd",
+        0o644,
+        b"root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n",
+    )];
+
+    let mut entries = Entries::default();
+    for arch in ["amd64", "arm64"] {
+        let debian = layer(&system)?;
+        let app = layer(&[
+            file("usr/local/bin/hello", 0o755, &hello(arch)),
+            file("etc/hello.conf", 0o644, b"greeting=hello\n"),
+        ])?;
+        let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let base = json!({"Env": [path], "Cmd": ["bash"]});
+        let history = [("ADD file:sample in /", false), ("CMD [\"bash\"]", true)];
+        entries.debian.push(bases.image(arch, &[&debian], &base, &history)?);
+
+        let own = json!({"Env": [path, "GREETING=hello"], "Entrypoint": ["/usr/local/bin/hello"], "Cmd": ["--once"], "Labels": {"team": "release"}});
+        let history = [
+            history[0],
+            history[1],
+            ("COPY hello /usr/local/bin/hello", false),
+            ("ENTRYPOINT [\"/usr/local/bin/hello\"]", true),
+        ];
+        entries.app.push(build.image(arch, &[&debian, &app], &own, &history)?);
+        let shell = json!({"Env": [path], "Entrypoint": ["/bin/sh", "-c", "exec /usr/local/bin/hello >>/var/log/hello.log 2>&1"]});
+        entries.shell.push(build.image(arch, &[&debian, &app], &shell, &history)?);
+
+        let new =
+            json!({"Env": [path, "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"], "User": "0", "WorkingDir": "/"});
+        let history = [("bazel build @base_files", false), ("bazel build //:passwd", false)];
+        entries.fixed.push(bases.image(arch, &[&layer(&distroless)?, &layer(&accounts)?], &new, &history)?);
+    }
+    bases.index("debian", &entries.debian)?;
+    bases.index("static", &entries.fixed)?;
+    build.index("app", &entries.app)?;
+    build.index("app-shell", &entries.shell)?;
+    bases.finish()?;
+    build.finish()
+}
+
+#[derive(Default)]
+struct Entries {
+    debian: Vec<Value>,
+    fixed: Vec<Value>,
+    app: Vec<Value>,
+    shell: Vec<Value>,
+}
+
+struct File<'a>(&'a str, u32, Vec<u8>);
+
+fn file<'a>(path: &'a str, mode: u32, bytes: &[u8]) -> File<'a> {
+    File(path, mode, bytes.to_vec())
+}
+
+struct Layer {
+    bytes: Vec<u8>,
+    diff_id: Digest,
+}
+
+/// A gzip file of stored blocks: no compressor, so no compressor's version can change it.
+fn layer(files: &[File<'_>]) -> Result<Layer> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for File(path, mode, bytes) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(path)?;
+        header.set_mode(*mode);
+        header.set_size(bytes.len() as u64);
+        header.set_mtime(0);
+        header.set_cksum();
+        tar.append(&header, bytes.as_slice())?;
+    }
+    let tar = tar.into_inner()?;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    std::io::Write::write_all(&mut gzip, &tar)?;
+    Ok(Layer { bytes: gzip.finish()?, diff_id: Digest::of(&tar) })
+}
+
+struct Layout {
+    folder: std::path::PathBuf,
+    manifests: Vec<Value>,
+}
+
+impl Layout {
+    fn new(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder.join("blobs/sha256"))?;
+        fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        Ok(Self { folder: folder.to_owned(), manifests: Vec::new() })
+    }
+
+    fn blob(&self, media_type: &str, bytes: &[u8]) -> Result<Value> {
+        let digest = Digest::of(bytes);
+        fs::write(self.folder.join("blobs/sha256").join(digest.hex()), bytes)?;
+        Ok(json!({"mediaType": media_type, "digest": digest.to_string(), "size": bytes.len()}))
+    }
+
+    /// Writes one platform's image; gives its entry for an index.
+    fn image(&self, arch: &str, layers: &[&Layer], container: &Value, history: &[(&str, bool)]) -> Result<Value> {
+        let diff_ids: Vec<String> = layers.iter().map(|layer| layer.diff_id.to_string()).collect();
+        let history: Vec<Value> =
+            history.iter().map(|(by, empty)| json!({"created_by": by, "empty_layer": empty})).collect();
+        let config = json!({
+            "created": "2026-01-01T00:00:00Z", "architecture": arch, "os": "linux", "config": container,
+            "rootfs": {"type": "layers", "diff_ids": diff_ids}, "history": history,
+        });
+        let config = self.blob(CONFIG, &document::write(&config))?;
+        let layers = layers.iter().map(|layer| self.blob(LAYER, &layer.bytes)).collect::<Result<Vec<_>>>()?;
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers});
+        let mut entry = self.blob(MANIFEST, &document::write(&manifest))?;
+        entry["platform"] = json!({"architecture": arch, "os": "linux"});
+        Ok(entry)
+    }
+
+    fn index(&mut self, tag: &str, entries: &[Value]) -> Result<()> {
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
+        let mut entry = self.blob(INDEX, &document::write(&index))?;
+        entry["annotations"] = json!({"org.opencontainers.image.ref.name": tag});
+        self.manifests.push(entry);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": self.manifests});
+        Ok(fs::write(self.folder.join("index.json"), document::write(&index))?)
+    }
+}
+
+/// Where the program lies in memory.
+const LOAD: u64 = 0x40_0000;
+const LINE: &[u8] = b"hello from a static program\n";
+
+/// A whole static program: an ELF header, one segment, a dozen instructions and the line to print.
+fn hello(arch: &str) -> Vec<u8> {
+    let (machine, code): (u16, Vec<u8>) = match arch {
+        "amd64" => (0x3e, amd64()),
+        _ => (0xb7, arm64()),
+    };
+    let start = 64 + 56;
+    let size = (start + code.len() + LINE.len()) as u64;
+    let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+    elf.resize(16, 0);
+    elf.extend(2_u16.to_le_bytes());
+    elf.extend(machine.to_le_bytes());
+    elf.extend(1_u32.to_le_bytes());
+    for word in [LOAD + start as u64, 64, 0] {
+        elf.extend(word.to_le_bytes());
+    }
+    elf.extend(0_u32.to_le_bytes());
+    for half in [64_u16, 56, 1, 0, 0, 0] {
+        elf.extend(half.to_le_bytes());
+    }
+    elf.extend(1_u32.to_le_bytes());
+    elf.extend(5_u32.to_le_bytes());
+    for word in [0, LOAD, LOAD, size, size, 0x1000] {
+        elf.extend(word.to_le_bytes());
+    }
+    elf.extend(code);
+    elf.extend(LINE);
+    elf
+}
+
+/// `write(1, line, length); exit(0)`
+fn amd64() -> Vec<u8> {
+    let length = u8::try_from(LINE.len()).unwrap_or(u8::MAX);
+    let mut code = vec![0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x35];
+    code.extend(16_u32.to_le_bytes());
+    code.extend([0xba, length, 0, 0, 0, 0x0f, 0x05]);
+    code.extend([0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05]);
+    code
+}
+
+/// The same for arm64: `mov x0,#1; adr x1,line; mov x2,#length; mov x8,#64; svc; mov x0,#0; mov x8,#93; svc`
+fn arm64() -> Vec<u8> {
+    let length = u32::try_from(LINE.len()).unwrap_or(u32::MAX);
+    let mov = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
+    let adr = 0x1000_0001 | (7 << 5);
+    let svc = 0xd400_0001_u32;
+    [mov(0, 1), adr, mov(2, length), mov(8, 64), svc, mov(0, 0), mov(8, 93), svc]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
+}

@@ -1,0 +1,153 @@
+//! Flags that several commands share, and how they become settings.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::error::{Error, Result};
+use crate::examine::base::Choice;
+use crate::oci::{Location, Platform};
+use crate::plan::{Epoch, Options};
+use crate::policy::OnMissing;
+use crate::settings::{self, CacheChoice, DEFAULT_BASE, Job, Network, Surroundings};
+use crate::store::fetch::{OldBaseChoice, Request};
+
+/// What to move, and onto what.
+#[derive(Debug, Args)]
+pub struct MoveArgs {
+    /// The image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG]
+    #[arg(value_name = "SOURCE")]
+    source: String,
+    /// The new base
+    #[arg(long, value_name = "REF", default_value = DEFAULT_BASE)]
+    base: String,
+    /// The base the image was built on: an image, `scratch`, or `layers:N` [default: detect]
+    #[arg(long, value_name = "REF|scratch|layers:N")]
+    old_base: Option<String>,
+    /// An image that may be the old base, tried when the image does not name one (repeatable)
+    #[arg(long, value_name = "REF")]
+    known_base: Vec<String>,
+    /// Move only this platform (repeatable) [default: all of the source]
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    platform: Vec<String>,
+    /// What to do about a platform that the new base does not have
+    #[arg(long, value_enum, default_value = "refuse")]
+    on_missing_platform: OnMissingPlatform,
+    /// Refuse unless the result has this digest
+    #[arg(long, value_name = "DIGEST")]
+    expect_digest: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnMissingPlatform {
+    Refuse,
+    Skip,
+}
+
+impl MoveArgs {
+    pub fn job(&self, to: &[String]) -> Result<Job> {
+        let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
+        let choice = self.old_base.as_deref().map_or(Ok(Choice::Detect), settings::old_base)?;
+        let job = Job {
+            request: Request {
+                source: self.source.parse()?,
+                base: self.base.parse()?,
+                old_base: OldBaseChoice::Same(choice),
+                platforms: platforms.clone(),
+                known: locations(&self.known_base)?,
+            },
+            on_missing: match self.on_missing_platform {
+                OnMissingPlatform::Refuse => OnMissing::Refuse,
+                OnMissingPlatform::Skip => OnMissing::Skip,
+            },
+            options: Options { epoch: epoch()?, platforms },
+            targets: locations(to)?,
+            expect: self.expect_digest.as_deref().map(str::parse).transpose()?,
+        };
+        job.check()
+    }
+}
+
+fn locations(texts: &[String]) -> Result<Vec<Location>> {
+    texts.iter().map(|text| text.parse()).collect()
+}
+
+fn epoch() -> Result<Option<Epoch>> {
+    let value = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|value| !value.is_empty());
+    value.as_deref().map(settings::epoch).transpose()
+}
+
+/// How to deal with the world.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Registries and cache")]
+pub struct WorldArgs {
+    /// Never use the network
+    #[arg(long)]
+    offline: bool,
+    /// Allow plain HTTP or an unknown certificate for this host (repeatable); loopback hosts need no flag
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure: Vec<String>,
+    /// Trust the certificates in this PEM file besides the system's
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// The folder that keeps what was fetched [default: the user's cache folder]
+    #[arg(long, value_name = "DIR", env = "UNDERPIN_CACHE", conflicts_with = "no_cache")]
+    cache: Option<PathBuf>,
+    /// Keep nothing
+    #[arg(long)]
+    no_cache: bool,
+    /// How many transfers at once
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
+}
+
+impl WorldArgs {
+    pub fn surroundings(&self) -> Result<Surroundings> {
+        Ok(Surroundings {
+            cache: self.cache_choice(),
+            insecure: self.insecure.clone(),
+            cacert: self.cacert.clone(),
+            network: if self.offline { Network::Offline } else { Network::Online },
+            jobs: usize::from(self.jobs),
+            pace: pace()?,
+        })
+    }
+
+    fn cache_choice(&self) -> CacheChoice {
+        if self.no_cache {
+            return CacheChoice::None;
+        }
+        self.cache.clone().or_else(user_cache).map_or(CacheChoice::None, CacheChoice::Folder)
+    }
+}
+
+/// `$XDG_CACHE_HOME/underpin`, else `~/.cache/underpin`; none without a home.
+fn user_cache() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    Some(folder.join("underpin"))
+}
+
+fn pace() -> Result<u32> {
+    match std::env::var("UNDERPIN_TEST_PACE") {
+        Err(_) => Ok(1),
+        Ok(text) => {
+            let divisor = text.parse().ok().filter(|divisor| (1..=1000).contains(divisor));
+            divisor.ok_or_else(|| Error::usage("UNDERPIN_TEST_PACE is not a number from 1 to 1000").fact("value", text))
+        }
+    }
+}
+
+/// How much to say, and in which form.
+#[derive(Debug, Args)]
+pub struct SayArgs {
+    /// Print the report as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say every request and decision
+    #[arg(short, long)]
+    pub verbose: bool,
+}

@@ -1,0 +1,26 @@
+//! `underpin completions`: for the shell.
+
+use clap::Args;
+use clap_complete::Shell;
+
+use super::Ended;
+use super::console::Console;
+use crate::error::Result;
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  # for bash\n  underpin completions bash > /etc/bash_completion.d/underpin")]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(super) fn run(&self, mut command: clap::Command) -> (Console, Result<Ended>) {
+        let console = Console::plain();
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "underpin", &mut script);
+        console.data(&String::from_utf8_lossy(&script));
+        (console, Ok(Ended::Done))
+    }
+}

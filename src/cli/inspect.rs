@@ -1,0 +1,55 @@
+//! `underpin inspect`: one image for itself.
+
+use clap::Args;
+
+use super::Ended;
+use super::args::{SayArgs, WorldArgs};
+use super::console::{Console, Form};
+use crate::error::Result;
+use crate::oci::Platform;
+use crate::report::{Inspection, inspection_to_text, to_json};
+use crate::run;
+use crate::world::World;
+
+/// Show an image's layers with their origin, its base and how sure that is, and its command
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Inspect {
+    /// The image to look at
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    /// Show only this platform (repeatable)
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    platform: Vec<String>,
+    #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
+    say: SayArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # what an image is made of, and on which base it stands
+  underpin inspect registry.example/app:v1
+
+  # one platform of an image in a folder, for scripts
+  underpin inspect oci:build:app --platform linux/arm64 --json";
+
+impl Inspect {
+    pub(super) fn run(&self) -> (Console, Result<Ended>) {
+        let console = Console::new(&self.say);
+        let result = self.work(&console);
+        (console, result)
+    }
+
+    fn work(&self, console: &Console) -> Result<Ended> {
+        let image = self.image.parse()?;
+        let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
+        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let inspection: Inspection = run::inspect(&world, &image, &platforms)?;
+        match console.form {
+            Form::Json => console.data(&format!("{}\n", to_json(&inspection))),
+            Form::Text => console.data(&inspection_to_text(&inspection)),
+        }
+        Ok(Ended::Done)
+    }
+}

@@ -1,0 +1,65 @@
+//! `underpin plan`: the same run stopped before anything is written.
+
+use clap::Args;
+
+use super::Ended;
+use super::args::{MoveArgs, SayArgs, WorldArgs};
+use super::console::{Console, Form};
+use super::rebase::ReportFile;
+use crate::error::Result;
+use crate::report::{Detail, Outcome, Report, to_json, to_text};
+use crate::run;
+use crate::world::World;
+
+/// Explain what `rebase` would do, and write nothing
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Plan {
+    #[command(flatten)]
+    moving: MoveArgs,
+    /// Where the result would go (repeatable)
+    #[arg(long, value_name = "REF")]
+    to: Vec<String>,
+    /// Write a report (repeatable); FORMAT is text or json
+    #[arg(long, value_name = "FORMAT=FILE")]
+    report: Vec<ReportFile>,
+    #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
+    say: SayArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # what would become of each layer, and how the old base was found
+  underpin plan registry.example/app:v1
+
+  # the same for scripts
+  underpin plan registry.example/app:v1 --json | jq '.platforms[].old_base'";
+
+impl Plan {
+    pub(super) fn run(&self) -> (Console, Result<Ended>) {
+        let console = Console::new(&self.say);
+        let result = self.work(&console);
+        (console, result)
+    }
+
+    fn work(&self, console: &Console) -> Result<Ended> {
+        let job = self.moving.job(&self.to)?;
+        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let report = run::plan(&world, &job)?;
+        self.report.iter().try_for_each(|file| file.write(&report))?;
+        Ok(show(console, &report))
+    }
+}
+
+/// The explanation is what was asked for, so it is data.
+pub(super) fn show(console: &Console, report: &Report) -> Ended {
+    match console.form {
+        Form::Json => console.data(&format!("{}\n", to_json(report))),
+        Form::Text => console.data(&to_text(report, Detail::Full)),
+    }
+    match report.outcome {
+        Outcome::Refused => Ended::Refused,
+        _ => Ended::Done,
+    }
+}

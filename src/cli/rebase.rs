@@ -1,0 +1,125 @@
+//! `underpin rebase`: the main job.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::args::{MoveArgs, SayArgs, WorldArgs};
+use super::console::{Console, Form};
+use super::{Ended, plan};
+use crate::error::{Error, Result};
+use crate::report::{Detail, Outcome, Report, to_json, to_text};
+use crate::run;
+use crate::store::disk::write_file;
+use crate::world::World;
+
+/// Move an image onto a new base and publish the result
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Rebase {
+    #[command(flatten)]
+    moving: MoveArgs,
+    /// Where the result goes (repeatable)
+    #[arg(long, value_name = "REF", required_unless_present = "dry_run")]
+    to: Vec<String>,
+    /// Stop before anything is written, as `underpin plan` does
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the digest of the result to this file
+    #[arg(long, value_name = "FILE")]
+    digest_file: Option<PathBuf>,
+    /// Write a report (repeatable); FORMAT is text or json
+    #[arg(long, value_name = "FORMAT=FILE")]
+    report: Vec<ReportFile>,
+    #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
+    say: SayArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # onto gcr.io/distroless/static, all platforms of the source
+  underpin rebase registry.example/app:v1 --to registry.example/app:v1-static
+
+  # say what it was built on, pin the new base, and check the result
+  underpin rebase registry.example/app:v1 --old-base debian:12 --base gcr.io/distroless/static@sha256:... \\
+      --expect-digest sha256:... --to registry.example/app:v1-static
+
+  # offline, from one OCI layout to another
+  underpin rebase oci:build:app --base oci:bases:static --to oci:release:app";
+
+impl Rebase {
+    pub(super) fn run(&self) -> (Console, Result<Ended>) {
+        let console = Console::new(&self.say);
+        let result = self.work(&console);
+        (console, result)
+    }
+
+    fn work(&self, console: &Console) -> Result<Ended> {
+        let job = self.moving.job(&self.to)?;
+        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        if self.dry_run {
+            let report = run::plan(&world, &job)?;
+            self.write_files(&report, None)?;
+            return Ok(plan::show(console, &report));
+        }
+        let report = run::rebase(&world, &job)?;
+        let digest = report.targets.first().map(|target| target.digest.as_str());
+        self.write_files(&report, digest)?;
+        Ok(show(console, &report))
+    }
+
+    fn write_files(&self, report: &Report, digest: Option<&str>) -> Result<()> {
+        if let (Some(file), Some(digest)) = (&self.digest_file, digest) {
+            write_file(file, format!("{digest}\n").as_bytes())?;
+        }
+        self.report.iter().try_for_each(|file| file.write(report))
+    }
+}
+
+/// stdout carries one pinned reference per target, or the JSON report.
+fn show(console: &Console, report: &Report) -> Ended {
+    console.say(&to_text(report, Detail::Short));
+    match console.form {
+        Form::Json => console.data(&format!("{}\n", to_json(report))),
+        Form::Text => report.targets.iter().for_each(|target| console.data(&format!("{}\n", target.pinned))),
+    }
+    match report.outcome {
+        Outcome::Refused => Ended::Refused,
+        _ => Ended::Done,
+    }
+}
+
+/// A report that goes to a file.
+#[derive(Debug, Clone)]
+pub(super) struct ReportFile {
+    format: Form,
+    path: PathBuf,
+}
+
+impl FromStr for ReportFile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let format = match text.split_once('=') {
+            Some(("text", path)) => Some((Form::Text, path)),
+            Some(("json", path)) => Some((Form::Json, path)),
+            _ => None,
+        };
+        match format {
+            Some((format, path)) if !path.is_empty() => Ok(Self { format, path: Path::new(path).to_owned() }),
+            _ => Err(Error::usage("expected text=FILE or json=FILE")),
+        }
+    }
+}
+
+impl ReportFile {
+    pub fn write(&self, report: &Report) -> Result<()> {
+        let text = match self.format {
+            Form::Text => to_text(report, Detail::Full),
+            Form::Json => format!("{}\n", to_json(report)),
+        };
+        write_file(&self.path, text.as_bytes())
+    }
+}

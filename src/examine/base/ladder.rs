@@ -1,0 +1,186 @@
+//! The ladder itself: one function per rung, tried in order.
+
+use serde_json::{Map, Value};
+
+use super::content::{self, Content};
+use super::{Choice, Clue, Lookup, OldBase, Rung, Sureness, buildpacks, history, provenance};
+use crate::error::{Error, Result};
+use crate::examine::Command;
+use crate::oci::{Image, Location};
+
+/// An image that the run itself names, such as the new base, to be compared by diff ids.
+pub struct Known<'a> {
+    pub location: &'a Location,
+    pub image: &'a Image,
+}
+
+/// What a rung found.
+enum Answer {
+    Found(Box<OldBase>),
+    /// No answer; the note says what led nowhere.
+    Nothing(Option<String>),
+}
+
+impl Answer {
+    fn found(old_base: OldBase) -> Self {
+        Self::Found(Box::new(old_base))
+    }
+}
+
+/// Finds the old base of `source`. `index_annotations` are those of the index it came from.
+pub fn find(
+    source: &Image,
+    index_annotations: &Map<String, Value>,
+    choice: &Choice,
+    known: &[Known<'_>],
+    lookup: &dyn Lookup,
+) -> Result<OldBase> {
+    match choice {
+        Choice::Scratch => return Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
+        Choice::Layers(layers) => return by_count(source, *layers),
+        Choice::Image(location) => return by_name(source, location, lookup),
+        Choice::Detect => {}
+    }
+    let rungs: [&dyn Fn() -> Result<Answer>; 7] = [
+        &|| named(source, Rung::Annotation, Clue::from_annotations(&source.manifest.annotations), lookup),
+        &|| named(source, Rung::Annotation, Clue::from_annotations(index_annotations), lookup),
+        &|| named(source, Rung::Label, label_clue(source), lookup),
+        &|| run_image(source, lookup),
+        &|| materials(source, lookup),
+        &|| Ok(among_known(source, known)),
+        &|| by_history(source, lookup),
+    ];
+    let mut notes = Vec::new();
+    for rung in rungs {
+        match rung()? {
+            Answer::Found(found) => return Ok(OldBase { notes, ..*found }),
+            Answer::Nothing(note) => notes.extend(note),
+        }
+    }
+    Ok(OldBase { notes, ..by_content(source, lookup)? })
+}
+
+fn by_count(source: &Image, layers: usize) -> Result<OldBase> {
+    if layers > source.layers.len() {
+        return Err(Error::usage("--old-base names more layers than the image has")
+            .fact("old base", format!("layers:{layers}"))
+            .fact("image", source.digest())
+            .fact("layers", source.layers.len())
+            .hint("`underpin inspect IMAGE` lists the layers"));
+    }
+    Ok(OldBase::layers(Rung::Flag, Sureness::Proven, layers))
+}
+
+fn by_name(source: &Image, location: &Location, lookup: &dyn Lookup) -> Result<OldBase> {
+    let Some(image) = lookup.image(location)? else {
+        return Err(Error::input("the old base has no image for this platform")
+            .fact("old base", location)
+            .fact("platform", source.config.platform()));
+    };
+    if !image.is_under(source) {
+        return Err(not_built_on(source, location, &image));
+    }
+    Ok(OldBase::image(Rung::Flag, location, image))
+}
+
+/// A name in the image decides once it can be looked up: right, or an error. A name that leads
+/// nowhere is only noted.
+fn named(source: &Image, rung: Rung, clue: Option<Clue>, lookup: &dyn Lookup) -> Result<Answer> {
+    let Some(clue) = clue else { return Ok(Answer::Nothing(None)) };
+    let mut wrong = None;
+    for location in &clue.locations {
+        match lookup.clue(location)? {
+            Some(image) if image.is_under(source) && !image.layers.is_empty() => {
+                return Ok(Answer::found(OldBase::image(rung, location, image)));
+            }
+            Some(image) => wrong = wrong.or(Some((location, image))),
+            None => {}
+        }
+    }
+    match (wrong, clue.locations.first()) {
+        (Some((location, image)), _) => Err(not_built_on(source, location, &image)),
+        (None, Some(location)) => {
+            Ok(Answer::Nothing(Some(format!("the {rung} names {location}, which could not be found"))))
+        }
+        (None, None) => Ok(Answer::Nothing(None)),
+    }
+}
+
+fn not_built_on(source: &Image, location: &Location, base: &Image) -> Error {
+    let same = source.diff_ids().iter().zip(base.diff_ids()).take_while(|(ours, theirs)| ours == theirs).count();
+    Error::input("image is not built on the base it names")
+        .fact("image", source.digest())
+        .fact("old base", location.pinned(base.digest()))
+        .fact("differs at", format!("layer {} of {}", same + 1, base.layers.len().max(1)))
+        .hint("`underpin inspect IMAGE` lists the layers; pass --old-base with the digest it was built from")
+}
+
+fn label_clue(source: &Image) -> Option<Clue> {
+    let container = source.config.container();
+    Clue::from_annotations(container.get("Labels")?.as_object()?)
+}
+
+fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
+    let Some(run_image) = buildpacks::read(&source.config) else { return Ok(Answer::Nothing(None)) };
+    for location in run_image.clue.iter().flat_map(|clue| &clue.locations) {
+        match lookup.clue(location)? {
+            Some(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
+                return Ok(Answer::found(OldBase::image(Rung::Label, location, image)));
+            }
+            _ => {}
+        }
+    }
+    Ok(Answer::found(OldBase::layers(Rung::Label, Sureness::Proven, run_image.layers)))
+}
+
+/// Builder images are materials too; the one that lies under the image with most layers is the base.
+fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
+    let statements = lookup.statements()?;
+    let mut best: Option<OldBase> = None;
+    for clue in statements.iter().flat_map(provenance::clues) {
+        let Some(location) = clue.locations.first() else { continue };
+        let Some(image) = lookup.clue(location)? else { continue };
+        let longer = best.as_ref().is_none_or(|best| image.layers.len() > best.layers);
+        if image.is_under(source) && !image.layers.is_empty() && longer {
+            best = Some(OldBase::image(Rung::Provenance, location, image));
+        }
+    }
+    Ok(best.map_or(Answer::Nothing(None), Answer::found))
+}
+
+fn among_known(source: &Image, known: &[Known<'_>]) -> Answer {
+    let fits = known.iter().filter(|known| known.image.is_under(source) && !known.image.layers.is_empty());
+    match fits.max_by_key(|known| known.image.layers.len()) {
+        Some(known) => Answer::found(OldBase::image(Rung::Known, known.location, known.image.clone())),
+        None => Answer::Nothing(None),
+    }
+}
+
+/// The seam of the history counts only when the program is above it.
+fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
+    let Some(seam) = history::seam(source.config.history(), source.layers.len()) else {
+        return Ok(Answer::Nothing(None));
+    };
+    let command = Command::of(&source.config);
+    let program = command.program().filter(|_| command.shell_form().is_none());
+    let Some(program) = program else {
+        return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
+    };
+    for at in seam..source.layers.len() {
+        if content::holds(lookup.layer(at)?.as_ref(), &program) {
+            return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
+        }
+    }
+    Ok(Answer::Nothing(Some(format!("history ends the base at layer {seam}, but {program} is not above it"))))
+}
+
+fn by_content(source: &Image, lookup: &dyn Lookup) -> Result<OldBase> {
+    let command = Command::of(&source.config);
+    let program = command.program().filter(|_| command.shell_form().is_none());
+    let content = content::read(source.layers.len(), program.as_deref(), |at| lookup.layer(at))?;
+    Ok(match content {
+        Content::System(layers) => OldBase::layers(Rung::Content, Sureness::Likely, layers),
+        Content::Squashed => OldBase::layers(Rung::Content, Sureness::Unknown, 0),
+        Content::NoSystem => OldBase::layers(Rung::Scratch, Sureness::Likely, 0),
+    })
+}

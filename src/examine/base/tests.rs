@@ -1,0 +1,261 @@
+//! The ladder, rung by rung, against a world of words.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::error::Error;
+use crate::layer::{Entry, EntryKind, RootPath};
+use crate::oci::sample::{Sample, history, map};
+use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest};
+
+/// Images by name, and the files of each of the source's layers.
+#[derive(Default)]
+struct World {
+    images: HashMap<String, Image>,
+    statements: Vec<Value>,
+    layers: Vec<Vec<&'static str>>,
+}
+
+impl World {
+    fn with(mut self, name: &str, image: Image) -> Self {
+        self.images.insert(name.to_owned(), image);
+        self
+    }
+}
+
+impl Lookup for World {
+    fn image(&self, location: &Location) -> Result<Option<Image>> {
+        Ok(self.images.get(&location.to_string()).cloned())
+    }
+
+    fn clue(&self, location: &Location) -> Result<Option<Image>> {
+        self.image(location)
+    }
+
+    fn statements(&self) -> Result<Vec<Value>> {
+        Ok(self.statements.clone())
+    }
+
+    fn layer(&self, at: usize) -> Result<Arc<LayerIndex>> {
+        let files = self.layers.get(at).ok_or_else(|| Error::input("no such layer"))?;
+        let entry = |path: &&str| Entry {
+            path: RootPath::new(path).unwrap(),
+            kind: if path.ends_with('/') { EntryKind::Directory } else { EntryKind::File { size: 1 } },
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            mtime: 0,
+            xattrs: Vec::new(),
+            offset: 0,
+        };
+        Ok(Arc::new(LayerIndex {
+            digest: Digest::of(b""),
+            size: 0,
+            diff_id: DiffId(Digest::of(b"")),
+            unpacked: 0,
+            compression: Compression::None,
+            entries: files.iter().map(entry).collect(),
+            captured: Vec::new(),
+            notes: Vec::new(),
+        }))
+    }
+}
+
+fn detect(source: &Image, world: &World) -> Result<OldBase> {
+    find(source, &Map::new(), &Choice::Detect, &[], world)
+}
+
+fn named(name: &str, digest: Option<Digest>) -> Value {
+    match digest {
+        Some(digest) => json!({BASE_NAME: name, BASE_DIGEST: digest.to_string()}),
+        None => json!({ BASE_NAME: name }),
+    }
+}
+
+fn base() -> Image {
+    Sample::of(&["a", "b"]).image()
+}
+
+#[test]
+fn annotations_of_the_manifest_come_first() {
+    let source = Sample { annotations: named("debian:12", None), ..Sample::of(&["a", "b", "app"]) }.image();
+    let world = World::default().with("docker.io/library/debian:12", base());
+    let found = detect(&source, &world).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::Annotation, Sureness::Proven, 2));
+    assert_eq!(found.reference, Some(format!("docker.io/library/debian:12@{}", base().digest())));
+}
+
+#[test]
+fn the_digest_wins_over_a_tag_that_moved() {
+    let digest = base().digest();
+    let source = Sample { annotations: named("debian:12", Some(digest)), ..Sample::of(&["a", "b", "app"]) }.image();
+    let world = World::default()
+        .with("docker.io/library/debian:12", Sample::of(&["z"]).image())
+        .with(&format!("docker.io/library/debian:12@{digest}"), base());
+    assert_eq!(detect(&source, &world).unwrap().layers, 2);
+}
+
+#[test]
+fn annotations_of_the_index_and_labels_follow() {
+    let world = World::default().with("docker.io/library/debian:12", base());
+    let source = Sample::of(&["a", "b", "app"]).image();
+    let found = find(&source, &map(named("debian:12", None)), &Choice::Detect, &[], &world).unwrap();
+    assert_eq!((found.how, found.layers), (Rung::Annotation, 2));
+    let labelled =
+        Sample { container: json!({"Labels": named("debian:12", None)}), ..Sample::of(&["a", "b", "app"]) }.image();
+    assert_eq!(detect(&labelled, &world).unwrap().how, Rung::Label);
+}
+
+#[test]
+fn a_named_base_that_does_not_fit_is_an_error_that_says_where() {
+    let source = Sample { annotations: named("debian:12", None), ..Sample::of(&["a", "x", "app"]) }.image();
+    let world = World::default().with("docker.io/library/debian:12", base());
+    let error = detect(&source, &world).unwrap_err();
+    assert_eq!(error.what(), "image is not built on the base it names");
+    assert!(error.facts().iter().any(|(name, value)| *name == "differs at" && value == "layer 2 of 2"), "{error}");
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_noted_and_the_ladder_goes_on() {
+    let source = Sample { annotations: named("gone.example/x:1", None), ..Sample::of(&["app"]) }.image();
+    let world = World { layers: vec![vec!["app"]], ..World::default() };
+    let found = detect(&source, &world).unwrap();
+    assert_eq!((found.how, found.layers), (Rung::Scratch, 0));
+    assert!(found.notes[0].contains("gone.example/x:1"), "{:?}", found.notes);
+}
+
+#[test]
+fn buildpacks_name_their_top_layer_by_diff_id() {
+    let top = Sample::of(&["a", "b"]).image().diff_ids()[1];
+    let label = json!({"runImage": {"topLayer": top.to_string(), "reference": "x"}}).to_string();
+    let container = json!({"Labels": {"io.buildpacks.lifecycle.metadata": label}});
+    let source = Sample { container, ..Sample::of(&["a", "b", "app"]) }.image();
+    let found = detect(&source, &World::default()).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::Label, Sureness::Proven, 2));
+}
+
+#[test]
+fn of_the_materials_the_one_under_the_image_counts() {
+    let material = |name: &str| json!({"uri": format!("pkg:docker/{name}"), "digest": {}});
+    let statement =
+        json!({"predicate": {"materials": [material("golang@1"), material("debian@12"), material("small@1")]}});
+    let world = World { statements: vec![statement], ..World::default() }
+        .with("docker.io/library/golang:1", Sample::of(&["g", "b", "c"]).image())
+        .with("docker.io/library/debian:12", base())
+        .with("docker.io/library/small:1", Sample::of(&["a"]).image());
+    let found = detect(&Sample::of(&["a", "b", "app"]).image(), &world).unwrap();
+    assert_eq!((found.how, found.layers), (Rung::Provenance, 2));
+}
+
+#[test]
+fn known_bases_are_compared_by_diff_ids_and_the_longest_wins() {
+    let location: Location = "debian:12".parse().unwrap();
+    let (short, long, other) = (Sample::of(&["a"]).image(), base(), Sample::of(&["z"]).image());
+    let empty = Sample::of(&[]).image();
+    let known: Vec<Known<'_>> =
+        [&short, &long, &other, &empty].map(|image| Known { location: &location, image }).into();
+    let source = Sample::of(&["a", "b", "app"]).image();
+    let found = find(&source, &Map::new(), &Choice::Detect, &known, &World::default()).unwrap();
+    assert_eq!((found.how, found.layers), (Rung::Known, 2));
+}
+
+#[test]
+fn a_look_alike_history_is_not_proof() {
+    let lines = history(&[("ADD file:x in /", false), ("CMD [\"bash\"]", true), ("COPY app /app", false)]);
+    let source =
+        Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "app"]) }.image();
+    let world = World { layers: vec![vec!["etc/os-release"], vec!["app"]], ..World::default() };
+    let found = detect(&source, &world).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::History, Sureness::Likely, 1));
+}
+
+#[test]
+fn history_that_would_cut_off_the_program_is_not_followed() {
+    let lines = history(&[
+        ("ADD file:x in /", false),
+        ("COPY app /app", false),
+        ("CMD [\"x\"]", true),
+        ("COPY conf /conf", false),
+    ]);
+    let source =
+        Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "app", "conf"]) }
+            .image();
+    let world = World { layers: vec![vec!["etc/os-release"], vec!["app"], vec!["conf"]], ..World::default() };
+    let found = detect(&source, &world).unwrap();
+    assert_eq!((found.how, found.layers), (Rung::Content, 1));
+    assert!(found.notes[0].contains("/app is not above it"), "{:?}", found.notes);
+}
+
+/// Missing, short, long and null history: the same layers are kept.
+#[test]
+fn content_answers_where_history_does_not_fit() {
+    for lines in
+        [Value::Null, history(&[]), history(&[("x", false)]), history(&[("x", false); 5]), history(&[("x", true); 3])]
+    {
+        let source =
+            Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "b", "c"]) }
+                .image();
+        let world =
+            World { layers: vec![vec!["etc/os-release", "bin/sh"], vec!["conf"], vec!["app"]], ..World::default() };
+        let found = detect(&source, &world).unwrap();
+        assert_eq!((found.how, found.layers), (Rung::Content, 1));
+    }
+}
+
+#[test]
+fn content_finds_the_seam_or_says_that_there_is_none() {
+    let cases: [(&[&[&'static str]], Rung, Sureness, usize); 8] = [
+        (&[&["app"]], Rung::Scratch, Sureness::Likely, 0),
+        (&[&["etc/os-release"], &["app"]], Rung::Content, Sureness::Likely, 1),
+        (&[&["etc/os-release", "app"]], Rung::Content, Sureness::Unknown, 0),
+        (&[&["etc/"], &["lib/apk/db/installed"], &["app"]], Rung::Content, Sureness::Likely, 2),
+        (
+            &[&["var/lib/dpkg/status"], &["var/lib/dpkg/status", "usr/bin/curl"], &["app"]],
+            Rung::Content,
+            Sureness::Likely,
+            1,
+        ),
+        (
+            &[&["var/lib/dpkg/status.d/base"], &["var/lib/dpkg/status.d/tzdata"], &["app"]],
+            Rung::Content,
+            Sureness::Likely,
+            2,
+        ),
+        (&[&["conf"], &["etc/os-release"], &["app"]], Rung::Content, Sureness::Unknown, 0),
+        (&[&["conf"], &["app"]], Rung::Scratch, Sureness::Likely, 0),
+    ];
+    for (layers, how, sure, count) in cases {
+        let names = ["a", "b", "c"];
+        let source =
+            Sample { container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&names[..layers.len()]) }.image();
+        let world = World { layers: layers.iter().map(|files| files.to_vec()).collect(), ..World::default() };
+        let found = detect(&source, &world).unwrap();
+        assert_eq!((found.how, found.sure, found.layers), (how, sure, count), "{layers:?}");
+    }
+}
+
+#[test]
+fn what_the_user_says_is_checked() {
+    let source = Sample::of(&["a", "b", "app"]).image();
+    let world = World::default()
+        .with("docker.io/library/debian:12", base())
+        .with("docker.io/library/other:1", Sample::of(&["z"]).image());
+    let choose = |choice: Choice| find(&source, &Map::new(), &choice, &[], &world);
+    assert_eq!(choose(Choice::Scratch).unwrap().layers, 0);
+    assert_eq!(choose(Choice::Layers(3)).unwrap().layers, 3);
+    assert!(choose(Choice::Layers(4)).is_err());
+    assert_eq!(choose(Choice::Image("debian:12".parse().unwrap())).unwrap().layers, 2);
+    assert!(choose(Choice::Image("other:1".parse().unwrap())).is_err());
+    assert!(choose(Choice::Image("missing:1".parse().unwrap())).is_err());
+}
+
+#[test]
+fn an_answer_written_as_an_option_leads_to_itself() {
+    let proven = OldBase::image(Rung::Known, &"debian:12".parse().unwrap(), base());
+    assert_eq!(proven.as_option(), format!("docker.io/library/debian:12@{}", base().digest()));
+    assert_eq!(OldBase::layers(Rung::History, Sureness::Likely, 2).as_option(), "layers:2");
+    assert_eq!(OldBase::layers(Rung::Scratch, Sureness::Likely, 0).as_option(), "scratch");
+}

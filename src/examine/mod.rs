@@ -1,0 +1,15 @@
+//! Questions put to an image. `store::fetch` brings a [`Subject`]; [`look`] turns it into [`Facts`].
+//!
+//! Everything here is pure. Where a question needs more of the world (the old base that an
+//! annotation names, the index of a layer), it asks through [`base::Lookup`].
+
+pub mod base;
+mod command;
+mod facts;
+mod oddity;
+mod subject;
+
+pub use command::{Command, ShellForm};
+pub use facts::{Facts, PlatformFacts, look};
+pub use oddity::Oddity;
+pub use subject::{LeftBehind, Origin, PlatformSubject, Shape, Subject};

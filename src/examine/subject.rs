@@ -1,0 +1,69 @@
+//! What was fetched: everything the later stages need to know of source and new base.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::base::OldBase;
+use crate::layer::LayerIndex;
+use crate::oci::{Digest, Document, Image, Location, Platform};
+
+/// Source and new base, platform by platform. Invariant: every platform's new base is for exactly
+/// that platform, and the layers above the old base have been read and verified.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub source: Origin,
+    pub base: Origin,
+    pub shape: Shape,
+    pub platforms: Vec<PlatformSubject>,
+    /// Platforms of the source that the new base does not have.
+    pub missing: Vec<Platform>,
+    pub left_behind: Vec<LeftBehind>,
+}
+
+/// An image as it was named, and the document that the name led to.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    pub location: Location,
+    pub top: Document,
+}
+
+impl Origin {
+    /// The name as given, pinned to the document it led to.
+    #[must_use]
+    pub fn pinned(&self) -> String {
+        self.location.pinned(self.top.digest())
+    }
+}
+
+/// Whether the result is one manifest or an index of them.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    Single,
+    /// The index as it was read; its annotations and unknown fields are carried over.
+    Index(Map<String, Value>),
+}
+
+/// One pass of the flow.
+#[derive(Debug, Clone)]
+pub struct PlatformSubject {
+    pub platform: Platform,
+    /// The `platform` member of the source's index entry, with fields we do not know.
+    pub entry: Option<Map<String, Value>>,
+    /// Annotations of the source's index entry.
+    pub entry_annotations: Map<String, Value>,
+    pub source: Image,
+    pub base: Image,
+    pub old_base: OldBase,
+    /// The indexes of the source's layers above the old base, in order.
+    pub layers: Vec<Arc<LayerIndex>>,
+}
+
+/// Something beside the image that describes bytes which will no longer be there.
+#[derive(Debug, Clone)]
+pub struct LeftBehind {
+    pub what: &'static str,
+    pub digest: Digest,
+    /// The manifest it describes, where it says.
+    pub of: Option<Digest>,
+}

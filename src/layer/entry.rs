@@ -1,0 +1,71 @@
+//! One entry of a layer, as later stages see it. Listed, never created.
+
+use serde::{Deserialize, Serialize};
+
+use super::path::RootPath;
+
+/// What a layer says about one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub path: RootPath,
+    pub kind: EntryKind,
+    /// Permission bits with setuid, setgid and sticky; never file-type bits.
+    pub mode: u32,
+    pub uid: u64,
+    pub gid: u64,
+    /// Whole seconds since 1970.
+    pub mtime: i64,
+    /// Extended attributes, sorted by name.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Where the entry's data starts in the tar stream.
+    pub offset: u64,
+}
+
+/// What stands at the path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    File {
+        /// The size a program would see; a sparse file takes less in the tar.
+        size: u64,
+    },
+    Directory,
+    /// The target as written: it is resolved inside the root, never here.
+    Symlink(Vec<u8>),
+    Hardlink(RootPath),
+    Character {
+        major: u32,
+        minor: u32,
+    },
+    Block {
+        major: u32,
+        minor: u32,
+    },
+    Fifo,
+    /// Whatever lower layers have at the path is gone.
+    Whiteout,
+    /// Whatever lower layers have inside the directory is gone.
+    Opaque,
+}
+
+impl EntryKind {
+    /// Whether it is about lower layers, and puts nothing at its path.
+    #[must_use]
+    pub const fn is_marker(&self) -> bool {
+        matches!(self, Self::Whiteout | Self::Opaque)
+    }
+}
+
+impl Entry {
+    /// About how many bytes of memory the entry takes.
+    pub(super) fn footprint(&self) -> usize {
+        const ALLOCATION: usize = 16;
+        let target = match &self.kind {
+            EntryKind::Symlink(target) => target.len() + ALLOCATION,
+            EntryKind::Hardlink(target) => target.as_bytes().len() + ALLOCATION,
+            _ => 0,
+        };
+        let xattr = |(name, value): &(Vec<u8>, Vec<u8>)| name.len() + value.len() + 48 + 2 * ALLOCATION;
+        let xattrs: usize = self.xattrs.iter().map(xattr).sum();
+        size_of::<Self>() + self.path.as_bytes().len() + ALLOCATION + target + xattrs
+    }
+}

@@ -1,0 +1,178 @@
+//! What stands before an entry, merged with the entry's own header: PAX records and GNU long
+//! names. The one place that decides how many bytes of data an entry has.
+
+use super::header::{Format, Header};
+use super::limits::{Limits, over};
+use super::path::shown;
+use super::pax::Records;
+use super::sparse::{self, MapPlace, Sparse};
+use super::tape::BLOCK;
+use crate::error::{Error, Result};
+
+/// Extended headers that wait for their entry. Archive readers disagree about what it means to
+/// have one kind twice, or two kinds that differ; so both are refused.
+#[derive(Debug, Default)]
+pub(super) struct Extended {
+    records: Option<Records>,
+    long_name: Option<Vec<u8>>,
+    long_link: Option<Vec<u8>>,
+    bytes: u64,
+}
+
+/// An entry with everything that is said about it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) typeflag: u8,
+    pub(super) name: Vec<u8>,
+    pub(super) link: Vec<u8>,
+    /// Bytes of data in the tar.
+    pub(super) stored: u64,
+    /// The size a program would see.
+    pub(super) size: u64,
+    pub(super) mode: u32,
+    pub(super) uid: u64,
+    pub(super) gid: u64,
+    pub(super) mtime: i64,
+    pub(super) device: (i64, i64),
+    pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) sparse: Option<SparseForm>,
+    /// Whether a size was stated for a type that has no data.
+    pub(super) idle_size: bool,
+}
+
+/// The forms in which a sparse file can be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SparseForm {
+    OldGnu,
+    Pax(MapPlace),
+}
+
+impl Extended {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.records.is_none() && self.long_name.is_none() && self.long_link.is_none()
+    }
+
+    /// Books `bytes` more of metadata for the entry to come.
+    pub(super) fn book(&mut self, bytes: u64, limits: &Limits) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > limits.metadata {
+            return Err(over("metadata of one entry is", format!("{} bytes", limits.metadata)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_records(&mut self, records: Records) -> Result<()> {
+        match self.records.replace(records) {
+            None => Ok(()),
+            Some(_) => Err(twice("PAX header")),
+        }
+    }
+
+    pub(super) fn add_long_name(&mut self, name: Vec<u8>) -> Result<()> {
+        match self.long_name.replace(name) {
+            None => Ok(()),
+            Some(_) => Err(twice("long name")),
+        }
+    }
+
+    pub(super) fn add_long_link(&mut self, link: Vec<u8>) -> Result<()> {
+        match self.long_link.replace(link) {
+            None => Ok(()),
+            Some(_) => Err(twice("long link target")),
+        }
+    }
+
+    /// The entry that `header` begins.
+    pub(super) fn apply(self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
+        let records = self.records.unwrap_or_default();
+        let sparse = records.sparse.describe()?;
+        let stored_as = sparse.as_ref().and_then(|sparse| sparse.name.clone());
+        let name = prevailing(header.name, records.path, self.long_name)?;
+        let name = stored_as.unwrap_or(name);
+        let typeflag = effective_type(header.typeflag, &name);
+        if !has_no_data(header.typeflag) {
+            // Go refuses this before it looks at PAX records.
+            positive(header.size, "size")?;
+        }
+        // A PAX size overrules the header's for every type, whichever of the two is zero.
+        let stated = records.size.or_else(|| u64::try_from(header.size).ok()).unwrap_or(0);
+        let stored = if has_no_data(typeflag) { 0 } else { stated };
+        let (size, sparse) = match typeflag {
+            b'S' => old_gnu_sparse(header.format, block)?,
+            _ => pax_sparse(sparse, typeflag, stored)?,
+        };
+        Ok(Member {
+            typeflag,
+            name,
+            link: prevailing(header.link, records.linkpath, self.long_link)?,
+            stored,
+            size,
+            mode: permissions(header.mode)?,
+            uid: records.uid.map_or_else(|| positive(header.uid, "user id"), Ok)?,
+            gid: records.gid.map_or_else(|| positive(header.gid, "group id"), Ok)?,
+            mtime: records.mtime.unwrap_or(header.mtime),
+            device: (header.major, header.minor),
+            xattrs: records.xattrs.sorted(),
+            sparse,
+            idle_size: stated != stored,
+        })
+    }
+}
+
+/// The size that a program would see, and how the file is stored.
+type Extent = (u64, Option<SparseForm>);
+
+fn old_gnu_sparse(format: Format, block: &[u8; BLOCK]) -> Result<Extent> {
+    if format != Format::Gnu {
+        return Err(Error::input("sparse file has no GNU header"));
+    }
+    Ok((sparse::old_gnu_real_size(block)?, Some(SparseForm::OldGnu)))
+}
+
+fn pax_sparse(sparse: Option<Sparse>, typeflag: u8, stored: u64) -> Result<Extent> {
+    match sparse {
+        Some(_) if has_no_data(typeflag) => Err(Error::input("entry without data is said to be sparse")),
+        Some(sparse) => Ok((sparse.real_size.unwrap_or(stored), Some(SparseForm::Pax(sparse.map)))),
+        None => Ok((stored, None)),
+    }
+}
+
+/// The types whose data Go takes to be absent, whatever size their header states.
+const fn has_no_data(typeflag: u8) -> bool {
+    matches!(typeflag, b'1'..=b'6')
+}
+
+/// V7 had no type for directories: there a file whose name ends in `/` is one.
+fn effective_type(typeflag: u8, name: &[u8]) -> u8 {
+    match typeflag {
+        0 if name.ends_with(b"/") => b'5',
+        0 => b'0',
+        other => other,
+    }
+}
+
+/// The name that counts: GNU's long one, else PAX's, else the header's.
+fn prevailing(own: Vec<u8>, pax: Option<Vec<u8>>, gnu: Option<Vec<u8>>) -> Result<Vec<u8>> {
+    let gnu = gnu.filter(|name| !name.is_empty());
+    match (gnu, pax) {
+        (Some(gnu), Some(pax)) if gnu != pax => Err(Error::input("PAX and GNU headers of one entry disagree")
+            .fact("PAX", shown(&pax))
+            .fact("GNU", shown(&gnu))),
+        (Some(name), _) | (None, Some(name)) => Ok(name),
+        (None, None) => Ok(own),
+    }
+}
+
+pub(super) fn positive(value: i64, what: &str) -> Result<u64> {
+    u64::try_from(value).map_err(|_| Error::input(format!("tar header has a negative {what}")).fact("value", value))
+}
+
+fn permissions(mode: i64) -> Result<u32> {
+    let mode = positive(mode, "mode")?;
+    // Cannot fail: twelve bits are left.
+    Ok(u32::try_from(mode & 0o7777).unwrap_or_default())
+}
+
+fn twice(what: &str) -> Error {
+    Error::input(format!("entry has more than one {what}"))
+}

@@ -1,0 +1,122 @@
+//! The one pass over a layer: compressed bytes in, a verified index out.
+//!
+//! Three threads, each byte through each once: one reads and hashes what arrives, one inflates,
+//! one hashes the tar stream and walks it. Inflating alone decides how long it takes. Whatever
+//! fails, the bytes are read to their end: if they are not the promised ones, that is the error,
+//! since damage on the way explains everything else.
+
+use std::io::Read;
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
+
+use super::compression::{name, unpack};
+use super::index::LayerIndex;
+use super::limits::Limits;
+use super::pipe::{Feeder, Stream, pipe};
+use super::tape::Tape;
+use super::walk::{Listing, walk};
+use crate::error::{Error, Kind, Result};
+use crate::oci::{Compression, Descriptor, DiffId, Hashed, Hasher, LayerType};
+
+/// Reads a layer to its end. Success means: `bytes` had the digest and the size that `of` states,
+/// inflated without fault to a tar stream that hashes to `diff_id` where one was given, and every
+/// entry of it is in the index.
+pub fn scan(bytes: impl Read + Send, of: &Descriptor, diff_id: Option<&DiffId>, limits: &Limits) -> Result<LayerIndex> {
+    let (packed_in, packed_out) = pipe();
+    let (tar_in, tar_out) = pipe();
+    scope(|scope| {
+        let arrival = start(scope, "layer-read", move || take_in(bytes, of, packed_in))?;
+        let unpacking = start(scope, "layer-unpack", move || unpack(packed_out, tar_in, limits))?;
+        let mut tape = Tape::new(tar_out);
+        let listing = walk(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()));
+        let tar = tape.finish();
+        let compression = join(unpacking);
+        let packed = join(arrival)?;
+        let listing = listing.map_err(|error| error.fact("layer", of.digest))?;
+        check_diff_id(&tar, of, diff_id)?;
+        Ok(assemble(of, packed, tar, compression.unwrap_or(Compression::None), listing))
+    })
+}
+
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new()
+        .name(name.to_owned())
+        .spawn_scoped(scope, work)
+        .map_err(|error| Error::new(Kind::Io, "could not start a thread").cause(error))
+}
+
+/// The thread's result. A panic is a bug wherever it happens, so it goes on from here.
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Reads and hashes everything, and passes it on as long as somebody listens.
+fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: Feeder) -> Result<Hashed> {
+    let mut hasher = Hasher::default();
+    loop {
+        let mut chunk = packed.chunk();
+        let outcome = chunk.fill(&mut bytes);
+        hasher.update(chunk.bytes());
+        if hasher.len() > of.size {
+            return Err(wrong_size(of, "layer is longer than was promised", format!("more than {}", of.size)));
+        }
+        let unread = |error| Error::from_stream(error, "layer could not be read").fact("layer", of.digest);
+        let stream = outcome.map_err(unread)?;
+        // Without a listener only the digest is still of interest.
+        let _ = packed.pass(chunk);
+        if stream == Stream::Ended {
+            return check_arrival(hasher.finish(), of);
+        }
+    }
+}
+
+fn check_arrival(packed: Hashed, of: &Descriptor) -> Result<Hashed> {
+    if packed.len != of.size {
+        return Err(wrong_size(of, "layer is shorter than was promised", packed.len.to_string()));
+    }
+    if packed.digest != of.digest {
+        return Err(Error::integrity("layer is not what its digest says")
+            .fact("expected", of.digest)
+            .fact("got", packed.digest));
+    }
+    Ok(packed)
+}
+
+fn wrong_size(of: &Descriptor, what: &str, got: String) -> Error {
+    Error::integrity(what)
+        .fact("layer", of.digest)
+        .fact("expected", format!("{} bytes", of.size))
+        .fact("got", got + " bytes")
+}
+
+fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Result<()> {
+    match expected {
+        Some(expected) if expected.0 != tar.digest => {
+            Err(Error::integrity("layer does not unpack to what the image's config says")
+                .fact("layer", of.digest)
+                .fact("expected", expected)
+                .fact("got", tar.digest))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: Listing) -> LayerIndex {
+    let Listing { entries, captured, mut notes } = listing;
+    if LayerType::of(&of.media_type).is_ok_and(|stated| stated.0 != compression) {
+        notes.insert(0, format!("layer is {}, though its media type is {}", name(compression), of.media_type));
+    }
+    LayerIndex {
+        digest: packed.digest,
+        size: packed.len,
+        diff_id: DiffId(tar.digest),
+        unpacked: tar.len,
+        compression,
+        entries,
+        captured,
+        notes,
+    }
+}

@@ -1,0 +1,232 @@
+//! The plan as a whole, from a subject to the assembled bytes.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::assemble;
+use crate::examine::base::{Choice, Lookup, OldBase, find};
+use crate::examine::{Origin, Subject, look};
+use crate::layer::LayerIndex;
+use crate::oci::sample::{Sample, history};
+use crate::oci::{Compression, Location};
+
+struct Old(Image);
+
+impl Lookup for Old {
+    fn image(&self, _: &Location) -> crate::error::Result<Option<Image>> {
+        Ok(Some(self.0.clone()))
+    }
+    fn clue(&self, _: &Location) -> crate::error::Result<Option<Image>> {
+        Ok(None)
+    }
+    fn statements(&self) -> crate::error::Result<Vec<Value>> {
+        Ok(Vec::new())
+    }
+    fn layer(&self, _: usize) -> crate::error::Result<Arc<LayerIndex>> {
+        Err(crate::error::Error::input("not asked for"))
+    }
+}
+
+fn old_base(source: &Image, old: &Sample) -> OldBase {
+    let choice = Choice::Image("old.example/base:1".parse().unwrap());
+    find(source, &Map::new(), &choice, &[], &Old(old.image())).unwrap()
+}
+
+fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
+    let (source, base) = (source.image(), new.image());
+    let old_base = old_base(&source, old);
+    let layers = source.layers[old_base.layers..].iter();
+    let layers = layers
+        .map(|layer| {
+            Arc::new(LayerIndex {
+                digest: layer.descriptor.digest,
+                size: layer.descriptor.size,
+                diff_id: layer.diff_id,
+                unpacked: 0,
+                compression: Compression::Gzip,
+                entries: Vec::new(),
+                captured: Vec::new(),
+                notes: Vec::new(),
+            })
+        })
+        .collect();
+    let origin = |name: &str, image: &Image| Origin { location: name.parse().unwrap(), top: image.document.clone() };
+    Subject {
+        source: origin("registry.example/app:v1", &source),
+        base: origin("gcr.io/distroless/static", &base),
+        shape: Shape::Single,
+        platforms: vec![PlatformSubject {
+            platform: source.config.platform().clone(),
+            entry: None,
+            entry_annotations: Map::new(),
+            source,
+            base,
+            old_base,
+            layers,
+        }],
+        missing: Vec::new(),
+        left_behind: Vec::new(),
+    }
+}
+
+/// The config and manifest that come out, parsed.
+fn result(subject: Subject, options: &Options) -> (Value, Value) {
+    let facts = look(subject);
+    let plan = draw(&facts, options);
+    let assembled = assemble::build(&plan, &facts.subject).unwrap();
+    let manifest: Value = serde_json::from_slice(assembled.top.bytes()).unwrap();
+    let ImagePlan::New(new) = &plan.platforms[0].image else { panic!("nothing was changed") };
+    (Value::Object(new.config.clone()), manifest)
+}
+
+fn app() -> Sample {
+    let lines = history(&[
+        ("old a", false),
+        ("old b", false),
+        ("CMD [\"bash\"]", true),
+        ("COPY app", false),
+        ("ENTRYPOINT [\"/app\"]", true),
+    ]);
+    Sample {
+        history: lines,
+        container: json!({"Entrypoint": ["/app"], "Env": ["PATH=/old", "A=1"]}),
+        annotations: json!({"org.opencontainers.image.source": "https://src.example", "io.podman.annotations.x": "y"}),
+        docker: true,
+        ..Sample::of(&["a", "b", "app"])
+    }
+}
+
+fn debian() -> Sample {
+    Sample {
+        history: history(&[("old a", false), ("old b", false), ("CMD [\"bash\"]", true)]),
+        container: json!({"Cmd": ["bash"], "Env": ["PATH=/old"]}),
+        ..Sample::of(&["a", "b"])
+    }
+}
+
+fn distroless() -> Sample {
+    Sample {
+        history: history(&[("new", false)]),
+        container: json!({"Env": ["PATH=/new"], "User": "65532"}),
+        ..Sample::of(&["s"])
+    }
+}
+
+#[test]
+fn layers_are_those_of_the_new_base_then_the_applications() {
+    let (config, manifest) = result(subject(&app(), &debian(), &distroless()), &Options::default());
+    let digests = |names: &[&str]| {
+        names.iter().map(|name| crate::oci::Digest::of(name.as_bytes()).to_string()).collect::<Vec<_>>()
+    };
+    let got: Vec<&str> =
+        manifest["layers"].as_array().unwrap().iter().map(|layer| layer["digest"].as_str().unwrap()).collect();
+    assert_eq!(got, digests(&["s", "app"]));
+    assert_eq!(config["rootfs"]["diff_ids"], json!(digests(&["S", "APP"])));
+}
+
+#[test]
+fn everything_is_oci_and_nothing_of_the_source_is_lost() {
+    let (config, manifest) = result(subject(&app(), &debian(), &distroless()), &Options::default());
+    assert!(
+        !manifest.to_string().contains("docker.distribution") && !manifest.to_string().contains("rootfs.diff"),
+        "{manifest}"
+    );
+    for (key, value) in [
+        ("created", json!("2020-02-02T00:00:00Z")),
+        ("author", json!("somebody")),
+        ("architecture", json!("arm")),
+        ("variant", json!("v7")),
+        ("x-unknown", json!({"b": 1, "a": 2})),
+    ] {
+        assert_eq!(config[key], value, "{key}");
+    }
+    assert_eq!(config["config"], json!({"User": "65532", "Env": ["PATH=/new", "A=1"], "Entrypoint": ["/app"]}));
+}
+
+#[test]
+fn annotations_name_the_inputs_and_keep_the_sources() {
+    let inputs = subject(&app(), &debian(), &distroless());
+    let platform = &inputs.platforms[0];
+    let (source, base, old) =
+        (platform.source.digest(), platform.base.digest(), platform.old_base.image.as_ref().unwrap().digest());
+    let (_, manifest) = result(inputs, &Options { epoch: Some(Epoch(1)), platforms: Vec::new() });
+    let expected = json!({
+        "org.opencontainers.image.source": "https://src.example",
+        "org.opencontainers.image.base.name": "gcr.io/distroless/static:latest",
+        "org.opencontainers.image.base.digest": base.to_string(),
+        "dev.underpin.format": "1",
+        "dev.underpin.source": format!("registry.example/app:v1@{source}"),
+        "dev.underpin.options": format!(r#"{{"old_base":"old.example/base:1@{old}","source_date_epoch":1}}"#),
+    });
+    assert_eq!(manifest["annotations"], expected);
+}
+
+#[test]
+fn history_is_the_new_bases_then_the_applications() {
+    let (config, _) = result(subject(&app(), &debian(), &distroless()), &Options::default());
+    let lines: Vec<&str> =
+        config["history"].as_array().unwrap().iter().map(|entry| entry["created_by"].as_str().unwrap()).collect();
+    assert_eq!(lines, ["new", "COPY app", "ENTRYPOINT [\"/app\"]"]);
+}
+
+/// GGCR#2371: history that is longer, shorter, empty or null must not change the layers.
+#[test]
+fn history_that_does_not_fit_becomes_one_entry_per_layer() {
+    for lines in
+        [Value::Null, history(&[]), history(&[("x", false)]), history(&[("x", false); 9]), history(&[("x", true); 3])]
+    {
+        for (source, new) in [
+            (Sample { history: lines.clone(), ..app() }, distroless()),
+            (app(), Sample { history: lines.clone(), ..distroless() }),
+        ] {
+            let (config, manifest) = result(subject(&source, &debian(), &new), &Options::default());
+            let made =
+                config["history"].as_array().unwrap().iter().filter(|entry| entry["empty_layer"] != true).count();
+            assert_eq!(manifest["layers"].as_array().unwrap().len(), 2);
+            assert_eq!(made, 2, "{lines}");
+        }
+    }
+}
+
+#[test]
+fn source_date_epoch_sets_the_time() {
+    let (config, _) = result(
+        subject(&app(), &debian(), &distroless()),
+        &Options { epoch: Some(Epoch(86_400)), platforms: Vec::new() },
+    );
+    assert_eq!(config["created"], "1970-01-02T00:00:00Z");
+}
+
+#[test]
+fn an_image_on_the_new_base_is_passed_on_as_it_is() {
+    let own = Sample { docker: false, ..app() };
+    let facts = look(subject(&own, &debian(), &debian()));
+    let plan = draw(&facts, &Options::default());
+    assert!(matches!(plan.platforms[0].image, ImagePlan::AsIs(_)));
+    let assembled = assemble::build(&plan, &facts.subject).unwrap();
+    assert_eq!(assembled.top.digest(), own.image().digest());
+}
+
+/// Distroless' `latest` and `nonroot` share all layers and differ in their config.
+#[test]
+fn the_same_layers_with_another_config_are_not_the_same_base() {
+    let own = Sample { docker: false, ..app() };
+    let nonroot = Sample { container: json!({"User": "65532"}), ..debian() };
+    let facts = look(subject(&own, &debian(), &nonroot));
+    let plan = draw(&facts, &Options::default());
+    let ImagePlan::New(new) = &plan.platforms[0].image else { panic!("was taken for the same base") };
+    assert_eq!(new.config["config"]["User"], "65532");
+}
+
+#[test]
+fn the_invariant_on_layers_stops_a_wrong_plan() {
+    let facts = look(subject(&app(), &debian(), &distroless()));
+    let mut plan = draw(&facts, &Options::default());
+    if let ImagePlan::New(new) = &mut plan.platforms[0].image {
+        new.diff_ids.swap(0, 1);
+    }
+    let error = assemble::build(&plan, &facts.subject).unwrap_err();
+    assert!(error.what().contains("nothing was published"), "{error}");
+}

@@ -1,0 +1,10 @@
+//! The rules: what must hold before an image may move, and what people should know.
+//!
+//! A rule has a stable id, a level, evidence and a fix. That a rule refuses is a result, not an
+//! error: it goes into the report and the exit code is 1.
+
+mod finding;
+mod rules;
+
+pub use finding::{Finding, Findings, Level, Rule};
+pub use rules::{OnMissing, judge};

@@ -1,0 +1,147 @@
+//! What `inspect` shows of one image.
+
+use std::fmt::Write as _;
+
+use bytesize::ByteSize;
+use serde::Serialize;
+
+use super::model::{Named, OldBase};
+use super::text::plural;
+use crate::error::printable;
+use crate::examine::{Command, LeftBehind};
+use crate::oci::{HistoryEntry, Image};
+use crate::store::fetch::Inspected;
+
+#[derive(Debug, Serialize)]
+pub struct Inspection {
+    pub schema: &'static str,
+    pub image: Named,
+    pub platforms: Vec<Platform>,
+    pub attestations: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Platform {
+    pub platform: String,
+    pub digest: String,
+    pub config: String,
+    pub created: Option<String>,
+    pub old_base: OldBase,
+    pub notes: Vec<String>,
+    pub layers: Vec<Layer>,
+    pub entrypoint: Vec<String>,
+    pub cmd: Vec<String>,
+    pub user: String,
+    pub working_dir: String,
+    pub size: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Layer {
+    pub digest: String,
+    pub diff_id: String,
+    pub size: u64,
+    pub origin: &'static str,
+    pub created_by: Option<String>,
+}
+
+impl Inspection {
+    #[must_use]
+    pub fn new(inspected: &Inspected) -> Self {
+        let origin = &inspected.origin;
+        Self {
+            schema: "underpin.inspect/v1",
+            image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
+            platforms: inspected
+                .platforms
+                .iter()
+                .map(|(platform, image, old)| Platform::new(platform, image, old))
+                .collect(),
+            attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
+        }
+    }
+}
+
+impl Platform {
+    fn new(platform: &crate::oci::Platform, image: &Image, old: &crate::examine::base::OldBase) -> Self {
+        let command = Command::of(&image.config);
+        let container = image.config.container();
+        let text = |key: &str| container.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        Self {
+            platform: platform.to_string(),
+            digest: image.digest().to_string(),
+            config: image.config.digest().to_string(),
+            created: image.config.object().get("created").and_then(serde_json::Value::as_str).map(str::to_owned),
+            old_base: old.into(),
+            notes: old.notes.clone(),
+            layers: layers(image, old.layers),
+            entrypoint: command.entrypoint.unwrap_or_default(),
+            cmd: command.cmd.unwrap_or_default(),
+            user: text("User"),
+            working_dir: text("WorkingDir"),
+            size: image.size(),
+        }
+    }
+}
+
+fn layers(image: &Image, old_base: usize) -> Vec<Layer> {
+    let made: Vec<&HistoryEntry> = image.config.history().iter().filter(|entry| !entry.is_empty_layer()).collect();
+    let fits = made.len() == image.layers.len();
+    let layer = |(at, layer): (usize, &crate::oci::ImageLayer)| Layer {
+        digest: layer.descriptor.digest.to_string(),
+        diff_id: layer.diff_id.to_string(),
+        size: layer.descriptor.size,
+        origin: if at < old_base { "old-base" } else { "application" },
+        created_by: made.get(at).filter(|_| fits).map(|entry| entry.created_by().to_owned()),
+    };
+    image.layers.iter().enumerate().map(layer).collect()
+}
+
+/// The inspection for people.
+#[must_use]
+pub fn inspection_to_text(inspection: &Inspection) -> String {
+    let mut out = format!("{}@{}\n", printable(&inspection.image.reference), inspection.image.digest);
+    for platform in &inspection.platforms {
+        let _ = writeln!(out, "\n{}  {}", platform.platform, platform.digest);
+        platform_lines(&mut out, platform);
+    }
+    for digest in &inspection.attestations {
+        let _ = writeln!(out, "\nattestation  {digest}");
+    }
+    out
+}
+
+fn platform_lines(out: &mut String, platform: &Platform) {
+    let old = &platform.old_base;
+    let name = old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" });
+    let _ = writeln!(
+        out,
+        "  old base  {} ({}, by {}, {})",
+        printable(name),
+        plural(old.layers, "layer"),
+        old.how,
+        old.sure
+    );
+    for note in &platform.notes {
+        let _ = writeln!(out, "            {}", printable(note));
+    }
+    for layer in &platform.layers {
+        let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
+        let size = ByteSize(layer.size).to_string();
+        let by: String = layer.created_by.as_deref().unwrap_or_default().chars().take(60).collect();
+        let line = format!("  {:11}  {short}  {size:>10}  {}", layer.origin, printable(&by));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for (name, value) in [
+        ("entrypoint", format!("{:?}", platform.entrypoint)),
+        ("cmd", format!("{:?}", platform.cmd)),
+        ("user", platform.user.clone()),
+        ("workdir", platform.working_dir.clone()),
+        ("created", platform.created.clone().unwrap_or_default()),
+        ("size", ByteSize(platform.size).to_string()),
+    ] {
+        if !value.is_empty() && value != "[]" {
+            let _ = writeln!(out, "  {name:10}  {}", printable(&value));
+        }
+    }
+}

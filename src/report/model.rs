@@ -1,0 +1,246 @@
+//! The report. Field names are the JSON keys of `docs/reports.md`: others rely on them.
+
+use serde::Serialize;
+
+use crate::assemble::Assembled;
+use crate::examine::{Command, Facts, PlatformSubject};
+use crate::oci::Location;
+use crate::plan::{Fate, Plan, PlannedLayer, PlatformPlan};
+use crate::policy::{Finding, Findings};
+use crate::store::Tally;
+use crate::store::publish::{self, Receipt};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Rebased,
+    Unchanged,
+    Planned,
+    Refused,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    pub outcome: Outcome,
+    pub source: Named,
+    pub base: Named,
+    pub targets: Vec<Target>,
+    pub platforms: Vec<Platform>,
+    pub traffic: Tally,
+}
+
+/// An image by the name it was given and the digest this led to.
+#[derive(Debug, Serialize)]
+pub struct Named {
+    pub reference: String,
+    pub digest: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Target {
+    pub reference: String,
+    pub digest: String,
+    /// The published image by digest alone.
+    pub pinned: String,
+    pub change: Change,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    Written,
+    AlreadyThere,
+    Planned,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Platform {
+    pub platform: String,
+    /// The digest of this platform's manifest in the result.
+    pub digest: Option<String>,
+    pub old_base: Option<OldBase>,
+    pub layers: Vec<Layer>,
+    pub entrypoint: Words,
+    pub cmd: Words,
+    pub logs: Logs,
+    pub binaries: Vec<serde_json::Value>,
+    pub findings: Vec<ReportedFinding>,
+    pub size: Size,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct OldBase {
+    pub how: &'static str,
+    pub sure: &'static str,
+    pub reference: Option<String>,
+    pub layers: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Layer {
+    pub digest: String,
+    pub diff_id: String,
+    pub size: u64,
+    pub fate: &'static str,
+    pub why: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Words {
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Logs {
+    pub strategy: &'static str,
+    pub file: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReportedFinding {
+    pub rule: &'static str,
+    pub level: &'static str,
+    pub message: String,
+    pub evidence: String,
+    pub fix: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Size {
+    pub before: u64,
+    pub after: u64,
+}
+
+/// Everything a run can end with.
+pub struct Ending<'a> {
+    pub facts: &'a Facts,
+    pub findings: &'a Findings,
+    pub plan: &'a Plan,
+    pub assembled: Option<&'a Assembled>,
+    pub receipt: Option<&'a Receipt>,
+    pub targets: &'a [Location],
+    pub outcome: Outcome,
+    pub traffic: Tally,
+}
+
+impl Report {
+    #[must_use]
+    pub fn new(ending: &Ending<'_>) -> Self {
+        let subject = &ending.facts.subject;
+        let named = |origin: &crate::examine::Origin| Named {
+            reference: origin.location.without_digest(),
+            digest: origin.top.digest().to_string(),
+        };
+        Self {
+            schema: "underpin.report/v1",
+            outcome: ending.outcome,
+            source: named(&subject.source),
+            base: named(&subject.base),
+            targets: targets(ending),
+            platforms: platforms(ending),
+            traffic: ending.traffic,
+        }
+    }
+}
+
+fn targets(ending: &Ending<'_>) -> Vec<Target> {
+    if let Some(receipt) = ending.receipt {
+        let change = |change| match change {
+            publish::Change::Written => Change::Written,
+            publish::Change::AlreadyThere => Change::AlreadyThere,
+        };
+        let published = receipt.targets.iter();
+        return published.map(|target| Target::new(&target.location, target.digest, change(target.change))).collect();
+    }
+    let Some(assembled) = ending.assembled.filter(|_| ending.outcome != Outcome::Refused) else { return Vec::new() };
+    ending.targets.iter().map(|target| Target::new(target, assembled.top.digest(), Change::Planned)).collect()
+}
+
+impl Target {
+    fn new(location: &Location, digest: crate::oci::Digest, change: Change) -> Self {
+        Self { reference: location.to_string(), digest: digest.to_string(), pinned: location.by_digest(digest), change }
+    }
+}
+
+fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
+    let subjects = ending.facts.subject.platforms.iter();
+    let judged = subjects.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
+    let looked_at = judged.map(|(at, ((subject, plan), findings))| {
+        let digest =
+            ending.assembled.and_then(|assembled| assembled.platforms.get(at)).map(|(_, digest)| digest.to_string());
+        platform(subject, plan, findings, digest)
+    });
+    let missing = ending.findings.missing.iter().map(|(platform, finding)| Platform {
+        findings: vec![finding.into()],
+        ..Platform::unknown(platform.to_string())
+    });
+    looked_at.chain(missing).collect()
+}
+
+fn platform(subject: &PlatformSubject, plan: &PlatformPlan, findings: &[Finding], digest: Option<String>) -> Platform {
+    let words = |of: fn(&Command) -> &Option<Vec<String>>| Words {
+        before: of(&plan.before).clone().unwrap_or_default(),
+        after: of(&plan.after).clone().unwrap_or_default(),
+    };
+    let after =
+        plan.layers.iter().filter(|layer| layer.fate != Fate::Stripped).map(|layer| layer.descriptor.size).sum();
+    Platform {
+        digest,
+        old_base: Some((&subject.old_base).into()),
+        layers: plan.layers.iter().map(Layer::from).collect(),
+        entrypoint: words(|command| &command.entrypoint),
+        cmd: words(|command| &command.cmd),
+        findings: findings.iter().chain(&plan.notes).map(ReportedFinding::from).collect(),
+        size: Size { before: subject.source.size(), after },
+        ..Platform::unknown(plan.platform.to_string())
+    }
+}
+
+impl Platform {
+    fn unknown(platform: String) -> Self {
+        Self {
+            platform,
+            digest: None,
+            old_base: None,
+            layers: Vec::new(),
+            entrypoint: Words::default(),
+            cmd: Words::default(),
+            logs: Logs { strategy: "none", file: None },
+            binaries: Vec::new(),
+            findings: Vec::new(),
+            size: Size::default(),
+        }
+    }
+}
+
+impl From<&crate::examine::base::OldBase> for OldBase {
+    fn from(old: &crate::examine::base::OldBase) -> Self {
+        Self { how: old.how.word(), sure: old.sure.word(), reference: old.reference.clone(), layers: old.layers }
+    }
+}
+
+impl From<&PlannedLayer> for Layer {
+    fn from(layer: &PlannedLayer) -> Self {
+        Self {
+            digest: layer.descriptor.digest.to_string(),
+            diff_id: layer.diff_id.to_string(),
+            size: layer.descriptor.size,
+            fate: layer.fate.word(),
+            why: layer.why.clone(),
+        }
+    }
+}
+
+impl From<&Finding> for ReportedFinding {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            rule: finding.rule.id(),
+            level: finding.level.word(),
+            message: finding.message.clone(),
+            evidence: finding.evidence.clone(),
+            fix: finding.fix.clone(),
+        }
+    }
+}

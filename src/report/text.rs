@@ -1,0 +1,146 @@
+//! The report for people. Colour never carries meaning, so there is none to lose.
+
+use std::fmt::Write as _;
+
+use bytesize::ByteSize;
+
+use super::model::{Change, Layer, Outcome, Platform, Report, ReportedFinding};
+use crate::error::printable;
+
+/// How much a person wants to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What changed.
+    Short,
+    /// Every layer with its reason.
+    Full,
+}
+
+/// The report as lines of text, each ending in a line feed.
+#[must_use]
+pub fn to_text(report: &Report, detail: Detail) -> String {
+    let mut out = String::new();
+    line(&mut out, format_args!("source    {}", pinned(&report.source.reference, &report.source.digest)));
+    line(&mut out, format_args!("new base  {}", pinned(&report.base.reference, &report.base.digest)));
+    for platform in &report.platforms {
+        out.push('\n');
+        platform_lines(&mut out, platform, detail);
+    }
+    out.push('\n');
+    ending_lines(&mut out, report);
+    out
+}
+
+fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
+    line(out, format_args!("{}", platform.platform));
+    if let Some(old) = &platform.old_base {
+        let name = old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" });
+        let count = plural(old.layers, "layer");
+        line(out, format_args!("  old base  {} ({count}, by {}, {})", printable(name), old.how, old.sure));
+    }
+    match detail {
+        Detail::Full => platform.layers.iter().for_each(|layer| layer_line(out, layer)),
+        Detail::Short => summary_line(out, &platform.layers),
+    }
+    command_lines(out, platform);
+    if platform.old_base.is_some() {
+        let (before, after) = (platform.size.before, platform.size.after);
+        line(out, format_args!("  size      {} → {}", ByteSize(before), ByteSize(after)));
+    }
+    for finding in &platform.findings {
+        finding_lines(out, finding);
+    }
+}
+
+fn layer_line(out: &mut String, layer: &Layer) {
+    let mark = match layer.fate {
+        "stripped" => '-',
+        "base" | "added" => '+',
+        _ => '=',
+    };
+    let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
+    let size = ByteSize(layer.size).to_string();
+    line(out, format_args!("  {mark} {:8}  {short}  {size:>10}  {}", layer.fate, printable(&layer.why)));
+}
+
+fn summary_line(out: &mut String, layers: &[Layer]) {
+    let of = |fate: &str| layers.iter().filter(|layer| layer.fate == fate).count();
+    line(
+        out,
+        format_args!("  layers    {} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept")),
+    );
+}
+
+fn command_lines(out: &mut String, platform: &Platform) {
+    let before: Vec<&String> = platform.entrypoint.before.iter().chain(&platform.cmd.before).collect();
+    let after: Vec<&String> = platform.entrypoint.after.iter().chain(&platform.cmd.after).collect();
+    if platform.old_base.is_none() {
+        return;
+    }
+    if before == after {
+        line(out, format_args!("  command   {}", words(&before)));
+    } else {
+        line(out, format_args!("  command   {}", words(&before)));
+        line(out, format_args!("       now  {}", words(&after)));
+    }
+}
+
+fn finding_lines(out: &mut String, finding: &ReportedFinding) {
+    line(out, format_args!("  {} [{}] {}", finding.level, finding.rule, printable(&finding.message)));
+    if !finding.evidence.is_empty() {
+        line(out, format_args!("         {}", printable(&finding.evidence)));
+    }
+    if !finding.fix.is_empty() {
+        line(out, format_args!("         fix: {}", printable(&finding.fix)));
+    }
+}
+
+fn ending_lines(out: &mut String, report: &Report) {
+    let traffic = &report.traffic;
+    if report.outcome == Outcome::Refused {
+        line(out, format_args!("refused: {} cannot move to the new base", printable(&report.source.reference)));
+        line(out, format_args!("hint: fix what stands above as `refuse`, and run again"));
+        return;
+    }
+    for target in &report.targets {
+        let word = match (target.change, report.outcome) {
+            (Change::Planned, _) => "would be",
+            (Change::AlreadyThere, _) => "already right",
+            (Change::Written, Outcome::Unchanged) => "copied",
+            (Change::Written, _) => "rebased",
+        };
+        line(out, format_args!("{word}  {}  {}", printable(&target.reference), target.digest));
+    }
+    let (down, up) = (ByteSize(traffic.bytes_down), ByteSize(traffic.bytes_up));
+    let requests = plural(usize::try_from(traffic.requests).unwrap_or(usize::MAX), "request");
+    line(
+        out,
+        format_args!(
+            "traffic   {requests}, {down} down, {up} up, {} mounted, {} already there",
+            traffic.mounted, traffic.already_there
+        ),
+    );
+}
+
+/// Words as a person would type them: quoted where they would otherwise fall apart.
+fn words(words: &[&String]) -> String {
+    let mut text = String::new();
+    for word in words {
+        let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,@%+".contains(c));
+        let separator = if text.is_empty() { "" } else { " " };
+        let _ = if plain { write!(text, "{separator}{word}") } else { write!(text, "{separator}{word:?}") };
+    }
+    if text.is_empty() { "none".to_owned() } else { printable(&text) }
+}
+
+fn pinned(reference: &str, digest: &str) -> String {
+    format!("{}@{digest}", printable(reference))
+}
+
+pub(super) fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn line(out: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{line}");
+}

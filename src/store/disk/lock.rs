@@ -1,0 +1,147 @@
+//! Locks that processes hold on a folder while they change what is in it.
+//!
+//! The lock is on the folder's own handle: no lock file is left behind, and the system gives it
+//! free when its holder dies, however it dies.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Kind, Result};
+use crate::store::Notices;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Beside others that hold it so: nobody may take away what is there.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// How long to wait for another holder.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Say once that we wait.
+    pub speak: Duration,
+    /// Give up.
+    pub stop: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { speak: Duration::from_secs(2), stop: Duration::from_secs(60) }
+    }
+}
+
+/// The lock; it ends with this value.
+#[derive(Debug)]
+pub struct Held(#[allow(dead_code, reason = "closing the file ends the lock")] File);
+
+/// Waits for the lock on the folder `path`.
+pub fn folder(path: &Path, mode: Mode, patience: Patience, notices: &Notices) -> Result<Held> {
+    let file = File::open(path).map_err(|error| Error::io("could not open the folder", path, &error))?;
+    let mut wait = Wait::new(patience);
+    loop {
+        let attempt = match mode {
+            Mode::Shared => file.try_lock_shared(),
+            Mode::Exclusive => file.try_lock(),
+        };
+        match attempt {
+            Ok(()) => return Ok(Held(file)),
+            Err(TryLockError::Error(error)) => return Err(refused(path, &error)),
+            Err(TryLockError::WouldBlock) => wait.pause(|| {
+                notices.warn(format!("waiting for another process that is writing to {}", path.display()));
+            }),
+        }
+        if wait.is_over() {
+            return Err(Error::new(Kind::Lock, "another process does not let go of the folder")
+                .fact("path", path.display())
+                .fact("waited", format_args!("{} s", patience.stop.as_secs()))
+                .hint("look for a stopped process that uses the folder, end it, and run again"));
+        }
+    }
+}
+
+/// A place that processes cannot share safely is not used at all.
+fn refused(path: &Path, error: &std::io::Error) -> Error {
+    Error::io("the file system cannot lock the folder", path, error)
+        .hint("use a folder on a local file system and copy the result")
+}
+
+/// The waiting itself: short pauses that grow, one word after a while, an end.
+pub struct Wait {
+    patience: Patience,
+    since: Instant,
+    pause: Duration,
+    spoke: bool,
+}
+
+impl Wait {
+    pub fn new(patience: Patience) -> Self {
+        Self { patience, since: Instant::now(), pause: Duration::from_millis(2), spoke: false }
+    }
+
+    /// Waits a little; calls `speak` once when it has been long.
+    pub fn pause(&mut self, speak: impl FnOnce()) {
+        if !self.spoke && self.since.elapsed() >= self.patience.speak {
+            self.spoke = true;
+            speak();
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(Duration::from_millis(50));
+    }
+
+    /// There was progress: the time to give up is counted from now.
+    pub fn go_on(&mut self) {
+        self.since = Instant::now();
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.since.elapsed() >= self.patience.stop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    const SHORT: Patience = Patience { speak: Duration::from_millis(20), stop: Duration::from_millis(150) };
+
+    #[test]
+    fn a_held_lock_is_waited_for_with_one_word_and_then_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let words = Arc::new(AtomicU32::new(0));
+        let counter = words.clone();
+        let notices = Notices::new(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        let held = folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap();
+        let error = folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap_err();
+        assert_eq!((error.kind(), words.load(Ordering::Relaxed)), (Kind::Lock, 1));
+        drop(held);
+        let shared = folder(dir.path(), Mode::Shared, SHORT, &notices).unwrap();
+        folder(dir.path(), Mode::Shared, SHORT, &notices).unwrap();
+        assert!(folder(dir.path(), Mode::Exclusive, SHORT, &notices).is_err());
+        drop(shared);
+        folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap();
+    }
+
+    #[test]
+    fn the_lock_of_a_killed_process_is_free_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = Patience { speak: Duration::ZERO, stop: Duration::ZERO };
+        let take = |patience| folder(dir.path(), Mode::Exclusive, patience, &Notices::silent());
+        let mut holder = Command::new("flock").arg("--no-fork").arg(dir.path()).args(["sleep", "60"]).spawn().unwrap();
+        while take(none).is_ok() {
+            assert!(holder.try_wait().unwrap().is_none(), "flock(1) has ended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        take(none).unwrap();
+    }
+}

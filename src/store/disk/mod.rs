@@ -1,0 +1,40 @@
+//! Places on disk: OCI layouts, archives of two kinds, and the local cache.
+//!
+//! The rules they share: only regular files are opened, and never through a link that an image
+//! could have brought along; what is written appears whole, durable and verified, or not at all;
+//! processes that share a place wait for each other.
+
+mod archive;
+mod archive_sink;
+mod atomic;
+mod cache;
+mod contents;
+mod docker_archive;
+mod docker_list;
+mod draft;
+mod layout;
+mod layout_sink;
+mod lock;
+mod member_name;
+mod output;
+mod partial;
+mod regular;
+mod rooms;
+mod section;
+mod shelf;
+mod tar_header;
+mod tarball;
+mod verified;
+
+#[cfg(test)]
+mod sample;
+
+pub use archive::OciArchive;
+pub use archive_sink::ArchiveSink;
+pub use cache::Cache;
+pub use docker_archive::DockerArchive;
+pub use layout::Layout;
+pub use layout_sink::LayoutSink;
+pub use lock::{Held, Mode, Patience, folder as lock_folder};
+pub use output::write_file;
+pub use partial::{Partial, Receiving};

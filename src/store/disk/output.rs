@@ -1,0 +1,45 @@
+//! Files that the user named for output: digests and reports.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use super::atomic;
+use crate::error::{Error, Result};
+
+/// Puts `bytes` into the file, whole or not at all. A pipe or a device, such as `/dev/stdout`, is
+/// written to as it is: it must not be replaced by a file.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |error| Error::io("could not write the file", path, &error);
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            Err(Error::usage("a folder stands where a file should be written").fact("path", path.display()))
+        }
+        Ok(there) if !there.is_file() => {
+            OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
+        }
+        // A link keeps pointing to the file it points to.
+        Ok(_) => atomic::replace(&fs::canonicalize(path).map_err(failed)?, bytes),
+        Err(_) => atomic::replace(path, bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_written_to_and_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("digest"), folder.path().join("link"));
+        write_file(&file, b"one").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_file(&link, b"two").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert!(link.is_symlink());
+        write_file(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        assert!(write_file(folder.path(), b"x").is_err());
+        assert!(write_file(&folder.path().join("no/such"), b"x").is_err());
+    }
+}

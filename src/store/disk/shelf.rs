@@ -1,0 +1,137 @@
+//! An OCI layout as a source, however its files are kept: in a folder or in a tar.
+
+use serde_json::Value;
+
+use super::contents::Contents;
+use super::section::Section;
+use super::verified;
+use crate::error::{Error, Result};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Local, MediaType, Name, json};
+use crate::store::{Source, Stream};
+
+pub const MARKER: &str = "oci-layout";
+pub const INDEX: &str = "index.json";
+
+/// The bytes of the `oci-layout` file that underpin writes.
+pub const MARKER_BYTES: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+
+const MARKER_LIMIT: u64 = 4 << 10;
+
+/// Files by their name inside a layout, such as `index.json`.
+pub trait Files: Send + Sync {
+    /// The file, or `None` where there is none. What is there but not a regular file is refused.
+    fn open(&self, name: &str) -> Result<Option<Section>>;
+}
+
+/// The name of a blob inside a layout.
+pub fn blob_name(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
+}
+
+/// Makes sure that the files are those of a layout that we can read.
+pub fn check_marker(files: &impl Files) -> Result<()> {
+    let marker = files.open(MARKER)?.ok_or_else(|| Error::input("not an OCI layout: it has no `oci-layout` file"))?;
+    let object = json::read_object(&marker.bytes(MARKER_LIMIT, "the oci-layout file")?, "the oci-layout file")?;
+    let version = object.get("imageLayoutVersion").and_then(Value::as_str).unwrap_or("none");
+    match version.strip_prefix("1.0.") {
+        Some(patch) if !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()) => Ok(()),
+        _ => Err(Error::input("the OCI layout is of a version that underpin does not know")
+            .fact("version", version)
+            .fact("expected", "1.0.0")),
+    }
+}
+
+/// The contents, or `None` where there is no `index.json`.
+pub fn contents(files: &impl Files) -> Result<Option<Contents>> {
+    match files.open(INDEX)? {
+        Some(index) => Contents::read(index.bytes(DOCUMENT_LIMIT, INDEX)?).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The blob that `of` describes. Its size is right; its bytes are not verified.
+pub fn blob(files: &impl Files, of: &Descriptor) -> Result<Section> {
+    let name = blob_name(&of.digest);
+    let section =
+        files.open(&name)?.ok_or_else(|| Error::input("a blob of the image is missing").fact("blob", of.digest))?;
+    if section.len() != of.size {
+        return Err(Error::integrity("a blob of the image has another size than its descriptor says")
+            .fact("blob", of.digest)
+            .fact("expected", format_args!("{} bytes", of.size))
+            .fact("got", format_args!("{} bytes", section.len()))
+            .fact("path", section.path().display()));
+    }
+    Ok(section)
+}
+
+/// The verified document that `of` describes.
+pub fn document(files: &impl Files, of: &Descriptor) -> Result<Document> {
+    let bytes = blob(files, of)?.bytes(DOCUMENT_LIMIT, "the manifest")?;
+    verified_document(bytes, of.digest, Some(&of.media_type))
+}
+
+/// A document that no entry names: a blob that happens to be one.
+pub fn document_by_digest(files: &impl Files, digest: Digest) -> Result<Option<Document>> {
+    let Some(section) = files.open(&blob_name(&digest))? else { return Ok(None) };
+    let bytes = section.bytes(DOCUMENT_LIMIT, "the manifest")?;
+    verified_document(bytes, digest, None).map(Some)
+}
+
+fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType>) -> Result<Document> {
+    let hashed = verified::hash(&mut bytes.as_slice())?;
+    if hashed.digest != digest {
+        return Err(Error::integrity("the manifest is not what its digest says")
+            .fact("expected", digest)
+            .fact("got", hashed.digest));
+    }
+    Document::read(bytes, declared)
+}
+
+/// A layout with the image that was asked for.
+pub struct Shelf<F> {
+    files: F,
+    wanted: Local,
+}
+
+impl<F: Files> Shelf<F> {
+    pub fn new(files: F, wanted: &Local) -> Result<Self> {
+        let shelf = Self { files, wanted: wanted.clone() };
+        check_marker(&shelf.files).map_err(|error| shelf.named(error))?;
+        Ok(shelf)
+    }
+
+    fn pick(&self) -> Result<Document> {
+        let contents =
+            contents(&self.files)?.ok_or_else(|| Error::input("not a complete OCI layout: it has no index.json"))?;
+        match (contents.pick(&self.wanted)?, self.wanted.digest) {
+            (Some(entry), _) => document(&self.files, entry),
+            (None, Some(digest)) => document_by_digest(&self.files, digest)?
+                .ok_or_else(|| Error::missing("there is no image with this digest in it").fact("digest", digest)),
+            (None, None) => Err(Error::input("there is no image in it")),
+        }
+    }
+
+    /// Every message says which place it is about.
+    fn named(&self, error: Error) -> Error {
+        error.fact("in", self.wanted.path.display())
+    }
+}
+
+impl<F: Files> Source for Shelf<F> {
+    fn top(&self) -> Result<Document> {
+        self.pick().map_err(|error| self.named(error))
+    }
+
+    fn document(&self, of: &Descriptor) -> Result<Document> {
+        document(&self.files, of).map_err(|error| self.named(error))
+    }
+
+    fn open(&self, of: &Descriptor, from: u64) -> Result<Stream> {
+        let section = blob(&self.files, of).map_err(|error| self.named(error))?;
+        Ok(section.stream(from))
+    }
+
+    fn repository(&self) -> Option<&Name> {
+        None
+    }
+}

@@ -1,0 +1,141 @@
+//! Reads layers: each byte is fetched, hashed and inflated once, and the index is kept.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Fetcher;
+use crate::error::{Error, Kind, Result};
+use crate::examine::PlatformSubject;
+use crate::layer::{self, LayerIndex, Limits};
+use crate::oci::{Digest, Hashed, ImageLayer};
+use crate::store::disk::{Partial, Receiving};
+use crate::store::receive::REFETCHES;
+use crate::store::{Source, Stream, parallel};
+
+/// Reads the layers of one source. A layer that several platforms share is read once.
+pub(super) struct LayerReader<'a> {
+    fetcher: &'a Fetcher<'a>,
+    place: &'a dyn Source,
+    read: Mutex<HashMap<Digest, Slot>>,
+}
+
+type Slot = Arc<Mutex<Option<Arc<LayerIndex>>>>;
+
+impl<'a> LayerReader<'a> {
+    pub fn new(fetcher: &'a Fetcher<'a>, place: &'a dyn Source) -> Self {
+        Self { fetcher, place, read: Mutex::default() }
+    }
+
+    /// Reads the layers above each platform's old base and puts their indexes into the subjects.
+    pub fn read_above_the_seam(&self, platforms: &mut [PlatformSubject], jobs: usize) -> Result<()> {
+        for platform in platforms {
+            let above = platform.source.layers.get(platform.old_base.layers..).unwrap_or_default();
+            platform.layers = parallel::map(above, jobs, |layer| self.read(layer))?;
+        }
+        Ok(())
+    }
+
+    /// The index of one layer, verified against its digest and its diff id.
+    pub fn read(&self, layer: &ImageLayer) -> Result<Arc<LayerIndex>> {
+        let slot = self
+            .read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(layer.descriptor.digest)
+            .or_default()
+            .clone();
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &*slot {
+            Some(index) => Arc::clone(index),
+            None => Arc::new(self.cached(layer).map_or_else(|| self.receive(layer), Ok)?),
+        };
+        check_diff_id(layer, &index)?;
+        *slot = Some(Arc::clone(&index));
+        Ok(index)
+    }
+
+    fn cached(&self, layer: &ImageLayer) -> Option<LayerIndex> {
+        let bytes = self.fetcher.cache.index(&layer.descriptor.digest, LayerIndex::VERSION)?;
+        let index = LayerIndex::from_bytes(&bytes).ok()?;
+        (index.digest == layer.descriptor.digest && index.size == layer.descriptor.size).then_some(index)
+    }
+
+    fn receive(&self, layer: &ImageLayer) -> Result<LayerIndex> {
+        let of = &layer.descriptor;
+        let mut tries = 0;
+        loop {
+            match self.receive_once(layer, tries > 0) {
+                Ok(index) => {
+                    self.fetcher.cache.keep_index(&of.digest, LayerIndex::VERSION, &index.to_bytes());
+                    return Ok(index);
+                }
+                Err(error) if error.kind() == Kind::Integrity && tries < REFETCHES => {
+                    tries += 1;
+                    self.fetcher.notices.warn(format!("layer {}: digest mismatch, fetching again", of.digest));
+                }
+                Err(error) => return Err(error.fact("layer", of.digest)),
+            }
+        }
+    }
+
+    fn receive_once(&self, layer: &ImageLayer, afresh: bool) -> Result<LayerIndex> {
+        let of = &layer.descriptor;
+        let open = |from| Ok(self.fetcher.progress.watch(&label(layer), of.size - from, self.place.open(of, from)?));
+        match self.fetcher.cache.receive(of)? {
+            Receiving::Present(file) => layer::scan(file, of, None, &Limits::default()),
+            Receiving::Nothing => layer::scan(open(0)?, of, None, &Limits::default()),
+            Receiving::Partial(mut partial) => {
+                if afresh {
+                    partial.restart();
+                }
+                let from = partial.have().min(of.size);
+                let prefix = partial.prefix()?;
+                let rest = open(from)?;
+                let index = layer::scan(Tee { prefix, rest, partial: &mut partial }, of, None, &Limits::default());
+                let index = match index {
+                    Err(error) if error.kind() == Kind::Integrity => {
+                        partial.restart();
+                        return Err(error);
+                    }
+                    other => other?,
+                };
+                partial.commit(Hashed { digest: index.digest, len: index.size })?;
+                Ok(index)
+            }
+        }
+    }
+}
+
+/// What an earlier run left of the blob, then the rest of it, which is kept as it comes.
+struct Tee<'a, P> {
+    prefix: P,
+    rest: Stream,
+    partial: &'a mut Partial,
+}
+
+impl<P: Read> Read for Tee<'_, P> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.prefix.read(into)?;
+        if read > 0 || into.is_empty() {
+            return Ok(read);
+        }
+        let read = self.rest.read(into)?;
+        self.partial.append(into.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+fn label(layer: &ImageLayer) -> String {
+    format!("layer {}", layer.descriptor.digest.short())
+}
+
+fn check_diff_id(layer: &ImageLayer, index: &LayerIndex) -> Result<()> {
+    if index.diff_id == layer.diff_id {
+        return Ok(());
+    }
+    Err(Error::integrity("the layer is not the one the config describes")
+        .fact("layer", layer.descriptor.digest)
+        .fact("expected", layer.diff_id)
+        .fact("got", index.diff_id))
+}

@@ -1,0 +1,103 @@
+//! What the ladder asks of the world, for one platform of the source.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::clue_place::may_follow;
+use super::layers::LayerReader;
+use super::select::{Listed, Listing};
+use super::{Fetcher, Opened};
+use crate::error::{Error, Kind, Result};
+use crate::examine::base::Lookup;
+use crate::layer::LayerIndex;
+use crate::oci::{Descriptor, Image, Location};
+
+/// What to do when a clue cannot be followed because a place does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// The result would depend on the weather of the network: stop.
+    Fail,
+    /// Only people read the answer: go on without the clue.
+    Note,
+}
+
+pub(super) struct Looker<'a> {
+    fetcher: &'a Fetcher<'a>,
+    source: &'a Opened,
+    listed: &'a Listed,
+    layers: &'a LayerReader<'a>,
+    patience: Patience,
+}
+
+impl<'a> Looker<'a> {
+    pub fn new(
+        fetcher: &'a Fetcher<'a>,
+        source: &'a Opened,
+        listed: &'a Listed,
+        layers: &'a LayerReader<'a>,
+        patience: Patience,
+    ) -> Self {
+        Self { fetcher, source, listed, layers, patience }
+    }
+
+    fn look_up(&self, location: &Location) -> Result<Option<Image>> {
+        let opened = self.fetcher.opened(location)?;
+        let loader = opened.loader(self.fetcher);
+        let listing = Listing::read(&loader, &opened.origin.top)?;
+        Ok(listing.find(&loader, &self.listed.platform)?.map(|found| found.image))
+    }
+
+    fn forgive(&self, location: &Location, error: Error) -> Result<Option<Image>> {
+        match (error.kind(), self.patience) {
+            (Kind::Missing | Kind::Auth, _) | (_, Patience::Note) => Ok(None),
+            _ => Err(error.hint(format!(
+                "the image seems to be built on {location}; pass --old-base with a place that can be reached, or layers:N"
+            ))),
+        }
+    }
+}
+
+impl Lookup for Looker<'_> {
+    fn image(&self, location: &Location) -> Result<Option<Image>> {
+        self.look_up(location)
+    }
+
+    fn clue(&self, location: &Location) -> Result<Option<Image>> {
+        if !may_follow(&self.source.origin.location, location) {
+            return Ok(None);
+        }
+        self.look_up(location).or_else(|error| self.forgive(location, error))
+    }
+
+    fn statements(&self) -> Result<Vec<Value>> {
+        let loader = self.source.loader(self.fetcher);
+        let mut statements = Vec::new();
+        for child in &self.listed.attestations {
+            let Ok(document) = loader.document(&child.descriptor) else { continue };
+            for layer in provenance_layers(document.object()) {
+                let Ok(bytes) = loader.small_blob(&layer) else { continue };
+                statements.extend(serde_json::from_slice::<Value>(&bytes).ok());
+            }
+        }
+        Ok(statements)
+    }
+
+    fn layer(&self, at: usize) -> Result<Arc<LayerIndex>> {
+        let layer = self.listed.image.layers.get(at);
+        self.layers.read(layer.ok_or_else(|| Error::input("the image has no such layer"))?)
+    }
+}
+
+/// The in-toto blobs of an attestation manifest that hold SLSA provenance.
+fn provenance_layers(manifest: &serde_json::Map<String, Value>) -> Vec<Descriptor> {
+    let layers = manifest.get("layers").and_then(Value::as_array).into_iter().flatten();
+    layers
+        .filter_map(|layer| Descriptor::read(layer, "attestation").ok())
+        .filter(|layer| {
+            let predicate = layer.annotations.get("in-toto.io/predicate-type").and_then(Value::as_str);
+            layer.media_type.as_str() == "application/vnd.in-toto+json"
+                && predicate.is_none_or(|predicate| predicate.contains("slsa.dev/provenance"))
+        })
+        .collect()
+}

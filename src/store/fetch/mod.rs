@@ -1,0 +1,180 @@
+//! From names to a [`Subject`]: resolves each tag once, reads the documents, finds the old base,
+//! and reads every layer above it. After this nothing is asked of the network but to publish.
+
+mod clue_place;
+mod images;
+mod layers;
+mod lookup;
+mod select;
+
+use super::disk::Cache;
+use super::{Notices, Places, Progress, Source, parallel};
+use crate::error::Result;
+use crate::examine::base::{self, Choice, Known, OldBase};
+use crate::examine::{LeftBehind, Origin, PlatformSubject, Shape, Subject};
+use crate::oci::{DocumentKind, Image, Location, Platform};
+
+use images::Loader;
+use layers::LayerReader;
+use lookup::Looker;
+use select::{Listed, Listing};
+
+pub use lookup::Patience;
+
+/// What a run asks for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub source: Location,
+    pub base: Location,
+    pub old_base: OldBaseChoice,
+    /// Empty for all of the source's.
+    pub platforms: Vec<Platform>,
+    /// Images that may turn out to be the old base, compared by diff ids.
+    pub known: Vec<Location>,
+}
+
+/// What was said about the old base, for all platforms or one by one.
+#[derive(Debug, Clone)]
+pub enum OldBaseChoice {
+    Same(Choice),
+    Each(Vec<(Platform, Choice)>),
+}
+
+impl OldBaseChoice {
+    fn of(&self, platform: &Platform) -> Choice {
+        match self {
+            Self::Same(choice) => choice.clone(),
+            Self::Each(list) => {
+                list.iter().find(|(listed, _)| listed == platform).map_or(Choice::Detect, |(_, choice)| choice.clone())
+            }
+        }
+    }
+}
+
+/// What fetching needs of the world.
+pub struct Fetcher<'a> {
+    pub places: &'a Places,
+    pub cache: &'a Cache,
+    pub notices: &'a Notices,
+    pub progress: &'a Progress,
+    pub jobs: usize,
+}
+
+/// An image looked at for itself, without a new base.
+#[derive(Debug)]
+pub struct Inspected {
+    pub origin: Origin,
+    pub platforms: Vec<(Platform, Image, OldBase)>,
+    pub left_behind: Vec<LeftBehind>,
+}
+
+impl Fetcher<'_> {
+    /// Brings everything the request names.
+    pub fn fetch(&self, request: &Request) -> Result<Subject> {
+        let source = self.opened(&request.source)?;
+        let base = self.opened(&request.base)?;
+        let (chosen, left_behind) = self.chosen(&source, &request.platforms)?;
+        let bases = Listing::read(&base.loader(self), &base.origin.top)?;
+        let layers = LayerReader::new(self, source.place.as_ref());
+        let platforms = parallel::map(&chosen, self.jobs, |listed| {
+            self.platform(request, &source, (&base, &bases), listed, &layers)
+        })?;
+        let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
+        let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
+        layers.read_above_the_seam(&mut platforms, self.jobs)?;
+
+        let shape = shape(&source.origin, request);
+        Ok(Subject { source: source.origin, base: base.origin, shape, platforms, missing, left_behind })
+    }
+
+    /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
+    /// is noted instead of ending the run.
+    pub fn inspect(&self, location: &Location, platforms: &[Platform], choice: &Choice) -> Result<Inspected> {
+        let source = self.opened(location)?;
+        let (chosen, left_behind) = self.chosen(&source, platforms)?;
+        let layers = LayerReader::new(self, source.place.as_ref());
+        let platforms = parallel::map(&chosen, self.jobs, |listed| {
+            let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
+            let old = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
+            Ok((listed.platform.clone(), listed.image.clone(), old))
+        })?;
+        Ok(Inspected { origin: source.origin, platforms, left_behind })
+    }
+
+    fn opened(&self, location: &Location) -> Result<Opened> {
+        let place = self.places.source(location)?;
+        let top = place.top()?;
+        Ok(Opened { origin: Origin { location: location.clone(), top }, place })
+    }
+
+    /// The source's images for the platforms asked for, and what stands beside them.
+    fn chosen(&self, source: &Opened, platforms: &[Platform]) -> Result<(Vec<Listed>, Vec<LeftBehind>)> {
+        let loader = source.loader(self);
+        let listing = Listing::read(&loader, &source.origin.top)?;
+        let chosen =
+            listing.choose(&loader, platforms).map_err(|error| error.fact("image", &source.origin.location))?;
+        Ok((chosen, listing.left_behind()))
+    }
+
+    /// The known bases for one platform, each with its name.
+    fn known(&self, locations: &[Location], platform: &Platform) -> Result<Vec<(Location, Image)>> {
+        let mut known = Vec::new();
+        for location in locations {
+            let opened = self.opened(location)?;
+            let loader = opened.loader(self);
+            let found = Listing::read(&loader, &opened.origin.top)?.find(&loader, platform)?;
+            known.extend(found.map(|listed| (location.clone(), listed.image)));
+        }
+        Ok(known)
+    }
+
+    /// One platform, or its name where the new base does not have it.
+    fn platform(
+        &self,
+        request: &Request,
+        source: &Opened,
+        (base, bases): (&Opened, &Listing),
+        listed: &Listed,
+        layers: &LayerReader<'_>,
+    ) -> Result<Result<PlatformSubject, Platform>> {
+        let found = bases.find(&base.loader(self), &listed.platform);
+        let Some(new) = found.map_err(|error| error.fact("new base", &base.origin.location))? else {
+            return Ok(Err(listed.platform.clone()));
+        };
+        let looker = Looker::new(self, source, listed, layers, Patience::Fail);
+        let mut known = self.known(&request.known, &listed.platform)?;
+        known.push((base.origin.location.clone(), new.image.clone()));
+        let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
+        let choice = request.old_base.of(&listed.platform);
+        let old_base = base::find(&listed.image, &listed.index_annotations, &choice, &known, &looker)?;
+        Ok(Ok(PlatformSubject {
+            platform: listed.platform.clone(),
+            entry: listed.entry.clone(),
+            entry_annotations: listed.entry_annotations.clone(),
+            source: listed.image.clone(),
+            base: new.image.clone(),
+            old_base,
+            layers: Vec::new(),
+        }))
+    }
+}
+
+/// A place together with the document that its location led to.
+pub(super) struct Opened {
+    pub origin: Origin,
+    pub place: Box<dyn Source>,
+}
+
+impl Opened {
+    fn loader<'a>(&'a self, fetcher: &'a Fetcher<'_>) -> Loader<'a> {
+        Loader { place: self.place.as_ref(), cache: fetcher.cache, jobs: fetcher.jobs }
+    }
+}
+
+/// One platform asked for by name gives one manifest; everything else keeps the source's shape.
+fn shape(source: &Origin, request: &Request) -> Shape {
+    match source.top.kind() {
+        DocumentKind::Index if request.platforms.len() != 1 => Shape::Index(source.top.object().clone()),
+        _ => Shape::Single,
+    }
+}

@@ -1,0 +1,75 @@
+//! Work on several things at once. Threads may change the speed, never the order.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::error::{Error, Kind, Result};
+
+/// Applies `work` to every item on up to `jobs` threads. Results stand in the order of the items;
+/// of several errors the one of the first item is returned. After an error no new item is begun.
+pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let threads = jobs.clamp(1, items.len().max(1));
+    if threads == 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let results: Vec<Mutex<Option<Result<R>>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else { break };
+                    let result = work(item);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    if let Ok(mut slot) = slot.lock() {
+                        *slot = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    let mut out = Vec::with_capacity(items.len());
+    for slot in results {
+        // An empty slot was skipped because a later item failed first; that error stands further on.
+        if let Some(result) = slot.into_inner().ok().flatten() {
+            out.push(result?);
+        }
+    }
+    if out.len() == items.len() {
+        Ok(out)
+    } else {
+        Err(Error::new(Kind::Io, "a worker thread stopped before it was done"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_in_the_order_of_the_items() {
+        let items: Vec<u64> = (0..50).collect();
+        for jobs in [1, 2, 8, 100] {
+            let out = map(&items, jobs, |item| {
+                std::thread::sleep(std::time::Duration::from_micros(50 - item));
+                Ok(item * 2)
+            });
+            assert_eq!(out.unwrap(), items.iter().map(|item| item * 2).collect::<Vec<_>>(), "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn an_error_is_returned_and_stops_the_rest() {
+        let items: Vec<usize> = (0..1000).collect();
+        let begun = AtomicUsize::new(0);
+        let out = map(&items, 4, |item| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if *item == 3 { Err(Error::input("three")) } else { Ok(*item) }
+        });
+        assert_eq!(out.unwrap_err().what(), "three");
+        assert!(begun.load(Ordering::Relaxed) < 1000);
+        assert!(map::<u8, u8>(&[], 4, |_| Ok(1)).unwrap().is_empty());
+    }
+}

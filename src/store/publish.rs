@@ -1,0 +1,111 @@
+//! From the assembled result to its targets: blobs, then manifests, the tag last.
+
+use std::io::Cursor;
+
+use super::disk::{Cache, Receiving};
+use super::{Blob, Notices, Places, Progress, Sink, Source, Stream, parallel};
+use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
+use crate::error::Result;
+use crate::oci::{Descriptor, Digest, Location, Name};
+
+/// What was published, target by target.
+#[derive(Debug)]
+pub struct Receipt {
+    pub targets: Vec<Published>,
+}
+
+#[derive(Debug)]
+pub struct Published {
+    pub location: Location,
+    pub digest: Digest,
+    pub change: Change,
+}
+
+/// Whether the target named the result before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Written,
+    AlreadyThere,
+}
+
+/// What publishing needs of the world, and where the inherited blobs are.
+pub struct Publisher<'a> {
+    pub places: &'a Places,
+    pub cache: &'a Cache,
+    pub notices: &'a Notices,
+    pub progress: &'a Progress,
+    pub jobs: usize,
+    pub source: &'a Location,
+    pub base: &'a Location,
+}
+
+impl Publisher<'_> {
+    /// Makes every target name the result. A target that already does is left alone.
+    pub fn publish(&self, assembled: &Assembled, targets: &[Location]) -> Result<Receipt> {
+        let origins = Origins { source: self.places.source(self.source)?, base: self.places.source(self.base)? };
+        let mut published = Vec::new();
+        for target in targets {
+            let change = self.publish_to(assembled, target, &origins)?;
+            published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
+        }
+        Ok(Receipt { targets: published })
+    }
+
+    fn publish_to(&self, assembled: &Assembled, target: &Location, origins: &Origins) -> Result<Change> {
+        let sink = self.places.sink(target)?;
+        if sink.current()? == Some(assembled.top.digest()) {
+            return Ok(Change::AlreadyThere);
+        }
+        // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
+        let jobs = if matches!(target, Location::Registry(_)) { self.jobs } else { 1 };
+        parallel::map(&assembled.blobs, jobs, |blob| self.put(sink.as_ref(), blob, origins))?;
+        parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
+        sink.tag(&assembled.top)?;
+        Ok(Change::Written)
+    }
+
+    fn put(&self, sink: &dyn Sink, blob: &NeededBlob, origins: &Origins) -> Result<()> {
+        let of = &blob.descriptor;
+        let held_by = origins.holders(&blob.origin);
+        let open = || match &blob.origin {
+            BlobOrigin::Here(bytes) => Ok(Box::new(Cursor::new(bytes.clone())) as Stream),
+            BlobOrigin::Source => self.inherited(of, origins.source.as_ref()),
+            BlobOrigin::Base => self.inherited(of, origins.base.as_ref()),
+        };
+        let watched = || Ok(self.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
+        sink.put_blob(&Blob { descriptor: of, held_by: &held_by, open: &watched })?;
+        Ok(())
+    }
+
+    /// An inherited blob: out of the cache, where it is put first if it is not there. What is sent
+    /// on has been verified, so a damaged download never reaches a target.
+    fn inherited(&self, of: &Descriptor, place: &dyn Source) -> Result<Stream> {
+        let kept = match self.cache.receive(of)? {
+            Receiving::Present(file) => Some(file),
+            Receiving::Nothing => None,
+            Receiving::Partial(partial) => super::receive::blob(of, place, partial, self.notices)?,
+        };
+        match kept {
+            Some(file) => Ok(Box::new(file)),
+            None => place.open(of, 0),
+        }
+    }
+}
+
+/// The places that inherited blobs come from.
+struct Origins {
+    source: Box<dyn Source>,
+    base: Box<dyn Source>,
+}
+
+impl Origins {
+    /// The repositories that a registry could mount the blob from.
+    fn holders(&self, origin: &BlobOrigin) -> Vec<Name> {
+        let place = match origin {
+            BlobOrigin::Here(_) => return Vec::new(),
+            BlobOrigin::Source => &self.source,
+            BlobOrigin::Base => &self.base,
+        };
+        place.repository().cloned().into_iter().collect()
+    }
+}

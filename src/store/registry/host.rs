@@ -1,0 +1,190 @@
+//! A registry's host: where its API is, and how it is spoken to. Decided once per run.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use reqwest::{StatusCode, Url};
+
+use super::address::Reach;
+use super::challenge::Challenge;
+use super::fault::Fault;
+use super::wire::Trust;
+use crate::error::{Error, Result};
+
+/// How a registry is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Tls,
+    UncheckedTls,
+    Plain,
+}
+
+impl Way {
+    pub(super) fn scheme(self) -> &'static str {
+        match self {
+            Self::Tls | Self::UncheckedTls => "https",
+            Self::Plain => "http",
+        }
+    }
+
+    pub(super) fn trust(self) -> Trust {
+        match self {
+            Self::Tls => Trust::Checked,
+            Self::UncheckedTls | Self::Plain => Trust::Unchecked,
+        }
+    }
+}
+
+/// What an outcome tells about the way it was got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    Right,
+    Wrong,
+    Unknown,
+}
+
+pub(super) struct Host {
+    name: String,
+    authority: String,
+    ways: Vec<Way>,
+    settled: OnceLock<Way>,
+    /// Held by the request that finds out the way.
+    pub(super) deciding: tokio::sync::Mutex<()>,
+    challenge: Mutex<Option<Challenge>>,
+}
+
+impl Host {
+    /// `insecure` are hosts, with or without a port, that the user allows to be unsafe.
+    pub(super) fn new(name: &str, insecure: &[String], has_cacert: bool) -> Self {
+        let authority = if name == "docker.io" { "registry-1.docker.io" } else { name };
+        let ways = ways(authority, insecure, has_cacert);
+        let settled = match ways[..] {
+            [only] => OnceLock::from(only),
+            _ => OnceLock::new(),
+        };
+        Self {
+            name: name.to_owned(),
+            authority: authority.to_owned(),
+            ways,
+            settled,
+            deciding: tokio::sync::Mutex::default(),
+            challenge: Mutex::default(),
+        }
+    }
+
+    /// The host as people write it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The ways to try, in this order.
+    pub(super) fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    pub(super) fn way(&self) -> Option<Way> {
+        self.settled.get().copied()
+    }
+
+    pub(super) fn settle(&self, way: Way) {
+        // A second decision cannot happen while `deciding` is held.
+        let _ = self.settled.set(way);
+    }
+
+    pub(super) fn url(&self, way: Way, path: &str) -> Result<Url> {
+        let text = format!("{}://{}{path}", way.scheme(), self.authority);
+        text.parse().map_err(|_| Error::input("this registry and path make no URL").fact("url", text))
+    }
+
+    /// The way in that the registry asked for last; asking for a token first saves a refusal.
+    pub(super) fn challenge(&self) -> Option<Challenge> {
+        self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn remember(&self, challenge: &Challenge) {
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge.clone());
+    }
+}
+
+fn ways(authority: &str, insecure: &[String], has_cacert: bool) -> Vec<Way> {
+    let local = Reach::of_host(without_port(authority)) == Reach::Loopback;
+    match (local, is_listed(authority, insecure), has_cacert) {
+        (true, _, false) => vec![Way::Plain, Way::UncheckedTls],
+        (true, false, true) => vec![Way::Tls, Way::Plain],
+        (_, true, _) => vec![Way::UncheckedTls, Way::Plain],
+        (false, false, _) => vec![Way::Tls],
+    }
+}
+
+/// Whether the user named this host, or this host and port, as one that may be unsafe.
+pub(super) fn is_listed(authority: &str, insecure: &[String]) -> bool {
+    insecure
+        .iter()
+        .any(|entry| entry.eq_ignore_ascii_case(authority) || entry.eq_ignore_ascii_case(without_port(authority)))
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// Whether `way` was the right one, seen from what came back.
+pub(super) fn judge(way: Way, outcome: Result<(StatusCode, &[u8]), &Fault>) -> Fit {
+    /// How servers say that they were spoken to without TLS: Go, nginx, Apache.
+    const TLS_WANTED: [&str; 3] = ["HTTPS server", "HTTPS port", "SSL-enabled"];
+    match (way, outcome) {
+        (Way::Plain, Ok((StatusCode::BAD_REQUEST, body))) => {
+            let text = String::from_utf8_lossy(body);
+            if TLS_WANTED.iter().any(|phrase| text.contains(phrase)) { Fit::Wrong } else { Fit::Right }
+        }
+        (_, Ok(_)) | (Way::Tls | Way::UncheckedTls, Err(Fault::Certificate(_))) => Fit::Right,
+        (Way::Plain, Err(Fault::NoAnswer(_))) | (Way::Tls | Way::UncheckedTls, Err(Fault::NotTls(_))) => Fit::Wrong,
+        (_, Err(_)) => Fit::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_named_and_local_hosts_may_be_unsafe() {
+        let insecure = ["corp.example".to_owned(), "other.example:5000".to_owned(), "[fd00::1]:5000".to_owned()];
+        for (name, has_cacert, expected) in [
+            ("gcr.io", false, &[Way::Tls][..]),
+            ("docker.io", true, &[Way::Tls]),
+            ("localhost.evil.io", false, &[Way::Tls]),
+            ("127.0.0.1.evil.io", false, &[Way::Tls]),
+            ("corp.example.evil.io", false, &[Way::Tls]),
+            ("other.example", false, &[Way::Tls]),
+            ("10.0.0.1:5000", false, &[Way::Tls]),
+            ("corp.example:8443", false, &[Way::UncheckedTls, Way::Plain]),
+            ("other.example:5000", true, &[Way::UncheckedTls, Way::Plain]),
+            ("[fd00::1]:5000", true, &[Way::UncheckedTls, Way::Plain]),
+            ("localhost:5000", false, &[Way::Plain, Way::UncheckedTls]),
+            ("[::1]:5000", false, &[Way::Plain, Way::UncheckedTls]),
+            ("127.0.0.1", true, &[Way::Tls, Way::Plain]),
+        ] {
+            assert_eq!(Host::new(name, &insecure, has_cacert).ways(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn docker_hub_has_its_api_elsewhere() {
+        let hub = Host::new("docker.io", &[], false);
+        assert_eq!(hub.url(Way::Tls, "/v2/x").unwrap().as_str(), "https://registry-1.docker.io/v2/x");
+        assert_eq!(hub.way(), Some(Way::Tls));
+    }
+
+    #[test]
+    fn servers_that_want_tls_are_understood() {
+        let go = b"Client sent an HTTP request to an HTTPS server.\n";
+        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, go))), Fit::Wrong);
+        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, b"{}"))), Fit::Right);
+        assert_eq!(judge(Way::Plain, Err(&Fault::NoAnswer(String::new()))), Fit::Wrong);
+        assert_eq!(judge(Way::Plain, Err(&Fault::Unreachable(String::new()))), Fit::Unknown);
+        assert_eq!(judge(Way::Tls, Err(&Fault::NotTls(String::new()))), Fit::Wrong);
+        assert_eq!(judge(Way::Tls, Err(&Fault::Certificate(String::new()))), Fit::Right);
+    }
+}

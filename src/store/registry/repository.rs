@@ -1,0 +1,149 @@
+//! A repository in a registry as a place that images come from and go to.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+
+use super::call::{Call, FAILURE_LIMIT, To, Want};
+use super::client::Client;
+use super::download::Download;
+use super::engine::Engine;
+use super::host::Host;
+use super::token::Scope;
+use super::wire::Payload;
+use crate::error::{Error, Result};
+use crate::oci::{Descriptor, Digest, Document, Name, Reference};
+use crate::store::{Blob, Delivery, Sink, Source, Stream};
+
+/// What we want to do in a repository; tokens are asked for accordingly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Source,
+    Sink,
+}
+
+/// A repository, with the image in it that a reference names.
+#[derive(Clone)]
+pub struct Repository {
+    engine: Arc<Engine>,
+    client: Arc<Client>,
+    host: Arc<Host>,
+    reference: Reference,
+    role: Role,
+}
+
+impl Repository {
+    pub(super) fn new(engine: &Arc<Engine>, client: &Arc<Client>, reference: &Reference, role: Role) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            client: Arc::clone(client),
+            host: client.host(reference.name().host()),
+            reference: reference.clone(),
+            role,
+        }
+    }
+
+    pub(super) fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn name(&self) -> &Name {
+        self.reference.name()
+    }
+
+    /// A call to `/v2/NAME` and what follows.
+    pub(super) fn call<'a>(&self, method: Method, below: &str) -> Call<'a> {
+        self.call_to(method, To::Path(format!("/v2/{}{below}", self.name().repository())))
+    }
+
+    pub(super) fn call_to<'a>(&self, method: Method, to: To) -> Call<'a> {
+        Call {
+            host: Arc::clone(&self.host),
+            name: self.name().clone(),
+            image: self.reference.to_string(),
+            method,
+            to,
+            headers: HeaderMap::new(),
+            payload: Payload::Nothing,
+            scope: match self.role {
+                Role::Source => Scope::pull(self.name()),
+                Role::Sink => Scope::push(self.name()),
+            },
+            want: Want::Whole(FAILURE_LIMIT),
+        }
+    }
+
+    /// The tag or digest that the target is put under.
+    fn target(&self) -> String {
+        self.reference.effective_tag().map_or_else(|| self.reference.target(), str::to_owned)
+    }
+}
+
+impl Source for Repository {
+    fn top(&self) -> Result<Document> {
+        self.engine.run(async {
+            let expected = self.reference.digest();
+            let fetched = self.fetch(&self.reference.target(), expected).await?;
+            self.read(fetched.bytes, fetched.declared.as_ref())
+        })
+    }
+
+    fn document(&self, of: &Descriptor) -> Result<Document> {
+        self.engine.run(async {
+            let fetched = self.fetch(&of.digest.to_string(), Some(of.digest)).await?;
+            if fetched.bytes.len() as u64 != of.size {
+                return Err(Error::integrity("the manifest has another size than its descriptor says")
+                    .fact("registry", self.host.name())
+                    .fact("image", format!("{}@{}", self.name(), of.digest))
+                    .fact("size", of.size)
+                    .fact("got", fetched.bytes.len()));
+            }
+            if let Some(declared) = fetched.declared.filter(|declared| *declared != of.media_type) {
+                return Err(Error::input("the index says one media type, the registry another")
+                    .fact("registry", self.host.name())
+                    .fact("image", format!("{}@{}", self.name(), of.digest))
+                    .fact("index", &of.media_type)
+                    .fact("transport", declared));
+            }
+            self.read(fetched.bytes, Some(&of.media_type))
+        })
+    }
+
+    fn open(&self, of: &Descriptor, from: u64) -> Result<Stream> {
+        Ok(Box::new(Download::open(self.clone(), of, from)?))
+    }
+
+    fn repository(&self) -> Option<&Name> {
+        Some(self.name())
+    }
+}
+
+impl Sink for Repository {
+    fn current(&self) -> Result<Option<Digest>> {
+        self.engine.run(self.resolve(&self.target()))
+    }
+
+    fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {
+        let delivery = self.engine.run(self.deliver(blob))?;
+        let traffic = &self.client.wire.traffic;
+        match delivery {
+            Delivery::AlreadyThere => traffic.already_there(),
+            Delivery::Mounted => traffic.mounted(),
+            Delivery::Sent => {}
+        }
+        Ok(delivery)
+    }
+
+    fn put_document(&self, document: &Document) -> Result<()> {
+        self.engine.run(self.put(document, &document.digest().to_string()))
+    }
+
+    fn tag(&self, top: &Document) -> Result<()> {
+        self.engine.run(self.put_tag(top, &self.target()))
+    }
+}

@@ -1,0 +1,173 @@
+//! When a request is made again, and how long is waited before.
+//!
+//! The union of what the trusted clients retry: statuses that pass, lost connections, time-outs;
+//! never a bad certificate or a name that does not exist.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio::time::sleep;
+
+use super::call::{About, Answer};
+use super::failure::{self, Complaint};
+use super::fault::Fault;
+use super::lane::Lane;
+use super::pace::{ATTEMPTS, PATIENCE};
+use super::wire::Wire;
+use crate::error::{Error, Kind, Result};
+
+/// Longer than this is not a wait but a mistake.
+const ABSURD: Duration = Duration::from_secs(366 * 24 * 3600);
+
+pub(super) fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 499 | 500 | 502 | 503 | 504 | 522)
+}
+
+/// What `Retry-After` asks for: seconds or a date. `None` for what is past or makes no sense.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = if text.bytes().all(|b| b.is_ascii_digit()) {
+        Duration::from_secs(text.parse().ok()?)
+    } else {
+        httpdate::parse_http_date(text).ok()?.duration_since(now).ok()?
+    };
+    (!wait.is_zero() && wait < ABSURD).then_some(wait)
+}
+
+/// Counts the tries of one request.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    pub(super) made: u32,
+}
+
+impl Attempts {
+    /// Notes an outcome, and waits where another try is worth it. `false`: this outcome stands.
+    pub(super) async fn again(
+        &mut self,
+        wire: &Wire,
+        lane: &Lane,
+        about: &About,
+        outcome: &Result<Answer, Fault>,
+    ) -> Result<bool> {
+        self.made += 1;
+        let (why, asked) = match outcome {
+            Ok(answer) if is_passing(answer.status) => {
+                check_quota(about, answer, self.made)?;
+                (answer.status.to_string(), retry_after(&answer.headers, SystemTime::now()))
+            }
+            Err(fault) if fault.is_worth_another_try() => (fault.text(), None),
+            _ => return Ok(false),
+        };
+        if let (Some(wait), Ok(answer)) = (asked.filter(|wait| *wait > PATIENCE), outcome) {
+            return Err(too_long(about, answer, wait, self.made));
+        }
+        if self.made >= ATTEMPTS {
+            return Ok(false);
+        }
+        let pause = asked.unwrap_or_else(|| jitter(wire.pace.ceiling(self.made)));
+        announce(wire, about, &why, pause, self.made);
+        if outcome.is_ok() {
+            // The host is in trouble, so all requests to it wait, not only this one.
+            lane.rest(pause);
+        }
+        sleep(pause).await;
+        Ok(true)
+    }
+}
+
+/// Runs `operation` until its outcome stands. An answer that stands may still be a refusal.
+pub(super) async fn persist(
+    wire: &Wire,
+    lane: &Lane,
+    about: &About,
+    operation: impl AsyncFn() -> Result<Answer, Fault>,
+) -> Result<Answer> {
+    let mut attempts = Attempts::default();
+    loop {
+        lane.rested().await;
+        let outcome = operation().await;
+        if !attempts.again(wire, lane, about, &outcome).await? {
+            return match outcome {
+                Ok(answer) => Ok(Answer { attempts: attempts.made, ..answer }),
+                Err(fault) => Err(failure::lost(about, fault, attempts.made)),
+            };
+        }
+    }
+}
+
+fn jitter(ceiling: Duration) -> Duration {
+    ceiling.mul_f64(fastrand::f64())
+}
+
+fn announce(wire: &Wire, about: &About, why: &str, pause: Duration, made: u32) {
+    let line =
+        format!("{}: {why}; trying again in {:.1} s ({} of {ATTEMPTS})", about.request, pause.as_secs_f32(), made + 1);
+    // A long wait would look like a hang.
+    if pause >= Duration::from_secs(5) {
+        wire.notices.warn(line);
+    } else {
+        wire.notices.detail(line);
+    }
+}
+
+/// Docker Hub's pull quota lasts for hours: waiting would not help.
+fn check_quota(about: &About, answer: &Answer, made: u32) -> Result<()> {
+    let complaint = Complaint::of(&answer.body);
+    if answer.status != StatusCode::TOO_MANY_REQUESTS || !complaint.mentions(&["pull rate limit"]) {
+        return Ok(());
+    }
+    let error = about.error(Kind::Network, "the registry's pull quota is used up");
+    let error = failure::explained(error, answer.status, made, &complaint);
+    Err(error.hint(format!("log in to {} for a larger quota, or try again in some hours", about.registry)))
+}
+
+fn too_long(about: &About, answer: &Answer, wait: Duration, made: u32) -> Error {
+    let seconds = wait.as_secs();
+    let error = about.error(Kind::Network, format!("the registry asks to be left alone for {seconds} s"));
+    let error = failure::explained(error, answer.status, made, &Complaint::of(&answer.body));
+    error.hint(format!("try again at {}", httpdate::fmt_http_date(SystemTime::now() + wait)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passing_statuses_are_the_union_of_the_trusted_clients() {
+        let passing: Vec<u16> = (100..600).filter(|code| is_passing(StatusCode::from_u16(*code).unwrap())).collect();
+        assert_eq!(passing, [408, 429, 499, 500, 502, 503, 504, 522]);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_in_the_future() {
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2026 07:28:00 GMT").unwrap();
+        for (text, seconds) in [
+            ("2", Some(2)),
+            (" 120 ", Some(120)),
+            ("3600", Some(3600)),
+            ("Wed, 21 Oct 2026 07:28:03 GMT", Some(3)),
+            ("Wed, 21 Oct 2026 07:27:00 GMT", None),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+            ("0", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5", None),
+            ("abc", None),
+            ("", None),
+            ("99999999999", None),
+            ("99999999999999999999", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, text.parse().unwrap());
+            assert_eq!(retry_after(&headers, now), seconds.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn jitter_stays_below_its_ceiling() {
+        let ceiling = Duration::from_secs(1);
+        assert!((0..100).all(|_| jitter(ceiling) <= ceiling));
+    }
+}

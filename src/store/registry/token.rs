@@ -1,0 +1,249 @@
+//! `Authorization` values: which there are, and how new ones are had when a registry asks.
+//!
+//! They are kept by registry and by what *we* need, not by what the challenge says: some
+//! registries ask for the wrong repository. One is renewed by one request, however many wait.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+
+use super::call::Call;
+use super::challenge::{Bearer, Challenge};
+use super::credentials::{Credential, Credentials};
+use super::fault::Fault;
+use super::host::Way;
+use super::realm;
+use super::secret::Secret;
+use super::token_request::{Granted, TokenRequest};
+use super::wire::Wire;
+use crate::error::{Kind, Result};
+use crate::oci::Name;
+
+/// What a token must allow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    repository: String,
+    actions: &'static str,
+    mount_from: Option<String>,
+}
+
+impl Scope {
+    pub(super) fn pull(name: &Name) -> Self {
+        Self { repository: name.repository().to_owned(), actions: "pull", mount_from: None }
+    }
+
+    pub(super) fn push(name: &Name) -> Self {
+        Self { actions: "pull,push", ..Self::pull(name) }
+    }
+
+    /// The same, and reading blobs of `from` to mount them.
+    pub(super) fn mounting(self, from: &Name) -> Self {
+        Self { mount_from: Some(from.repository().to_owned()), ..self }
+    }
+
+    /// The scopes to ask for. What is needed goes first, because some servers honour only one.
+    /// A scope of the challenge that is about our own repository adds nothing to it.
+    fn texts(&self, asked: &[String]) -> Vec<String> {
+        const MOST: usize = 8;
+        let own = format!("repository:{}:", self.repository);
+        let mut texts = vec![format!("{own}{}", self.actions)];
+        texts.extend(asked.iter().filter(|text| !text.starts_with(&own) && text.len() <= 512).take(MOST).cloned());
+        texts.extend(self.mount_from.iter().map(|from| format!("repository:{from}:pull")));
+        texts
+    }
+}
+
+/// A registry as seen by a call: its origin, and how it is spoken to.
+#[derive(Debug, Clone)]
+pub(super) struct Door {
+    pub(super) url: Url,
+    pub(super) way: Way,
+}
+
+#[derive(Default)]
+struct Slot {
+    held: Option<Held>,
+}
+
+#[derive(Clone)]
+struct Held {
+    authorization: Secret,
+    /// `None` for what does not expire.
+    until: Option<Instant>,
+}
+
+type Slots = HashMap<(String, Scope), Arc<tokio::sync::Mutex<Slot>>>;
+
+pub(super) struct Tokens {
+    credentials: Credentials,
+    slots: Mutex<Slots>,
+    known: Mutex<HashMap<Name, Option<Credential>>>,
+    warned: Mutex<HashSet<String>>,
+}
+
+impl Tokens {
+    pub(super) fn new(credentials: Credentials) -> Self {
+        Self { credentials, slots: Mutex::default(), known: Mutex::default(), warned: Mutex::default() }
+    }
+
+    /// What to send along without being asked: what is held, or what the registry is known to want.
+    pub(super) async fn ready(&self, wire: &Wire, call: &Call<'_>, door: &Door) -> Result<Option<Secret>, Fault> {
+        let slot = self.slot(call);
+        let mut slot = slot.lock().await;
+        if let Some(held) = slot.held.as_ref().filter(|held| held.is_fresh()) {
+            return Ok(Some(held.authorization.clone()));
+        }
+        match call.host.challenge() {
+            Some(challenge) => self.fill(&mut slot, wire, call, door, &challenge).await,
+            None => Ok(None),
+        }
+    }
+
+    /// What to send after `used` was refused. `None` where there is nothing else to show.
+    pub(super) async fn renew(
+        &self,
+        wire: &Wire,
+        call: &Call<'_>,
+        door: &Door,
+        challenge: &Challenge,
+        used: Option<&Secret>,
+    ) -> Result<Option<Secret>, Fault> {
+        call.host.remember(challenge);
+        let slot = self.slot(call);
+        let mut slot = slot.lock().await;
+        // Somebody else may have renewed it while we waited.
+        if let Some(held) = slot.held.as_ref().filter(|held| held.is_fresh() && Some(&held.authorization) != used) {
+            return Ok(Some(held.authorization.clone()));
+        }
+        self.fill(&mut slot, wire, call, door, challenge).await
+    }
+
+    async fn fill(
+        &self,
+        slot: &mut Slot,
+        wire: &Wire,
+        call: &Call<'_>,
+        door: &Door,
+        challenge: &Challenge,
+    ) -> Result<Option<Secret>, Fault> {
+        slot.held = None;
+        let credential = self.credential(wire, call)?;
+        slot.held = match challenge {
+            Challenge::Basic => basic(call, credential)?.map(|authorization| Held { authorization, until: None }),
+            Challenge::Bearer(bearer) => Some(self.fetch(wire, call, door, bearer, credential).await?),
+        };
+        Ok(slot.held.as_ref().map(|held| held.authorization.clone()))
+    }
+
+    async fn fetch(
+        &self,
+        wire: &Wire,
+        call: &Call<'_>,
+        door: &Door,
+        bearer: &Bearer,
+        credential: Option<Credential>,
+    ) -> Result<Held, Fault> {
+        let realm = realm::accept(&door.url, &bearer.realm).map_err(|why| {
+            call.about()
+                .error(Kind::Auth, "the registry sends us to a token server that is not safe to ask")
+                .fact("realm", bearer.realm.chars().take(300).collect::<String>())
+                .cause(why)
+        })?;
+        if credential.is_some() {
+            self.warn_of_stranger(wire, call, door, &realm);
+        }
+        let scopes = call.scope.texts(&bearer.scopes);
+        let request = TokenRequest { call, door, realm, service: bearer.service.as_deref(), scopes, credential };
+        let Granted { token, lifetime } = request.send(wire).await?;
+        let authorization = Secret::new(format!("Bearer {}", token.reveal()));
+        Ok(Held { authorization, until: Some(Instant::now() + usable(lifetime)) })
+    }
+
+    /// Says once that credentials go to a host that belongs to somebody else.
+    fn warn_of_stranger(&self, wire: &Wire, call: &Call<'_>, door: &Door, realm: &Url) {
+        if !realm::is_foreign(&door.url, realm) {
+            return;
+        }
+        let host = realm.host_str().unwrap_or_default().to_owned();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(host.clone()) {
+            let registry = call.host.name();
+            wire.notices.warn(format!("the credentials for {registry} go to the token server {host}, which it names"));
+        }
+    }
+
+    fn slot(&self, call: &Call<'_>) -> Arc<tokio::sync::Mutex<Slot>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry((call.host.name().to_owned(), call.scope.clone())).or_default())
+    }
+
+    /// Looked up when a registry asks for the first time, then remembered.
+    fn credential(&self, wire: &Wire, call: &Call<'_>) -> Result<Option<Credential>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&call.name).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.credentials.find(&call.name, wire.pace.helper);
+        let found = found.map_err(|error| error.fact("registry", call.host.name()).fact("image", &call.image))?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(call.name.clone(), found.clone());
+        Ok(found)
+    }
+}
+
+impl Held {
+    fn is_fresh(&self) -> bool {
+        self.until.is_none_or(|until| Instant::now() < until)
+    }
+}
+
+/// How long a token is used that lives for `lifetime`: a bit less, for the way there.
+fn usable(lifetime: Duration) -> Duration {
+    lifetime.saturating_sub((lifetime / 4).min(Duration::from_secs(10)))
+}
+
+fn basic(call: &Call<'_>, credential: Option<Credential>) -> Result<Option<Secret>> {
+    match credential {
+        None => Ok(None),
+        Some(Credential::Password { user, password }) => Ok(Some(basic_of(&user, &password))),
+        Some(Credential::Identity(_)) => Err(call
+            .about()
+            .error(Kind::Auth, "the registry wants a password, but only an identity token is stored for it")),
+    }
+}
+
+pub(super) fn basic_of(user: &str, password: &Secret) -> Secret {
+    Secret::new(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.reveal()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needed_scopes_go_first_and_strange_ones_are_passed_on() {
+        let name = |text: &str| text.parse::<crate::oci::Reference>().unwrap().name().clone();
+        let asked = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let push = Scope::push(&name("a.io/x/y"));
+        for (scope, challenge, expected) in [
+            (Scope::pull(&name("a.io/x")), asked(&["repository:x:pull"]), vec!["repository:x:pull"]),
+            (push.clone(), asked(&["repository:x/y:pull"]), vec!["repository:x/y:pull,push"]),
+            (push.clone(), asked(&["aws"]), vec!["repository:x/y:pull,push", "aws"]),
+            (push.clone(), asked(&["repository:y:pull"]), vec!["repository:x/y:pull,push", "repository:y:pull"]),
+            (push.mounting(&name("a.io/z")), asked(&[]), vec!["repository:x/y:pull,push", "repository:z:pull"]),
+        ] {
+            assert_eq!(scope.texts(&challenge), expected);
+        }
+    }
+
+    #[test]
+    fn tokens_are_renewed_a_bit_early() {
+        for (lifetime, used) in [(60, 50), (300, 290), (8, 6), (0, 0)] {
+            assert_eq!(usable(Duration::from_secs(lifetime)), Duration::from_secs(used));
+        }
+    }
+}

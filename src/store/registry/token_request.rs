@@ -1,0 +1,198 @@
+//! Asking a token server (distribution, "Token Authentication"; "OAuth2 Token Authentication").
+//!
+//! Credentials go to the accepted realm only: a redirect to another origin is asked without them,
+//! and a refresh token, which travels in the body, is not redirected to another origin at all.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, StatusCode, Url};
+use serde_json::Value;
+
+use super::address::same_origin;
+use super::call::{About, Answer, By, Call, FAILURE_LIMIT};
+use super::credentials::Credential;
+use super::failure::{self, Complaint};
+use super::fault::Fault;
+use super::redirect::MOST_HOPS;
+use super::secret::Secret;
+use super::token::{Door, basic_of};
+use super::wire::{Outgoing, Payload, Wire};
+use super::{realm, retry};
+use crate::error::{Error, Kind, Result};
+
+const LARGEST_ANSWER: u64 = 256 << 10;
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
+const LONGEST_LIFETIME: u64 = 24 * 3600;
+
+pub(super) struct TokenRequest<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) door: &'a Door,
+    pub(super) realm: Url,
+    pub(super) service: Option<&'a str>,
+    pub(super) scopes: Vec<String>,
+    pub(super) credential: Option<Credential>,
+}
+
+/// What a token server gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Granted {
+    pub(super) token: Secret,
+    pub(super) lifetime: Duration,
+}
+
+impl TokenRequest<'_> {
+    pub(super) async fn send(&self, wire: &Wire) -> Result<Granted> {
+        let lane = wire.lane(&self.realm);
+        let about = self.call.about().asking(&self.method(), &self.realm);
+        let answer = retry::persist(wire, &lane, &about, async || self.travel(wire, &about).await).await?;
+        if !answer.status.is_success() {
+            return Err(self.refused(&about, &answer));
+        }
+        read(&answer.body)
+            .ok_or_else(|| about.error(Kind::Auth, "the token server gave no token").fact("status", answer.status))
+    }
+
+    fn method(&self) -> Method {
+        if matches!(self.credential, Some(Credential::Identity(_))) { Method::POST } else { Method::GET }
+    }
+
+    /// One try, redirects included.
+    async fn travel(&self, wire: &Wire, about: &About) -> Result<Answer, Fault> {
+        let mut url = self.question();
+        for _ in 0..=MOST_HOPS {
+            let answer = self.once(wire, about, url.clone()).await?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            url = self.next(&url, answer.text(LOCATION)).map_err(|why| {
+                about.error(Kind::Auth, "the token server redirects to where it is not safe to ask").cause(why)
+            })?;
+        }
+        Err(about.error(Kind::Network, "the token server redirects more than 10 times").into())
+    }
+
+    /// The URL of the question; a refresh token is asked for in the body instead.
+    fn question(&self) -> Url {
+        let mut url = self.realm.clone();
+        if self.method() == Method::GET {
+            let mut query = url.query_pairs_mut();
+            query.extend_pairs(self.service.map(|service| ("service", service)));
+            query.extend_pairs(self.scopes.iter().map(|scope| ("scope", scope)));
+            drop(query);
+        }
+        url
+    }
+
+    fn payload(&self) -> Payload<'static> {
+        let Some(Credential::Identity(token)) = &self.credential else { return Payload::Nothing };
+        let mut form = self.realm.clone();
+        form.query_pairs_mut()
+            .clear()
+            .append_pair("grant_type", "refresh_token")
+            .append_pair("client_id", "underpin")
+            .extend_pairs(self.service.map(|service| ("service", service)))
+            .append_pair("scope", &self.scopes.join(" "))
+            .append_pair("refresh_token", token.reveal());
+        Payload::Bytes(Bytes::from(form.query().unwrap_or_default().to_owned()))
+    }
+
+    fn next(&self, from: &Url, location: Option<&str>) -> Result<Url, String> {
+        let location = location.filter(|text| text.len() <= 8192).ok_or("the answer has no usable Location")?;
+        let to = from.join(location).map_err(|_| "its Location is not a URL".to_owned())?;
+        realm::check(&self.door.url, &to)?;
+        if from.scheme() == "https" && to.scheme() == "http" {
+            return Err("it leads from https to plain http".to_owned());
+        }
+        if self.method() == Method::POST && !same_origin(&self.realm, &to) {
+            return Err("it leads to another host".to_owned());
+        }
+        Ok(to)
+    }
+
+    async fn once(&self, wire: &Wire, about: &About, url: Url) -> Result<Answer, Fault> {
+        let payload = self.payload();
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if matches!(payload, Payload::Bytes(_)) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        }
+        if let Some(Credential::Password { user, password }) = &self.credential
+            && same_origin(&self.realm, &url)
+            && let Some(value) = basic_of(user, password).header()
+        {
+            headers.insert(AUTHORIZATION, value);
+        }
+        let trust = wire.trust(&url, &self.door.url, self.door.way);
+        let outgoing = Outgoing { method: self.method(), url: url.clone(), headers, payload: &payload, trust };
+        let mut response = wire.exchange(outgoing).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let limit = if status.is_success() { LARGEST_ANSWER } else { FAILURE_LIMIT };
+        let whole = wire.body(&mut response, limit).await?;
+        if whole.is_cut && status.is_success() {
+            return Err(about.error(Kind::Input, "the token server's answer is larger than 256 KiB").into());
+        }
+        let body = if status.is_success() { whole.bytes } else { self.scrub(whole.bytes) };
+        Ok(Answer { status, headers, url, by: By::Registry, body, stream: None, attempts: 1 })
+    }
+
+    fn scrub(&self, body: Vec<u8>) -> Vec<u8> {
+        match &self.credential {
+            Some(Credential::Password { user, password }) => basic_of(user, password).scrub(password.scrub(body)),
+            Some(Credential::Identity(token)) => token.scrub(body),
+            None => body,
+        }
+    }
+
+    fn refused(&self, about: &About, answer: &Answer) -> Error {
+        let registry = &about.registry;
+        let (kind, what) = match answer.status {
+            StatusCode::NOT_FOUND => (Kind::Auth, "there is no token server where the registry says"),
+            status if status.is_client_error() => (Kind::Auth, "the token server refuses"),
+            _ => (Kind::Network, "the token server fails"),
+        };
+        let error = about.error(kind, what);
+        let error = failure::explained(error, answer.status, answer.attempts, &Complaint::of(&answer.body));
+        match self.credential {
+            Some(_) => error.hint(format!("log in to {registry} again: the stored credentials may be out of date")),
+            None => error.hint(format!("log in to {registry}: no credentials are stored for it")),
+        }
+    }
+}
+
+fn read(body: &[u8]) -> Option<Granted> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let text = |key: &str| answer.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let token = Secret::new(text("access_token").or_else(|| text("token"))?);
+    token.header()?;
+    let lifetime = answer.get("expires_in").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+    let lifetime = lifetime.map_or(DEFAULT_LIFETIME, |seconds| Duration::from_secs(seconds.min(LONGEST_LIFETIME)));
+    Some(Granted { token, lifetime })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_tokens_as_servers_give_them() {
+        for (body, expected) in [
+            (r#"{"token":"a"}"#, Some(("a", 60))),
+            (r#"{"access_token":"b","expires_in":300}"#, Some(("b", 300))),
+            (r#"{"token":"a","access_token":"b"}"#, Some(("b", 60))),
+            (r#"{"token":"a","access_token":""}"#, Some(("a", 60))),
+            (r#"{"token":"a","expires_in":-1}"#, Some(("a", 60))),
+            (r#"{"token":"a","expires_in":0}"#, Some(("a", 60))),
+            (r#"{"token":"a","expires_in":99999999999999}"#, Some(("a", LONGEST_LIFETIME))),
+            (r#"{"token":"a\nb"}"#, None),
+            (r#"{"token":7}"#, None),
+            ("{}", None),
+            ("<html>", None),
+        ] {
+            let expected =
+                expected.map(|(token, s)| Granted { token: Secret::new(token), lifetime: Duration::from_secs(s) });
+            assert_eq!(read(body.as_bytes()), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A blob on its way up: found there, mounted from a neighbour, or sent.
+//!
+//! Sending is POST and one PUT (distribution-spec, "POST then PUT"), the only way that every
+//! registry knows. After an unclear answer the registry is asked whether it has the blob before it
+//! is sent again, in a new session.
+
+use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use reqwest::{Method, StatusCode, Url};
+
+use super::call::{About, Answer, Call, To};
+use super::failure::{self, Complaint};
+use super::fault::Fault;
+use super::redirect::{self, Errand};
+use super::repository::Repository;
+use super::retry::{Attempts, is_passing};
+use super::token::Scope;
+use super::wire::Payload;
+use crate::error::{Error, Kind, Result};
+use crate::oci::{Digest, Name};
+use crate::store::{Blob, Delivery};
+
+/// Below this size a blob is sent sooner than it is asked for.
+const SMALL: u64 = 64 << 10;
+const OCTETS: &str = "application/octet-stream";
+const CHUNK_MINIMUM: HeaderName = HeaderName::from_static("oci-chunk-min-length");
+
+/// A place that the registry opened for one blob.
+pub(super) struct Session {
+    pub(super) place: Url,
+    /// The smallest chunk that it takes.
+    pub(super) minimum: u64,
+}
+
+/// What the registry made of the request to mount a blob.
+enum Mount {
+    Mounted,
+    /// It would rather have the bytes, here.
+    Session(Session),
+    Refused,
+}
+
+impl Repository {
+    pub(super) async fn deliver(&self, blob: &Blob<'_>) -> Result<Delivery> {
+        let digest = blob.descriptor.digest;
+        let is_neighbour = |name: &&Name| name.host() == self.name().host();
+        let is_here = blob.held_by.iter().any(|name| name == self.name());
+        let mut session = None;
+        match blob.held_by.iter().find(is_neighbour).filter(|_| !is_here) {
+            Some(neighbour) => match self.mount(digest, neighbour).await? {
+                Mount::Mounted => return Ok(Delivery::Mounted),
+                Mount::Session(opened) => session = Some(opened),
+                Mount::Refused => {}
+            },
+            None if is_here || blob.descriptor.size > SMALL => {
+                if self.has(digest).await? {
+                    return Ok(Delivery::AlreadyThere);
+                }
+            }
+            None => {}
+        }
+        self.send(blob, session).await?;
+        Ok(Delivery::Sent)
+    }
+
+    /// Whether the registry has the blob. Being refused the answer counts as no.
+    pub(super) async fn has(&self, digest: Digest) -> Result<bool> {
+        match self.client().send(&self.call(Method::HEAD, &format!("/blobs/{digest}"))).await {
+            Ok(answer) => Ok(answer.status == StatusCode::OK),
+            Err(error) if error.kind() == Kind::Auth => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks once; whatever is not a clear yes is answered by an upload.
+    async fn mount(&self, digest: Digest, from: &Name) -> Result<Mount> {
+        let path = format!("/blobs/uploads/?mount={digest}&from={}", from.repository());
+        let call = self.posting(&path).scope(Scope::push(self.name()).mounting(from));
+        match self.client().attempt(&call).await {
+            Ok(answer) if answer.status == StatusCode::CREATED => Ok(Mount::Mounted),
+            Ok(answer) if answer.status == StatusCode::ACCEPTED => session(&call.about(), &answer).map(Mount::Session),
+            Ok(answer) => {
+                let line = format!("{} does not mount {digest} from {from}: {}", self.name(), answer.status);
+                self.client().wire.notices.detail(line);
+                Ok(Mount::Refused)
+            }
+            Err(fault) => {
+                let line = format!("{} does not mount {digest} from {from}: {}", self.name(), fault.text());
+                self.client().wire.notices.detail(line);
+                Ok(Mount::Refused)
+            }
+        }
+    }
+
+    fn posting<'a>(&self, below: &str) -> Call<'a> {
+        self.call(Method::POST, below).payload(Payload::Bytes(bytes::Bytes::new()))
+    }
+
+    /// Opens a session.
+    pub(super) async fn begin(&self) -> Result<Session> {
+        let call = self.posting("/blobs/uploads/");
+        let answer = self.client().send(&call).await?;
+        if answer.status.is_success() {
+            return session(&call.about(), &answer);
+        }
+        Err(failure::refused(&call.about(), &answer, "the registry does not let us upload"))
+    }
+
+    /// Sends the blob until the registry has it.
+    async fn send(&self, blob: &Blob<'_>, mut session: Option<Session>) -> Result<()> {
+        let mut attempts = Attempts::default();
+        loop {
+            let opened = match session.take() {
+                Some(opened) => opened,
+                None => self.begin().await?,
+            };
+            let call = self.putting(blob, finishing(&opened.place, blob.descriptor.digest));
+            let outcome = match self.client().attempt(&call).await {
+                Ok(answer) if answer.status.is_success() => return Ok(()),
+                Ok(answer) if answer.status == StatusCode::PAYLOAD_TOO_LARGE => return self.send_chunks(blob).await,
+                Ok(answer) => unclear(&call.about(), answer)?,
+                Err(fault) => Err(fault),
+            };
+            if self.is_settled(&mut attempts, &call, outcome, blob.descriptor.digest).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After an unclear outcome: waits, then asks for the blob. `false`: it has to be sent again.
+    pub(super) async fn is_settled(
+        &self,
+        attempts: &mut Attempts,
+        call: &Call<'_>,
+        outcome: Result<Answer, Fault>,
+        digest: Digest,
+    ) -> Result<bool> {
+        let wire = &self.client().wire;
+        let about = call.about();
+        let lane = match &call.to {
+            To::Place(url) => wire.lane(url),
+            To::Path(_) => return Ok(false),
+        };
+        let goes_on = attempts.again(wire, &lane, &about, &outcome).await?;
+        if outcome.as_ref().is_err_and(|fault| !fault.is_worth_another_try()) {
+            return Err(given_up(&about, outcome, attempts.made));
+        }
+        if self.has(digest).await? {
+            return Ok(true);
+        }
+        if goes_on { Ok(false) } else { Err(given_up(&about, outcome, attempts.made)) }
+    }
+
+    fn putting<'a>(&self, blob: &Blob<'a>, place: Url) -> Call<'a> {
+        let payload = match blob.descriptor.size {
+            0 => Payload::Bytes(bytes::Bytes::new()),
+            size => Payload::Blob { size, open: blob.open },
+        };
+        self.call_to(Method::PUT, To::Place(place)).header(CONTENT_TYPE, OCTETS).payload(payload)
+    }
+}
+
+/// The session that an answer opens; or why its `Location` is not gone to.
+pub(super) fn session(about: &About, answer: &Answer) -> Result<Session> {
+    let place = next_place(about, answer)?;
+    let minimum = answer.text(CHUNK_MINIMUM).and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    Ok(Session { place, minimum })
+}
+
+pub(super) fn next_place(about: &About, answer: &Answer) -> Result<Url> {
+    redirect::follow(&answer.url, answer.text(LOCATION), Errand::Upload).map_err(|why| {
+        about
+            .error(Kind::Network, "the registry opens an upload where underpin does not send data")
+            .fact("status", answer.status)
+            .cause(why)
+            .hint("if the registry is behind a proxy, check that it knows its own scheme and host (X-Forwarded-Proto)")
+    })
+}
+
+/// The place that ends a session. All parameters that the registry put there stay.
+pub(super) fn finishing(place: &Url, digest: Digest) -> Url {
+    let mut url = place.clone();
+    url.query_pairs_mut().append_pair("digest", &digest.to_string());
+    url
+}
+
+/// Sorts a refusal of bytes: what may pass, or what may be a session that was lost, is unclear.
+pub(super) fn unclear(about: &About, answer: Answer) -> Result<Result<Answer, Fault>> {
+    let complaint = Complaint::of(&answer.body);
+    let is_lost = complaint.is(&["BLOB_UPLOAD_UNKNOWN", "BLOB_UPLOAD_INVALID"])
+        || matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE);
+    if is_passing(answer.status) {
+        return Ok(Ok(answer));
+    }
+    if is_lost {
+        return Ok(Err(Fault::NoAnswer(format!("the upload session is lost ({})", answer.status))));
+    }
+    if complaint.is(&["DIGEST_INVALID"]) {
+        let error = about.error(Kind::Integrity, "the registry says that the blob's bytes do not have its digest");
+        return Err(failure::explained(error, answer.status, answer.attempts, &complaint));
+    }
+    Err(failure::refused(about, &answer, "the registry does not take the blob"))
+}
+
+fn given_up(about: &About, outcome: Result<Answer, Fault>, attempts: u32) -> Error {
+    match outcome {
+        Ok(answer) => failure::refused(about, &Answer { attempts, ..answer }, "the registry does not take the blob"),
+        Err(fault) => failure::lost(about, fault, attempts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finishing_keeps_every_parameter() {
+        let digest = Digest::of(b"");
+        for (place, expected) in [
+            ("https://a/u?_state=q%3D%3D&x", "https://a/u?_state=q%3D%3D&x&digest=sha256%3A"),
+            ("https://a/u", "https://a/u?digest=sha256%3A"),
+        ] {
+            let url = finishing(&place.parse().unwrap(), digest);
+            assert!(url.as_str().starts_with(expected), "{url}");
+            assert!(url.query_pairs().any(|(key, value)| key == "digest" && value == digest.to_string()));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Makes a rebased image again from the inputs it records, and compares.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::oci::{
+    BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
+};
+use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
+use crate::policy::OnMissing;
+use crate::run;
+use crate::settings::{self, Job};
+use crate::store::Source;
+use crate::store::fetch::{OldBaseChoice, Request};
+use crate::world::World;
+
+/// Whether the image is what its inputs give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Same,
+    Different,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Verification {
+    pub schema: &'static str,
+    pub outcome: Verdict,
+    pub image: String,
+    pub source: String,
+    pub base: String,
+    /// The digest of the image that was asked about.
+    pub digest: Digest,
+    /// The digest that its recorded inputs give.
+    pub derived: Digest,
+}
+
+/// Does the work again and compares digests.
+pub fn verify(world: &World, image: &Location) -> Result<Verification> {
+    let place = world.places.source(image)?;
+    let top = place.top()?;
+    let job = recorded(place.as_ref(), &top).map_err(|error| error.fact("image", image))?;
+    let derived = run::derive(world, &job)?;
+    let derived = derived
+        .ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
+    let outcome = if derived.top.digest() == top.digest() { Verdict::Same } else { Verdict::Different };
+    Ok(Verification {
+        schema: "underpin.verify/v1",
+        outcome,
+        image: image.to_string(),
+        source: job.request.source.to_string(),
+        base: job.request.base.to_string(),
+        digest: top.digest(),
+        derived: derived.top.digest(),
+    })
+}
+
+/// The job that the image says it came from.
+fn recorded(place: &dyn Source, top: &Document) -> Result<Job> {
+    let (annotations, old_base) = match top.kind() {
+        DocumentKind::Manifest => {
+            let annotations = Manifest::read(top)?.annotations;
+            let choice = settings::old_base(&Record::read(&annotations)?.old_base()?)?;
+            (annotations, OldBaseChoice::Same(choice))
+        }
+        DocumentKind::Index => {
+            let index = Index::read(top)?;
+            let choices = children(place, &index)?;
+            (index.annotations, OldBaseChoice::Each(choices))
+        }
+    };
+    Record::read(&annotations)?.job(old_base)
+}
+
+/// What each child of an index says about its old base.
+fn children(place: &dyn Source, index: &Index) -> Result<Vec<(Platform, crate::examine::base::Choice)>> {
+    let mut choices = Vec::new();
+    for child in &index.children {
+        let Role::Image(Some(platform)) = &child.role else { continue };
+        let manifest = Manifest::read(&place.document(&child.descriptor)?)?;
+        // A child that stood on the new base already was passed on as it was, and records nothing.
+        let Ok(record) = Record::read(&manifest.annotations) else { continue };
+        choices.push((platform.clone(), settings::old_base(&record.old_base()?)?));
+    }
+    Ok(choices)
+}
+
+/// The `dev.underpin.*` annotations, read.
+struct Record<'a> {
+    annotations: &'a Map<String, Value>,
+    options: Map<String, Value>,
+}
+
+impl<'a> Record<'a> {
+    fn read(annotations: &'a Map<String, Value>) -> Result<Self> {
+        let text = |key: &str| annotations.get(key).and_then(Value::as_str);
+        match text(FORMAT_KEY) {
+            Some(FORMAT) => {}
+            Some(other) => {
+                return Err(Error::input("the image was made in another format of underpin")
+                    .fact("format", other)
+                    .fact("this is", FORMAT)
+                    .hint("verify it with the release that made it"));
+            }
+            None => {
+                return Err(Error::input("the image does not say that underpin made it").fact("missing", FORMAT_KEY));
+            }
+        }
+        let options = json::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;
+        Ok(Self { annotations, options })
+    }
+
+    fn text(&self, key: &'static str) -> Result<&str> {
+        let text = self.annotations.get(key).and_then(Value::as_str);
+        text.ok_or_else(|| Error::input("the image does not record all of its inputs").fact("missing", key))
+    }
+
+    fn old_base(&self) -> Result<String> {
+        let text = self.options.get("old_base").and_then(Value::as_str);
+        text.map(str::to_owned).ok_or_else(|| Error::input("the image does not record its old base"))
+    }
+
+    fn job(&self, old_base: OldBaseChoice) -> Result<Job> {
+        let base: Location = format!("{}@{}", self.text(BASE_NAME)?, self.text(BASE_DIGEST)?).parse()?;
+        let platforms = self.options.get("platforms").and_then(Value::as_array).into_iter().flatten();
+        let platforms = platforms.filter_map(Value::as_str).map(str::parse).collect::<Result<Vec<Platform>>>()?;
+        let epoch = self.options.get("source_date_epoch").and_then(Value::as_u64).map(|seconds| seconds.to_string());
+        let epoch = epoch.as_deref().map(settings::epoch).transpose()?;
+        let skipped = self.options.get("skipped") == Some(&Value::Bool(true));
+        Ok(Job {
+            request: Request {
+                source: self.text(SOURCE_KEY)?.parse()?,
+                base,
+                old_base,
+                platforms: platforms.clone(),
+                known: Vec::new(),
+            },
+            on_missing: if skipped { OnMissing::Skip } else { OnMissing::Refuse },
+            options: Options { epoch, platforms },
+            targets: Vec::new(),
+            expect: None,
+        })
+    }
+}

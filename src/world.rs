@@ -1,0 +1,50 @@
+//! The world a run lives in: places, cache, counters, and whom to tell.
+
+use crate::error::Result;
+use crate::settings::{CacheChoice, Network, Surroundings};
+use crate::store::disk::Cache;
+use crate::store::fetch::Fetcher;
+use crate::store::registry::{Credentials, Options, Pace, Registry};
+use crate::store::{Notices, Places, Progress, Traffic};
+
+pub struct World {
+    pub places: Places,
+    pub cache: Cache,
+    pub traffic: Traffic,
+    pub notices: Notices,
+    pub progress: Progress,
+    pub jobs: usize,
+}
+
+impl World {
+    /// Opens the cache and sets up the registry client; nothing is asked of the network yet.
+    pub fn new(surroundings: &Surroundings, notices: Notices, progress: Progress) -> Result<Self> {
+        let traffic = Traffic::default();
+        let cache = match &surroundings.cache {
+            CacheChoice::Folder(folder) => Cache::open(folder, &notices)?,
+            CacheChoice::None => Cache::none(),
+        };
+        let options = Options {
+            insecure: surroundings.insecure.clone(),
+            cacert: surroundings.cacert.clone(),
+            offline: surroundings.network == Network::Offline,
+            jobs: surroundings.jobs,
+            credentials: Credentials::from_env(),
+            pace: Pace::scaled(surroundings.pace),
+        };
+        let registry = Registry::new(options, traffic.clone(), notices.clone())?;
+        let places = Places::new(registry, notices.clone());
+        Ok(Self { places, cache, traffic, notices, progress, jobs: surroundings.jobs })
+    }
+
+    #[must_use]
+    pub fn fetcher(&self) -> Fetcher<'_> {
+        Fetcher {
+            places: &self.places,
+            cache: &self.cache,
+            notices: &self.notices,
+            progress: &self.progress,
+            jobs: self.jobs,
+        }
+    }
+}
