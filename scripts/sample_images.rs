@@ -3,15 +3,19 @@
 //! `DIR/bases` has `debian` (what the application was built on) and `static` (what it moves to),
 //! `DIR/build` has `app` and `app-shell`. The programs are real: tiny static ELF files for amd64
 //! and arm64 that print one line. The bytes, and so the digests, are the same on every machine.
+//!
+//! With a number after DIR, `DIR/build` also gets `big`: an application layer of that many MiB for
+//! `scripts/bench`, compressible by about a third as programs are.
 
 #![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script that writes samples")]
 
 use std::error::Error;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use underpin::oci::{Digest, json as document};
+use underpin::oci::{Digest, Hasher, json as document};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -69,8 +73,58 @@ fn main() -> Result<()> {
     bases.index("static", &entries.fixed)?;
     build.index("app", &entries.app)?;
     build.index("app-shell", &entries.shell)?;
+    if let Some(mebibytes) = std::env::args().nth(2) {
+        let big = big_layer(mebibytes.parse()?)?;
+        let container = json!({"Entrypoint": ["/big"]});
+        let history = [("ADD file:sample in /", false), ("COPY big /big", false)];
+        let entry = build.image("amd64", &[&layer(&system)?, &big], &container, &history)?;
+        build.tag("big", entry);
+    }
     bases.finish()?;
     build.finish()
+}
+
+/// One file of pseudo-random words, a third of them zero, compressed as builders do.
+fn big_layer(mebibytes: u64) -> Result<Layer> {
+    let mut header = tar::Header::new_ustar();
+    header.set_path("big")?;
+    header.set_mode(0o755);
+    header.set_size(mebibytes << 20);
+    header.set_mtime(0);
+    header.set_cksum();
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut out = Hashing { to: gzip, hasher: Hasher::default() };
+    out.write_all(header.as_bytes())?;
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut block = vec![0; 1 << 20];
+    for _ in 0..mebibytes {
+        for word in block.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&if state % 3 == 0 { 0 } else { state }.to_le_bytes());
+        }
+        out.write_all(&block)?;
+    }
+    out.write_all(&[0; 1024])?;
+    Ok(Layer { diff_id: out.hasher.finish().digest, bytes: out.to.finish()? })
+}
+
+struct Hashing<W> {
+    to: W,
+    hasher: Hasher,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
 }
 
 #[derive(Default)]
@@ -106,7 +160,7 @@ fn layer(files: &[File<'_>]) -> Result<Layer> {
     }
     let tar = tar.into_inner()?;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-    std::io::Write::write_all(&mut gzip, &tar)?;
+    gzip.write_all(&tar)?;
     Ok(Layer { bytes: gzip.finish()?, diff_id: Digest::of(&tar) })
 }
 
@@ -147,10 +201,14 @@ impl Layout {
 
     fn index(&mut self, tag: &str, entries: &[Value]) -> Result<()> {
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
-        let mut entry = self.blob(INDEX, &document::write(&index))?;
+        let entry = self.blob(INDEX, &document::write(&index))?;
+        self.tag(tag, entry);
+        Ok(())
+    }
+
+    fn tag(&mut self, tag: &str, mut entry: Value) {
         entry["annotations"] = json!({"org.opencontainers.image.ref.name": tag});
         self.manifests.push(entry);
-        Ok(())
     }
 
     fn finish(self) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::settings::{CacheChoice, Network, Surroundings};
 use crate::store::disk::Cache;
 use crate::store::fetch::Fetcher;
 use crate::store::registry::{Credentials, Options, Pace, Registry};
-use crate::store::{Notices, Places, Progress, Traffic};
+use crate::store::{Notices, Once, Places, Progress, Traffic};
 
 pub struct World {
     pub places: Places,
@@ -45,6 +45,7 @@ impl World {
             notices: &self.notices,
             progress: &self.progress,
             jobs: self.jobs,
+            opened: Once::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod disk;
 pub mod fetch;
 mod notice;
+mod once;
 pub mod parallel;
 mod place;
 mod places;
@@ -16,6 +17,7 @@ pub mod registry;
 mod traffic;
 
 pub use notice::{Notice, Notices};
+pub use once::Once;
 pub use place::{Blob, Delivery, Sink, Source, Stream};
 pub use places::Places;
 pub use progress::{Meter, Progress};

@@ -1,8 +1,7 @@
 //! Reads layers: each byte is fetched, hashed and inflated once, and the index is kept.
 
-use std::collections::HashMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::Fetcher;
 use crate::error::{Error, Kind, Result};
@@ -10,6 +9,7 @@ use crate::examine::PlatformSubject;
 use crate::layer::{self, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, ImageLayer};
 use crate::store::disk::{Partial, Receiving};
+use crate::store::once::Once;
 use crate::store::receive::REFETCHES;
 use crate::store::{Source, Stream, parallel};
 
@@ -17,14 +17,12 @@ use crate::store::{Source, Stream, parallel};
 pub(super) struct LayerReader<'a> {
     fetcher: &'a Fetcher<'a>,
     place: &'a dyn Source,
-    read: Mutex<HashMap<Digest, Slot>>,
+    read: Once<Digest, Arc<LayerIndex>>,
 }
-
-type Slot = Arc<Mutex<Option<Arc<LayerIndex>>>>;
 
 impl<'a> LayerReader<'a> {
     pub fn new(fetcher: &'a Fetcher<'a>, place: &'a dyn Source) -> Self {
-        Self { fetcher, place, read: Mutex::default() }
+        Self { fetcher, place, read: Once::default() }
     }
 
     /// Reads the layers above each platform's old base and puts their indexes into the subjects.
@@ -38,20 +36,11 @@ impl<'a> LayerReader<'a> {
 
     /// The index of one layer, verified against its digest and its diff id.
     pub fn read(&self, layer: &ImageLayer) -> Result<Arc<LayerIndex>> {
-        let slot = self
-            .read
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(layer.descriptor.digest)
-            .or_default()
-            .clone();
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = match &*slot {
-            Some(index) => Arc::clone(index),
-            None => Arc::new(self.cached(layer).map_or_else(|| self.receive(layer), Ok)?),
-        };
+        let index = self.read.get(layer.descriptor.digest, || match self.cached(layer) {
+            Some(index) => Ok(Arc::new(index)),
+            None => self.receive(layer).map(Arc::new),
+        })?;
         check_diff_id(layer, &index)?;
-        *slot = Some(Arc::clone(&index));
         Ok(index)
     }
 

@@ -7,7 +7,10 @@ mod layers;
 mod lookup;
 mod select;
 
+use std::sync::Arc;
+
 use super::disk::Cache;
+use super::once::Once;
 use super::{Notices, Places, Progress, Source, parallel};
 use crate::error::Result;
 use crate::examine::base::{self, Choice, Known, OldBase};
@@ -58,6 +61,7 @@ pub struct Fetcher<'a> {
     pub notices: &'a Notices,
     pub progress: &'a Progress,
     pub jobs: usize,
+    pub opened: Once<Location, Arc<Opened>>,
 }
 
 /// An image looked at for itself, without a new base.
@@ -84,7 +88,7 @@ impl Fetcher<'_> {
         layers.read_above_the_seam(&mut platforms, self.jobs)?;
 
         let shape = shape(&source.origin, request);
-        Ok(Subject { source: source.origin, base: base.origin, shape, platforms, missing, left_behind })
+        Ok(Subject { source: source.origin.clone(), base: base.origin.clone(), shape, platforms, missing, left_behind })
     }
 
     /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
@@ -98,13 +102,16 @@ impl Fetcher<'_> {
             let old = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
             Ok((listed.platform.clone(), listed.image.clone(), old))
         })?;
-        Ok(Inspected { origin: source.origin, platforms, left_behind })
+        Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
     }
 
-    fn opened(&self, location: &Location) -> Result<Opened> {
-        let place = self.places.source(location)?;
-        let top = place.top()?;
-        Ok(Opened { origin: Origin { location: location.clone(), top }, place })
+    /// A location is resolved once a run, whoever asks for it.
+    fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
+        self.opened.get(location.clone(), || {
+            let place = self.places.source(location)?;
+            let top = place.top()?;
+            Ok(Arc::new(Opened { origin: Origin { location: location.clone(), top }, place }))
+        })
     }
 
     /// The source's images for the platforms asked for, and what stands beside them.
@@ -160,9 +167,9 @@ impl Fetcher<'_> {
 }
 
 /// A place together with the document that its location led to.
-pub(super) struct Opened {
-    pub origin: Origin,
-    pub place: Box<dyn Source>,
+pub struct Opened {
+    origin: Origin,
+    place: Box<dyn Source>,
 }
 
 impl Opened {

@@ -46,7 +46,7 @@ impl Pump {
         let (near, far) = UnixStream::pair().map_err(refuse)?;
         let pump = Self(Arc::new(Mutex::new(State { phase: Phase::Source, since: Instant::now(), failure: None })));
         let (state, traffic) = (Self(Arc::clone(&pump.0)), traffic.clone());
-        let run = move || state.run(stream, size, near, &traffic);
+        let run = move || state.run(stream, size, &near, &traffic);
         thread::Builder::new().name("upload".to_owned()).spawn(run).map_err(refuse)?;
         let body = tokio::fs::File::from_std(File::from(OwnedFd::from(far)));
         Ok((reqwest::Body::from(body), pump))
@@ -68,9 +68,9 @@ impl Pump {
         (state.phase, state.since) = (phase, Instant::now());
     }
 
-    fn run(&self, stream: Stream, size: u64, registry: UnixStream, traffic: &Traffic) {
+    fn run(&self, stream: Stream, size: u64, registry: &UnixStream, traffic: &Traffic) {
         // The failure is set before `registry` closes: the other side asks for it then.
-        if let Err(error) = self.copy(stream, size, &registry, traffic) {
+        if let Err(error) = self.copy(stream, size, registry, traffic) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(error);
         }
         self.set(Phase::Done);

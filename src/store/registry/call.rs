@@ -9,7 +9,7 @@ use super::address::redacted;
 use super::host::{Host, Way};
 use super::token::Scope;
 use super::wire::Payload;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::oci::Name;
 
 /// Bodies of failures are read this far.
@@ -75,14 +75,16 @@ impl<'a> Call<'a> {
         headers
     }
 
+    pub(super) fn url(&self, way: Way) -> Result<Url> {
+        match &self.to {
+            To::Path(path) => self.host.url(way, path),
+            To::Place(url) => Ok(url.clone()),
+        }
+    }
+
     pub(super) fn about(&self) -> About {
-        let url = match &self.to {
-            To::Place(url) => redacted(url),
-            To::Path(path) => {
-                let way = self.host.way().or_else(|| self.host.ways().first().copied()).unwrap_or(Way::Tls);
-                self.host.url(way, path).map_or_else(|_| path.clone(), |url| redacted(&url))
-            }
-        };
+        let way = self.host.way().or_else(|| self.host.ways().first().copied()).unwrap_or(Way::Tls);
+        let url = self.url(way).map_or_else(|_| "?".to_owned(), |url| redacted(&url));
         About {
             registry: self.host.name().to_owned(),
             image: self.image.clone(),

@@ -62,19 +62,16 @@ fn offers(value: &str) -> Vec<Offer> {
         if word.is_empty() {
             return offers;
         }
-        match after.trim_start().strip_prefix('=') {
-            Some(value) => {
-                let (value, after) = parameter(value.trim_start());
-                if let Some(offer) = offers.last_mut() {
-                    offer.parameters.push((word.to_owned(), value));
-                }
-                rest = after;
-            }
-            None => {
-                offers.push(Offer { scheme: word.to_owned(), ..Offer::default() });
-                rest = after;
-            }
+        let Some(value) = after.trim_start().strip_prefix('=') else {
+            offers.push(Offer { scheme: word.to_owned(), ..Offer::default() });
+            rest = after;
+            continue;
+        };
+        let (value, after) = parameter(value.trim_start());
+        if let Some(offer) = offers.last_mut() {
+            offer.parameters.push((word.to_owned(), value));
         }
+        rest = after;
     }
 }
 
@@ -115,6 +112,7 @@ mod tests {
         choose(&headers)
     }
 
+    #[allow(clippy::unnecessary_wraps)]
     fn bearer(realm: &str, service: Option<&str>, scopes: &[&str]) -> Option<Challenge> {
         let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
         Some(Challenge::Bearer(Bearer { realm: realm.to_owned(), service: service.map(str::to_owned), scopes }))

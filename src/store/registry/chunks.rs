@@ -27,7 +27,13 @@ const LARGEST_MINIMUM: u64 = 32 << 20;
 enum Try<'a> {
     Done,
     /// At this call, in this way.
-    Unclear(Call<'a>, Result<Answer, Fault>),
+    Unclear(Box<(Call<'a>, Result<Answer, Fault>)>),
+}
+
+impl<'a> Try<'a> {
+    fn unclear(call: Call<'a>, outcome: Result<Answer, Fault>) -> Self {
+        Self::Unclear(Box::new((call, outcome)))
+    }
 }
 
 impl Repository {
@@ -37,7 +43,8 @@ impl Repository {
             let session = self.begin().await?;
             match self.try_chunks(blob, session).await? {
                 Try::Done => return Ok(()),
-                Try::Unclear(call, outcome) => {
+                Try::Unclear(unclear) => {
+                    let (call, outcome) = *unclear;
                     if self.is_settled(&mut attempts, &call, outcome, blob.descriptor.digest).await? {
                         return Ok(());
                     }
@@ -65,8 +72,8 @@ impl Repository {
             match self.client().attempt(&call).await {
                 Ok(answer) if answer.status.is_success() => place = next_or_same(&call, &answer, place)?,
                 Ok(answer) if answer.status == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large(&call, &answer)),
-                Ok(answer) => return Ok(Try::Unclear(self.bare(&place), unclear(&call.about(), answer)?)),
-                Err(fault) => return Ok(Try::Unclear(self.bare(&place), Err(fault))),
+                Ok(answer) => return Ok(Try::unclear(self.bare(&place), unclear(&call.about(), answer)?)),
+                Err(fault) => return Ok(Try::unclear(self.bare(&place), Err(fault))),
             }
             sent = end;
         }
@@ -74,8 +81,8 @@ impl Repository {
         let call = self.call_to(Method::PUT, To::Place(place)).payload(Payload::Bytes(Bytes::new()));
         match self.client().attempt(&call).await {
             Ok(answer) if answer.status.is_success() => Ok(Try::Done),
-            Ok(answer) => unclear(&call.about(), answer).map(|outcome| Try::Unclear(call, outcome)),
-            Err(fault) => Ok(Try::Unclear(call, Err(fault))),
+            Ok(answer) => unclear(&call.about(), answer).map(|outcome| Try::unclear(call, outcome)),
+            Err(fault) => Ok(Try::unclear(call, Err(fault))),
         }
     }
 

@@ -11,7 +11,7 @@ use reqwest::header::{AUTHORIZATION, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use super::address::{redacted, same_origin};
-use super::call::{Answer, By, Call, FAILURE_LIMIT, To, Want};
+use super::call::{Answer, By, Call, FAILURE_LIMIT, Want};
 use super::fault::Fault;
 use super::host::{Fit, Host, Way, judge};
 use super::options::Options;
@@ -45,14 +45,14 @@ impl Client {
 
     /// Makes a call until its answer stands; which may be a refusal.
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Answer> {
-        let url = self.url(call, call.host.way().unwrap_or(Way::Tls))?;
+        let url = call.url(call.host.way().unwrap_or(Way::Tls))?;
         retry::persist(&self.wire, &self.wire.lane(&url), &call.about(), async || self.attempt(call).await).await
     }
 
     /// Makes a call once. A refusal for want of credentials is answered, also once.
     pub(super) async fn attempt(&self, call: &Call<'_>) -> Result<Answer, Fault> {
         self.refuse_offline(call)?;
-        let used = match self.door(call)? {
+        let used = match door(call)? {
             Some(door) => self.tokens.ready(&self.wire, call, &door).await?,
             None => None,
         };
@@ -60,7 +60,7 @@ impl Client {
         if answer.status != StatusCode::UNAUTHORIZED || answer.by != By::Registry {
             return Ok(answer);
         }
-        let (Some(challenge), Some(door)) = (challenge::choose(&answer.headers), self.door(call)?) else {
+        let (Some(challenge), Some(door)) = (challenge::choose(&answer.headers), door(call)?) else {
             return Ok(answer);
         };
         match self.tokens.renew(&self.wire, call, &door, &challenge, used.as_ref()).await? {
@@ -80,30 +80,21 @@ impl Client {
             .hint("run without --offline, or use oci: and archive locations"))
     }
 
-    /// The registry's origin, once it is known how it is spoken to.
-    fn door(&self, call: &Call<'_>) -> Result<Option<Door>> {
-        call.host.way().map(|way| Ok(Door { url: call.host.url(way, "/")?, way })).transpose()
-    }
-
-    fn url(&self, call: &Call<'_>, way: Way) -> Result<Url> {
-        match &call.to {
-            To::Path(path) => call.host.url(way, path),
-            To::Place(url) => Ok(url.clone()),
-        }
-    }
-
     /// The call and its redirects, with the way to speak found out if need be.
     async fn travel(&self, call: &Call<'_>, authorization: Option<&Secret>) -> Result<Answer, Fault> {
         if let Some(way) = call.host.way() {
             return self.follow(call, way, authorization).await;
         }
         let _turn = call.host.deciding.lock().await;
+        if let Some(way) = call.host.way() {
+            return self.follow(call, way, authorization).await;
+        }
         let mut first: Option<Result<Answer, Fault>> = None;
         for way in call.host.ways() {
-            if let Some(settled) = call.host.way() {
-                return self.follow(call, settled, authorization).await;
-            }
             let outcome = self.follow(call, *way, authorization).await;
+            if call.host.way().is_some() {
+                return outcome;
+            }
             match judge(*way, outcome.as_ref().map(|answer| (answer.status, answer.body.as_slice()))) {
                 Fit::Wrong => first = first.or(Some(outcome)),
                 Fit::Right => {
@@ -119,7 +110,7 @@ impl Client {
 
     async fn follow(&self, call: &Call<'_>, way: Way, authorization: Option<&Secret>) -> Result<Answer, Fault> {
         let registry = call.host.url(way, "/")?;
-        let mut url = self.url(call, way)?;
+        let mut url = call.url(way)?;
         let mut visited = vec![url.clone()];
         let mut by = if same_origin(&registry, &url) { By::Registry } else { By::Elsewhere };
         loop {
@@ -127,6 +118,10 @@ impl Client {
             let door = Door { url: registry.clone(), way };
             let response =
                 self.exchange(call, &door, &url, shown).await.map_err(|fault| after_hops(fault, &visited))?;
+            if visited.len() == 1 && response.status() != StatusCode::BAD_REQUEST {
+                // It answers, so this is the way. What a 400 means, its body has to tell.
+                call.host.settle(way);
+            }
             if !is_redirect(call, response.status()) {
                 return self.finish(call, response, url, by, shown).await;
             }
@@ -186,6 +181,11 @@ impl Client {
         };
         Ok(answer)
     }
+}
+
+/// The registry's origin, once it is known how it is spoken to.
+fn door(call: &Call<'_>) -> Result<Option<Door>> {
+    call.host.way().map(|way| Ok(Door { url: call.host.url(way, "/")?, way })).transpose()
 }
 
 fn is_redirect(call: &Call<'_>, status: StatusCode) -> bool {

@@ -60,6 +60,7 @@ impl Reply {
         Self { status, headers: Vec::new(), body: Vec::new(), end: End::Clean, taken: usize::MAX }
     }
 
+    #[allow(clippy::needless_pass_by_value)]
     pub(super) fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
         self
@@ -189,16 +190,13 @@ fn answer(stream: &mut impl Write, reply: &Reply, is_head: bool) -> bool {
     if reply.end == End::NoAnswer {
         return false;
     }
-    let mut text = format!("HTTP/1.1 {} X\r\n", reply.status);
-    for (name, value) in &reply.headers {
-        text += &format!("{name}: {value}\r\n");
-    }
-    match reply.end {
-        End::Endless | End::ByClose => text += "Connection: close\r\n",
-        _ if is_head => {}
-        _ => text += &format!("Content-Length: {}\r\n", reply.body.len()),
-    }
-    let mut bytes = (text + "\r\n").into_bytes();
+    let headers: Vec<String> = reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = match reply.end {
+        End::Endless | End::ByClose => "Connection: close\r\n".to_owned(),
+        _ if is_head => String::new(),
+        _ => format!("Content-Length: {}\r\n", reply.body.len()),
+    };
+    let mut bytes = format!("HTTP/1.1 {} X\r\n{}{length}\r\n", reply.status, headers.concat()).into_bytes();
     if is_head {
         return stream.write_all(&bytes).and_then(|()| stream.flush()).is_ok();
     }
@@ -230,15 +228,14 @@ impl Rig {
     }
 
     pub(super) fn with(options: Options) -> Self {
-        let options = Options { pace: Pace::scaled(200), ..options };
+        // Short where a test waits for it, long where a busy machine might.
+        let seconds = Duration::from_secs;
+        let pace = Pace { connect: seconds(10), header: seconds(10), idle: seconds(1), ..Pace::scaled(200) };
+        let options = Options { pace, ..options };
         let (traffic, said) = (Traffic::default(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);
         let notices = Notices::new(move |notice| kept.lock().unwrap().push(notice));
         let registry = Registry::new(options, traffic.clone(), notices).unwrap();
         Self { registry, traffic, said }
-    }
-
-    pub(super) fn warnings(&self) -> usize {
-        self.said.lock().unwrap().iter().filter(|notice| matches!(notice, Notice::Warning(_))).count()
     }
 }

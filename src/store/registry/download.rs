@@ -92,12 +92,12 @@ impl Download {
                     self.is_whole = true;
                     continue;
                 }
-                _ => return Err(self.refused(&call, &answer)),
+                _ => return Err(refused(&call, &answer)),
             };
             if skip > 0 {
                 self.count_restart(&call)?;
             }
-            let Some(response) = answer.stream.take() else { return Err(self.refused(&call, &answer)) };
+            let Some(response) = answer.stream.take() else { return Err(refused(&call, &answer)) };
             self.current = Some(Current { response, meter: Meter::default(), skip, piece: Bytes::new() });
             return Ok(());
         }
@@ -178,14 +178,6 @@ impl Download {
         error.fact("blob", self.of.digest).fact("size", self.of.size).fact("got", self.next)
     }
 
-    fn refused(&self, call: &Call<'_>, answer: &Answer) -> Error {
-        let what = match answer.status {
-            StatusCode::NOT_FOUND => "the registry does not have this blob",
-            _ => "the registry does not give out this blob",
-        };
-        failure::refused(&call.about(), answer, what)
-    }
-
     /// All bytes are yielded: there must be no more.
     async fn end(&mut self) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
@@ -247,6 +239,14 @@ impl Read for Download {
             error.into()
         })
     }
+}
+
+fn refused(call: &Call<'_>, answer: &Answer) -> Error {
+    let what = match answer.status {
+        StatusCode::NOT_FOUND => "the registry does not have this blob",
+        _ => "the registry does not give out this blob",
+    };
+    failure::refused(&call.about(), answer, what)
 }
 
 /// Whether a 206 goes on exactly at byte `at` of a blob of `size` bytes.

@@ -84,6 +84,11 @@ pub(super) fn lost(about: &About, fault: Fault, attempts: u32) -> Error {
     let error = |what: &str| about.error(Kind::Network, what).fact("attempts", attempts);
     match fault {
         Fault::Final(error) => error,
+        Fault::Certificate(text) if text.contains("CaUsedAsEndEntity") => {
+            error("the registry's certificate is that of a CA, which no server may have")
+                .cause(text)
+                .hint("make it with basicConstraints=CA:FALSE, or allow this host with --insecure HOST")
+        }
         Fault::Certificate(text) => error("the registry's certificate is not accepted")
             .cause(text)
             .hint("name the CA with --cacert FILE, or allow this host with --insecure HOST"),

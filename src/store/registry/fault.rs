@@ -34,11 +34,7 @@ impl Fault {
         let chain = chain(error);
         let text = chain.last().map_or_else(|| "unknown cause".to_owned(), ToString::to_string);
         let tls = chain.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
-        let io = chain.iter().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-        let cut = matches!(
-            io,
-            Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-        );
+        let cut = chain.iter().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(is_cut);
         if let Some(tls) = tls {
             return Self::of_tls(tls);
         }
@@ -82,6 +78,11 @@ impl Fault {
         !matches!(self, Self::Final(_) | Self::Certificate(_) | Self::UnknownHost(_))
     }
 
+    /// Whether it never came to a request: there was no connection to send it on.
+    pub(super) fn is_before_request(&self) -> bool {
+        matches!(self, Self::Certificate(_) | Self::UnknownHost(_) | Self::Unreachable(_) | Self::NotTls(_))
+    }
+
     pub(super) fn text(&self) -> String {
         match self {
             Self::Final(error) => error.what().to_owned(),
@@ -100,6 +101,12 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         Self::Final(error)
     }
+}
+
+/// Whether a connection that stood was ended by the other side.
+fn is_cut(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 /// All causes below `error`, outermost first. An `io::Error` hides what it wraps from `source`.

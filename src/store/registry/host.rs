@@ -86,7 +86,7 @@ impl Host {
     }
 
     pub(super) fn settle(&self, way: Way) {
-        // A second decision cannot happen while `deciding` is held.
+        // A decision that was made before stands.
         let _ = self.settled.set(way);
     }
 
@@ -136,10 +136,13 @@ pub(super) fn judge(way: Way, outcome: Result<(StatusCode, &[u8]), &Fault>) -> F
     match (way, outcome) {
         (Way::Plain, Ok((StatusCode::BAD_REQUEST, body))) => {
             let text = String::from_utf8_lossy(body);
-            if TLS_WANTED.iter().any(|phrase| text.contains(phrase)) { Fit::Wrong } else { Fit::Right }
+            // The answer to a HEAD has no body to tell.
+            let wants_tls = text.is_empty() || TLS_WANTED.iter().any(|phrase| text.contains(phrase));
+            if wants_tls { Fit::Wrong } else { Fit::Right }
         }
         (_, Ok(_)) | (Way::Tls | Way::UncheckedTls, Err(Fault::Certificate(_))) => Fit::Right,
-        (Way::Plain, Err(Fault::NoAnswer(_))) | (Way::Tls | Way::UncheckedTls, Err(Fault::NotTls(_))) => Fit::Wrong,
+        (Way::Plain, Err(Fault::NoAnswer(_) | Fault::BrokenBody(_)))
+        | (Way::Tls | Way::UncheckedTls, Err(Fault::NotTls(_))) => Fit::Wrong,
         (_, Err(_)) => Fit::Unknown,
     }
 }
@@ -181,7 +184,9 @@ mod tests {
     fn servers_that_want_tls_are_understood() {
         let go = b"Client sent an HTTP request to an HTTPS server.\n";
         assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, go))), Fit::Wrong);
+        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, b""))), Fit::Wrong);
         assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, b"{}"))), Fit::Right);
+        assert_eq!(judge(Way::Plain, Err(&Fault::BrokenBody(String::new()))), Fit::Wrong);
         assert_eq!(judge(Way::Plain, Err(&Fault::NoAnswer(String::new()))), Fit::Wrong);
         assert_eq!(judge(Way::Plain, Err(&Fault::Unreachable(String::new()))), Fit::Unknown);
         assert_eq!(judge(Way::Tls, Err(&Fault::NotTls(String::new()))), Fit::Wrong);

@@ -1,4 +1,4 @@
-//! Asking a token server (distribution, "Token Authentication"; "OAuth2 Token Authentication").
+//! Asking a token server (distribution, "Token Authentication"; "Authentication using OAuth").
 //!
 //! Credentials go to the accepted realm only: a redirect to another origin is asked without them,
 //! and a refresh token, which travels in the body, is not redirected to another origin at all.

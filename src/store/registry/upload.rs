@@ -44,19 +44,16 @@ impl Repository {
         let digest = blob.descriptor.digest;
         let is_neighbour = |name: &&Name| name.host() == self.name().host();
         let is_here = blob.held_by.iter().any(|name| name == self.name());
+        let neighbour = blob.held_by.iter().find(is_neighbour).filter(|_| !is_here);
         let mut session = None;
-        match blob.held_by.iter().find(is_neighbour).filter(|_| !is_here) {
-            Some(neighbour) => match self.mount(digest, neighbour).await? {
+        if let Some(neighbour) = neighbour {
+            match self.mount(digest, neighbour).await? {
                 Mount::Mounted => return Ok(Delivery::Mounted),
                 Mount::Session(opened) => session = Some(opened),
                 Mount::Refused => {}
-            },
-            None if is_here || blob.descriptor.size > SMALL => {
-                if self.has(digest).await? {
-                    return Ok(Delivery::AlreadyThere);
-                }
             }
-            None => {}
+        } else if (is_here || blob.descriptor.size > SMALL) && self.has(digest).await? {
+            return Ok(Delivery::AlreadyThere);
         }
         self.send(blob, session).await?;
         Ok(Delivery::Sent)

@@ -98,7 +98,7 @@ impl Wire {
         let client = self.client(outgoing.trust, &outgoing.url)?;
         let mut request = Request::new(outgoing.method, outgoing.url);
         *request.headers_mut() = outgoing.headers;
-        match outgoing.payload {
+        let outcome = match outgoing.payload {
             Payload::Nothing => self.send(&client, request).await,
             Payload::Bytes(bytes) => {
                 request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
@@ -112,11 +112,14 @@ impl Wire {
                 *request.body_mut() = Some(body);
                 self.send_watched(&client, request, &pump, *size).await
             }
+        };
+        if !outcome.as_ref().is_err_and(Fault::is_before_request) {
+            self.traffic.request();
         }
+        outcome
     }
 
     async fn send(&self, client: &reqwest::Client, request: Request) -> Result<Response, Fault> {
-        self.traffic.request();
         let limit = self.pace.connect + self.pace.header;
         match timeout(limit, client.execute(request)).await {
             Ok(outcome) => outcome.map_err(|error| Fault::of(&error)),
@@ -132,7 +135,6 @@ impl Wire {
         pump: &Pump,
         size: u64,
     ) -> Result<Response, Fault> {
-        self.traffic.request();
         let answer = client.execute(request);
         tokio::pin!(answer);
         let commit = self.pace.header + Duration::from_secs(size / COMMIT_RATE);

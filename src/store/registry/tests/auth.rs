@@ -113,10 +113,12 @@ fn many_threads_share_one_renewal() {
 
 #[test]
 fn two_refusals_in_a_row_are_final_and_show_no_secret() {
-    let double = Double::start(|seen, _| match seen.target.starts_with("/token") {
-        true => Reply::new(200).body(r#"{"token":"CANARY-token"}"#),
-        false => challenge(&format!("http://{}/token", seen.header("host").unwrap()))
-            .body(format!("you sent {:?}", seen.header("authorization"))),
+    let double = Double::start(|seen, _| {
+        if seen.target.starts_with("/token") {
+            return Reply::new(200).body(r#"{"token":"CANARY-token"}"#);
+        }
+        let refusal = challenge(&format!("http://{}/token", seen.header("host").unwrap()));
+        refusal.body(format!("you sent {:?}", seen.header("authorization")))
     });
     let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
     let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();

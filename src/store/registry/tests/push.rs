@@ -167,7 +167,7 @@ fn a_source_that_fails_is_told_as_it_is_and_not_tried_again() {
     let rig = Rig::new();
     let sink = rig.registry.sink(&double.image("a/b:c"));
     let bytes = noise(LARGE);
-    let short = || Ok(Box::new(Cursor::new(vec![0; 10])) as Stream);
+    let short = || Ok(Box::new(Cursor::new(vec![0_u8; 10])) as Stream);
     let closed = || Err(Error::integrity("SOURCE"));
     let opens: [&(dyn Fn() -> Result<Stream> + Sync); 2] = [&short, &closed];
     for open in opens {
@@ -383,10 +383,8 @@ fn an_immutable_tag_that_is_right_already_is_no_conflict() {
 #[test]
 fn blobs_that_are_not_seen_yet_are_waited_for_three_times() {
     for unseen in [1, 3, 4] {
-        let double = Double::start(move |_, nth| match nth < unseen {
-            true => Reply::new(400).body(r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}"#),
-            false => accepted(),
-        });
+        let unknown = Reply::new(400).body(r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}"#);
+        let double = Double::start(move |_, nth| if nth < unseen { unknown.clone() } else { accepted() });
         let outcome = Rig::new().registry.sink(&double.image("a/b:c")).tag(&document());
         assert_eq!((outcome.is_ok(), double.count("PUT")), (unseen < 4, unseen.min(3) + 1));
     }
