@@ -13,8 +13,9 @@ use crate::rig::guarded::{self, Guarded, rebase_at};
 use crate::rig::proxy::{Action, Proxy, on};
 use crate::rig::registry::{Door, Registry};
 use crate::rig::server::Answer;
-use crate::rig::tls::{Authority, Validity};
+use crate::rig::tls::{Authority, STRANGER, Validity};
 use crate::rig::token_server::{Field, Guest, Manners};
+use crate::rig::tunnel::Tunnel;
 
 const USER: &str = "ann";
 const PASSWORD: &str = "CANARY-pa55word";
@@ -258,14 +259,31 @@ fn with_certificate(authority: &Authority) -> Option<(Registry, Registry, Sandbo
 fn a_certificate_is_checked_unless_told_otherwise() {
     let authority = Authority::new();
     let Some((registry, back, sandbox)) = with_certificate(&authority) else { return };
-    let rebase = |tag: &str| rebase_at(&sandbox, registry.host(), &format!("{}/out/app:{tag}", registry.host()));
+    let tunnel = Tunnel::connect(registry.host());
+    let host = format!("{STRANGER}:5000");
+    let rebase = |tag: &str| {
+        let proxy = format!("http://{}", tunnel.host());
+        rebase_at(&sandbox, &host, &format!("{host}/out/app:{tag}")).env("HTTPS_PROXY", proxy)
+    };
     rebase("none").run().fails("network").says("certificate");
     assert_eq!(back.tag("out/app", "none"), None);
     let run = rebase("known").arg("--cacert").arg(authority.file()).run().ok();
     assert_eq!(back.tag("out/app", "known"), Some(run.digest()));
-    let run = rebase("insecure").args(["--insecure", registry.host()]).run().ok();
+    let run = rebase("insecure").args(["--insecure", &host]).run().ok();
     assert_eq!(back.tag("out/app", "insecure"), Some(run.digest()));
-    rebase("other").args(["--insecure", "127.0.0.1:1"]).run().fails("network").says("certificate");
+    rebase("other").args(["--insecure", "registry.test:1"]).run().fails("network").says("certificate");
+    let stranger = Authority::new();
+    rebase("stranger").arg("--cacert").arg(stranger.file()).run().fails("network").says("certificate");
+}
+
+#[test]
+fn a_registry_on_this_machine_needs_no_flag() {
+    let authority = Authority::new();
+    let Some((registry, back, sandbox)) = with_certificate(&authority) else { return };
+    let rebase = |tag: &str| rebase_at(&sandbox, registry.host(), &format!("{}/out/app:{tag}", registry.host()));
+    let run = rebase("loopback").run().ok();
+    assert_eq!(back.tag("out/app", "loopback"), Some(run.digest()));
+    // Who names an authority wants it to be asked.
     let stranger = Authority::new();
     rebase("stranger").arg("--cacert").arg(stranger.file()).run().fails("network").says("certificate");
 }

@@ -31,8 +31,9 @@ fn l4_a_kill_at_any_moment_harms_nothing() {
         let running = trial.invocation().start();
         std::thread::sleep(moment);
         running.signal(libc::SIGKILL);
-        killed += usize::from(running.finish().status.signal() == Some(libc::SIGKILL));
-        println!("kill {number} of seed {seed} after {moment:?} of {whole:?}");
+        let run = running.finish();
+        println!("kill {number} of seed {seed} after {moment:?} of {whole:?}\n{run}");
+        killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
         trial.settle();
     }
     assert!(killed > KILLS / 2, "only {killed} of {KILLS} runs were still there to be killed");

@@ -52,5 +52,5 @@ fn an_image_that_was_tampered_with_is_not() {
 fn an_image_that_underpin_did_not_make_cannot_be_verified() {
     let Some(world) = World::one(1000) else { return };
     verify(&world, &world.source.name("in/app:v1")).fails("input");
-    verify(&world, &world.source.name("in/none:v1")).fails("network");
+    verify(&world, &world.source.name("in/none:v1")).fails("not-found");
 }

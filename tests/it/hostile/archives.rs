@@ -91,7 +91,7 @@ fn h30_a_docker_archive_names_only_what_is_in_it() {
         ("a config from the root", changed(&|list| list[0]["Config"] = "/etc/passwd".into())),
         ("a layer that climbs", changed(&|list| list[0]["Layers"][0] = "../../etc/passwd".into())),
         ("a layer that is not there", changed(&|list| list[0]["Layers"][0] = "none/layer.tar".into())),
-        ("the config as a layer", changed(&|list| list[0]["Layers"][0] = list[0]["Config"].clone())),
+        ("the config as a layer", changed(&|list| list[0]["Layers"][2] = list[0]["Config"].clone())),
         ("a name with a line feed", changed(&|list| list[0]["RepoTags"] = json!(["a\nb:c"]))),
         ("no images", changed(&|list| *list = json!([]))),
         ("not a list", changed(&|list| *list = list[0].clone())),

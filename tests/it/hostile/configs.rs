@@ -148,7 +148,7 @@ fn h26_nothing_in_an_image_or_an_answer_moves_the_cursor() {
     let trial = world.trial();
     let rude = Answer::error(404, "MANIFEST_UNKNOWN", ESCAPE);
     world.source.proxy.script([on("GET", "/in/app/manifests/").always().does(Action::Answer(rude))]);
-    let run = trial.fails(trial.run(), "network");
+    let run = trial.fails(trial.run(), "not-found");
     assert!(!run.stderr.contains('\u{1b}') && !run.stderr.contains('\u{7}'), "{run}");
     trial.settle();
 }

@@ -114,7 +114,11 @@ fn h28_a_layout_says_its_version_and_has_a_small_index() {
             harm(|folder| {
                 let text = std::fs::read_to_string(folder.join("index.json")).unwrap();
                 let mut index: serde_json::Value = serde_json::from_str(&text).unwrap();
-                let twice = index["manifests"][0].clone();
+                let other = good().with_top(|text| format!("{text} ").into_bytes());
+                let mut twice = index["manifests"][0].clone();
+                twice["digest"] = other.digest().into();
+                twice["size"] = other.top.bytes.len().into();
+                std::fs::write(folder.join(blob_path(&other.digest())), &other.top.bytes).unwrap();
                 index["manifests"].as_array_mut().unwrap().push(twice);
                 std::fs::write(folder.join("index.json"), index.to_string()).unwrap();
             }),

@@ -74,6 +74,6 @@ fn a_location_that_does_not_exist_is_named() {
         (format!("docker-archive:{}", stage.sandbox.path("missing.tar").display()), "missing.tar"),
     ] {
         let run = stage.rebase(&source).run();
-        stage.is_refused(&source, run, &["input", "local-io"]).says(word);
+        stage.is_refused(&source, run, &["input", "local-io", "not-found"]).says(word);
     }
 }

@@ -1,9 +1,5 @@
 //! Registries that say nothing, or too little: P20 to P23. Time-outs are a twentieth.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{on_manifest, survives, survives_once, world};
@@ -12,8 +8,8 @@ use crate::rig::cli::{Run, Sandbox};
 use crate::rig::guarded::{self, rebase_at};
 use crate::rig::proxy::{Action, At, Cut};
 use crate::rig::registry::{Door, Registry};
-use crate::rig::server::Listener;
 use crate::rig::tls::{Authority, Validity};
+use crate::rig::tunnel::{First, Tunnel};
 
 #[test]
 fn p20_silence_in_the_middle_is_resumed() {
@@ -36,47 +32,6 @@ fn p21_a_head_that_never_comes_is_asked_for_again() {
     survives(&world, [on_manifest().does(Action::Hang)]);
 }
 
-/// What happens to the first TLS connection.
-#[derive(Debug, Clone, Copy)]
-enum Handshake {
-    CloseNotify,
-    Silence,
-}
-
-/// A TCP proxy that spoils the first handshake and passes every other connection on.
-fn spoil(first: Handshake, upstream: &str) -> (Listener, Arc<AtomicUsize>) {
-    let connections = Arc::new(AtomicUsize::new(0));
-    let (count, upstream) = (Arc::clone(&connections), upstream.to_owned());
-    let listener = Listener::start(move |mut client, stopped| {
-        if count.fetch_add(1, Ordering::Relaxed) > 0 {
-            pass(client, TcpStream::connect(&upstream).unwrap());
-            return;
-        }
-        let _ = client.read(&mut [0; 4096]);
-        match first {
-            // A warning alert: close_notify.
-            Handshake::CloseNotify => drop(client.write_all(&[21, 3, 3, 0, 2, 1, 0])),
-            Handshake::Silence => {
-                while !stopped.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            }
-        }
-    });
-    (listener, connections)
-}
-
-fn pass(client: TcpStream, upstream: TcpStream) {
-    let (mut from, mut to) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut from, &mut to);
-        let _ = to.shutdown(std::net::Shutdown::Write);
-    });
-    let (mut from, mut to) = (upstream, client);
-    let _ = std::io::copy(&mut from, &mut to);
-    let _ = to.shutdown(std::net::Shutdown::Write);
-}
-
 /// Rebases between repositories of one registry that speaks TLS, at `host`.
 fn rebase(host: &str, authority: &Authority) -> Run {
     let sandbox = Sandbox::new();
@@ -92,10 +47,10 @@ fn tls_registry(authority: &Authority, validity: Validity) -> Option<(Registry, 
 
 #[test]
 fn p22_a_spoilt_handshake_is_tried_again() {
-    for first in [Handshake::CloseNotify, Handshake::Silence] {
+    for first in [First::CloseNotify, First::Silence] {
         let authority = Authority::new();
         let Some((registry, back)) = tls_registry(&authority, Validity::Now) else { return };
-        let (front, _) = spoil(first, registry.host());
+        let front = Tunnel::to(registry.host(), first);
         let run = rebase(&front.host(), &authority).ok();
         assert_eq!(check::registry(back.host(), "out/app", "v1").unwrap().digest, run.digest(), "{first:?}\n{run}");
     }
@@ -105,16 +60,10 @@ fn p22_a_spoilt_handshake_is_tried_again() {
 fn p22_an_expired_certificate_is_named_and_not_tried_again() {
     let authority = Authority::new();
     let Some((registry, back)) = tls_registry(&authority, Validity::Expired) else { return };
-    let upstream = registry.host().to_owned();
-    let connections = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&connections);
-    let front = Listener::start(move |client, _| {
-        count.fetch_add(1, Ordering::Relaxed);
-        pass(client, TcpStream::connect(&upstream).unwrap());
-    });
+    let front = Tunnel::to(registry.host(), First::Passed);
     let run = rebase(&front.host(), &authority).fails("network").says("certificate").says("expired");
     // Source, base and old base may each try once, and find out what the host speaks.
-    assert!(connections.load(Ordering::Relaxed) <= 6, "{} connections\n{run}", connections.load(Ordering::Relaxed));
+    assert!(front.connections() <= 6, "{} connections\n{run}", front.connections());
     assert_eq!(back.tag("out/app", "v1"), None);
 }
 

@@ -78,17 +78,17 @@ fn u12_a_location_that_leads_nowhere_good_is_refused() {
     let Some(world) = world() else { return };
     let long = format!("/v2/{}", "x".repeat(100 * 1024));
     let missing = on("POST", "/blobs/uploads/").always().does(Action::drop_header("Location"));
-    for (rule, why) in [
-        (missing, "missing"),
-        (location(|_| String::new()), "empty"),
-        (location(|_| "http://10.255.255.1:5000/v2/x".to_owned()), "private address"),
-        (location(|_| "http://169.254.169.254/latest".to_owned()), "link-local address"),
-        (location(|_| "ftp://example.org/x".to_owned()), "scheme"),
-        (location(move |_| long.clone()), "too long"),
+    for (rule, why, word) in [
+        (missing, "missing", "upload"),
+        (location(|_| String::new()), "empty", "upload"),
+        (location(|_| "http://10.255.255.1:5000/v2/x".to_owned()), "private address", "private"),
+        (location(|_| "http://169.254.169.254/latest".to_owned()), "link-local address", "private"),
+        (location(|_| "ftp://example.org/x".to_owned()), "scheme", "upload"),
+        (location(move |_| long.clone()), "too long", "registry"),
     ] {
         let trial = world.trial();
         world.target.proxy.script([rule]);
-        let run = trial.fails(trial.run(), "network").says("location");
+        let run = trial.fails(trial.run(), "network").says(word);
         assert_eq!(world.target.proxy.count("PUT", &encoded_digest(&world)), 0, "{why}\n{run}");
         trial.settle();
     }

@@ -190,7 +190,10 @@ impl Published {
 
 /// Files of a cache whose name promises bytes that they do not have.
 pub fn lies_in_cache(cache: &Path) -> Vec<PathBuf> {
-    let is_blob = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("blobs/sha256"));
+    let is_blob = |path: &PathBuf| {
+        let visible = !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.');
+        visible && path.parent().is_some_and(|folder| folder.ends_with("blobs/sha256"))
+    };
     let lies = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         fs::read(path).is_ok_and(|bytes| digest(&bytes) != format!("sha256:{name}"))

@@ -122,16 +122,10 @@ impl Invocation {
 
     pub fn start(mut self) -> Running {
         let mut child = die_with_us(&mut self.command).spawn().unwrap();
+        let line = format!("{:?} # process {}", self.command, child.id());
         let stdout = collect(child.stdout.take().unwrap());
         let stderr = collect(child.stderr.take().unwrap());
-        Running {
-            child,
-            stdout,
-            stderr,
-            started: Instant::now(),
-            limit: self.limit,
-            line: format!("{:?}", self.command),
-        }
+        Running { child, stdout, stderr, started: Instant::now(), limit: self.limit, line }
     }
 
     pub fn run(self) -> Run {
@@ -288,7 +282,7 @@ mod tests {
         assert_eq!((run.code(), run.digest().as_str()), (Some(2), "sha256:1"));
         assert_eq!(run.kind().as_deref(), Some("network"));
         assert!(run.peak > 100, "{run}");
-        let running = sh("sleep 60").start();
+        let running = sh("exec sleep 60").start();
         running.signal(libc::SIGKILL);
         assert_eq!(running.finish().status.signal(), Some(libc::SIGKILL));
     }
@@ -306,7 +300,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "did not end within")]
     fn a_run_that_hangs_fails() {
-        sh("sleep 60").limit(Duration::from_millis(50)).run();
+        sh("exec sleep 60").limit(Duration::from_millis(50)).run();
     }
 
     #[test]

@@ -17,4 +17,5 @@ pub mod shelf;
 pub mod stock;
 pub mod tls;
 pub mod token_server;
+pub mod tunnel;
 pub mod world;

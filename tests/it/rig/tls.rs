@@ -19,7 +19,10 @@ pub struct Authority {
     folder: tempfile::TempDir,
 }
 
-/// A certificate for `localhost` and `127.0.0.1`, as files and as bytes.
+/// A name that is not this machine's, so that its certificate counts.
+pub const STRANGER: &str = "registry.test";
+
+/// A certificate for `localhost`, `127.0.0.1` and [`STRANGER`], as files and as bytes.
 pub struct Leaf {
     pub certificate: PathBuf,
     pub key: PathBuf,
@@ -45,7 +48,7 @@ impl Authority {
     }
 
     pub fn leaf(&self, validity: Validity) -> Leaf {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(["localhost", "127.0.0.1", STRANGER].map(str::to_owned)).unwrap();
         if validity == Validity::Expired {
             params.not_before = date_time_ymd(2001, 1, 1);
             params.not_after = date_time_ymd(2002, 1, 1);
