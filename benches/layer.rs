@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench layer`
 
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
+
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,8 @@
 //! The limit that `scripts/bench` measures a cold rebase against: downloads one blob, hashes it and
 //! inflates it, nothing else. `cargo run --example bare-loop -- http://HOST/v2/NAME/blobs/DIGEST`
 
+#![allow(clippy::print_stdout, clippy::indexing_slicing, reason = "a script")]
+
 use std::error::Error;
 use std::io::Read;
 

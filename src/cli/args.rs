@@ -90,8 +90,8 @@ pub struct WorldArgs {
     /// Trust the certificates in this PEM file besides the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// The folder that keeps what was fetched [default: the user's cache folder]
-    #[arg(long, value_name = "DIR", env = "UNDERPIN_CACHE", conflicts_with = "no_cache")]
+    /// The folder that keeps what was fetched [default: $UNDERPIN_CACHE, or the user's cache folder]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
     cache: Option<PathBuf>,
     /// Keep nothing
     #[arg(long)]
@@ -117,7 +117,8 @@ impl WorldArgs {
         if self.no_cache {
             return CacheChoice::None;
         }
-        self.cache.clone().or_else(user_cache).map_or(CacheChoice::None, CacheChoice::Folder)
+        let named = std::env::var_os("UNDERPIN_CACHE").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        self.cache.clone().or(named).or_else(user_cache).map_or(CacheChoice::None, CacheChoice::Folder)
     }
 }
 

@@ -137,7 +137,7 @@ fn lists_what_gnu_tar_writes_as_python_does() {
 }
 
 /// A member list that mixes sizes and names of all kinds of header, and is often ambiguous.
-fn mixed(random: &mut fastrand::Rng) -> Vec<Member> {
+pub(super) fn mixed(random: &mut fastrand::Rng) -> Vec<Member> {
     let mut members = Vec::new();
     for number in 0..random.usize(1..6) {
         let inner = tar_of(&[Member::file(format!("smuggled{number}"), b"")]);

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::{Limits, over};
 use super::path::RootPath;
+use crate::error::Result;
 
 /// What a layer says about one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,5 +69,43 @@ impl Entry {
         let xattr = |(name, value): &(Vec<u8>, Vec<u8>)| name.len() + value.len() + 48 + 2 * ALLOCATION;
         let xattrs: usize = self.xattrs.iter().map(xattr).sum();
         size_of::<Self>() + self.path.as_bytes().len() + ALLOCATION + target + xattrs
+    }
+}
+
+/// A list of entries that stays within its limits.
+pub(super) struct Entries {
+    whole: &'static str,
+    list: Vec<Entry>,
+    footprint: usize,
+}
+
+impl Entries {
+    /// No entries yet; `whole` names in messages what they are entries of.
+    pub(super) const fn of(whole: &'static str) -> Self {
+        Self { whole, list: Vec::new(), footprint: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn push(&mut self, entry: Entry, limits: &Limits) -> Result<()> {
+        let Self { whole, list, footprint } = self;
+        if list.len() >= limits.entries {
+            return Err(over(&format!("{whole} has a number of entries"), format!("{} entries", limits.entries)));
+        }
+        *footprint = footprint.saturating_add(entry.footprint());
+        if *footprint > limits.index {
+            return Err(over(
+                &format!("list of the {whole}'s entries is"),
+                format!("{} bytes of memory", limits.index),
+            ));
+        }
+        list.push(entry);
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Vec<Entry> {
+        self.list
     }
 }

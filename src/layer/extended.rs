@@ -1,9 +1,10 @@
 //! What stands before an entry, merged with the entry's own header: PAX records and GNU long
 //! names. The one place that decides how many bytes of data an entry has.
 
+use super::entry::{Entry, EntryKind};
 use super::header::{Format, Header};
 use super::limits::{Limits, over};
-use super::path::shown;
+use super::path::{RootPath, shown};
 use super::pax::Records;
 use super::sparse::{self, MapPlace, Sparse};
 use super::tape::BLOCK;
@@ -36,6 +37,8 @@ pub(super) struct Member {
     pub(super) device: (i64, i64),
     pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) sparse: Option<SparseForm>,
+    /// Whether PAX records speak of a sparse file, also where Go takes it for a plain one.
+    pub(super) sparse_records: bool,
     /// Whether a size was stated for a type that has no data.
     pub(super) idle_size: bool,
 }
@@ -85,6 +88,7 @@ impl Extended {
     /// The entry that `header` begins.
     pub(super) fn apply(self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
         let records = self.records.unwrap_or_default();
+        let sparse_records = records.sparse.stated;
         let sparse = records.sparse.describe()?;
         let stored_as = sparse.as_ref().and_then(|sparse| sparse.name.clone());
         let name = prevailing(header.name, records.path, self.long_name)?;
@@ -114,8 +118,17 @@ impl Extended {
             device: (header.major, header.minor),
             xattrs: records.xattrs.sorted(),
             sparse,
+            sparse_records,
             idle_size: stated != stored,
         })
+    }
+}
+
+impl Member {
+    /// The entry of the list that the member becomes, once it is known where and what it is.
+    pub(super) fn entry(self, path: RootPath, kind: EntryKind, offset: u64) -> Entry {
+        let Self { mode, uid, gid, mtime, xattrs, .. } = self;
+        Entry { path, kind, mode, uid, gid, mtime, xattrs, offset }
     }
 }
 

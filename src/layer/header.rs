@@ -52,7 +52,7 @@ impl Header {
         let format = Format::of(block);
         let device = |field: Range<usize>| match format {
             Format::V7 => Ok(0),
-            _ => number(&block[field], "device number"),
+            _ => number(block.get(field).unwrap_or_default(), "device number"),
         };
         Ok(Self {
             format,
@@ -94,7 +94,10 @@ fn full_name(block: &[u8; BLOCK], format: Format, name: &[u8]) -> Vec<u8> {
 /// GNU headers have no prefix, but Go before 1.8 wrote one there, over the access and change
 /// times. Images of that age exist; what cannot be a time and is ASCII is a prefix.
 fn prefix_of_early_go(block: &[u8; BLOCK]) -> &[u8] {
-    let is_time = |field: Range<usize>| block[field.start] == 0 || parse(&block[field]).is_some();
+    let is_time = |field: Range<usize>| {
+        let time = block.get(field).unwrap_or_default();
+        time.first() == Some(&0) || parse(time).is_some()
+    };
     let prefix = text(&block[USTAR_PREFIX]);
     if GNU_TIMES.into_iter().all(is_time) || !prefix.is_ascii() { b"" } else { prefix }
 }

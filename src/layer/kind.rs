@@ -36,7 +36,7 @@ pub(super) fn of(member: &Member, path: &RootPath, limits: &Limits) -> Result<En
     };
     // A link in the root's place would send every later layer elsewhere (CVE-2021-29136).
     if path.is_root() && kind != EntryKind::Directory {
-        return Err(Error::input("the root of a layer can only be a directory").fact("entry", shown(&member.name)));
+        return Err(Error::input("the root can only be a directory").fact("entry", shown(&member.name)));
     }
     Ok(kind)
 }

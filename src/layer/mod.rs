@@ -1,13 +1,14 @@
 //! A layer: compressed tar bytes, read once into an index of its entries.
 //!
-//! [`scan`] is the only way in. One streaming pass checks the digest and the length of the bytes
+//! [`scan`] is the way in. One streaming pass checks the digest and the length of the bytes
 //! as they travel, inflates them, checks the diff id, and lists the tar's entries together with
 //! the few small files that later stages read. Nothing is ever unpacked, memory does not grow
 //! with the layer's size, and whatever a layer can be made to demand has a limit with a name.
 //!
 //! The tar rules are those of Go's `archive/tar`, because every container runtime reads layers
 //! with it: an entry means here what it will mean there. Where archive readers disagree and no
-//! honest tool writes such bytes, the layer is refused.
+//! honest tool writes such bytes, the layer is refused. [`list`] reads archives on disk, which are
+//! tars, too, by the same rules: there is no second tar reader to disagree with.
 
 mod capture;
 mod compression;
@@ -18,13 +19,16 @@ mod header;
 mod index;
 mod kind;
 mod limits;
+mod list;
 mod path;
 mod pax;
 mod pipe;
+mod reader;
 mod remark;
 mod scan;
 mod sparse;
 mod tape;
+mod transport;
 mod walk;
 mod whiteout;
 mod xattr;
@@ -42,5 +46,6 @@ pub use capture::Captured;
 pub use entry::{Entry, EntryKind};
 pub use index::LayerIndex;
 pub use limits::Limits;
+pub use list::list;
 pub use path::RootPath;
 pub use scan::scan;

@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 /// The `GNU.sparse.*` records of a PAX header.
 #[derive(Debug, Default)]
 pub(super) struct SparseRecords {
+    /// Whether there are any, known or not.
+    pub(super) stated: bool,
     version: [Vec<u8>; 2],
     has_map: bool,
     name: Vec<u8>,
@@ -33,6 +35,7 @@ pub(super) enum MapPlace {
 
 impl SparseRecords {
     pub(super) fn take(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.stated = true;
         let [major, minor] = &mut self.version;
         match key {
             b"major" => *major = value.to_vec(),

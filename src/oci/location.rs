@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::digest::Digest;
-use super::reference::Reference;
+use super::reference::{Reference, is_tag};
 use crate::error::{Error, Result};
 
 /// A place an image is named by, everywhere in the command line and in files.
@@ -110,15 +110,6 @@ impl Local {
         }
         Ok(Self { path: Path::new(path).to_owned(), tag: tag.map(str::to_owned), digest })
     }
-}
-
-/// What may stand as a tag of a layout: the grammar of `org.opencontainers.image.ref.name`
-/// without the separators that would make the location ambiguous.
-fn is_tag(tag: &str) -> bool {
-    let first = tag.bytes().next();
-    first.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && tag.len() <= 128
-        && tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 impl FromStr for Location {

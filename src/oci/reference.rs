@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use oci_spec::distribution::Reference as Spec;
-
 use super::digest::Digest;
 use crate::error::{Error, Result};
 
@@ -107,22 +105,56 @@ impl FromStr for Reference {
         };
         let (host, rest) = split_host(text);
         check_host(host).map_err(|why| refuse(why.to_owned()))?;
-        // The crate knows the grammar of path, tag and digest; the host is ours (IPv6, ports).
-        let spec = Spec::try_from(format!("registry.invalid/{rest}")).map_err(|error| refuse(error.to_string()))?;
-        let repository = spec.repository();
-        if repository.is_empty() || repository.bytes().any(|b| b.is_ascii_uppercase()) {
-            return Err(refuse("a repository is written in lower case".to_owned()));
-        }
-        let repository = match (host, repository.contains('/')) {
-            (HUB, false) => format!("library/{repository}"),
-            _ => repository.to_owned(),
+        let (rest, digest) = match rest.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest.parse()?)),
+            None => (rest, None),
         };
-        let digest = spec.digest().map(str::parse).transpose()?;
-        // The crate fills in `latest`; whether it was written matters to us.
-        let before_digest = rest.split('@').next().unwrap_or_default();
-        let tag = before_digest.contains(':').then(|| spec.tag().map(str::to_owned)).flatten();
-        Ok(Self { name: Name { host: host.to_owned(), repository }, tag, digest })
+        let (path, tag) = match rest.split_once(':') {
+            Some((path, tag)) => (path, Some(tag)),
+            None => (rest, None),
+        };
+        check_path(path).map_err(|why| refuse(why.to_owned()))?;
+        if tag.is_some_and(|tag| !is_tag(tag)) {
+            return Err(refuse("a tag has at most 128 letters, digits, dots, dashes and underscores".to_owned()));
+        }
+        let repository = match (host, path.contains('/')) {
+            (HUB, false) => format!("library/{path}"),
+            _ => path.to_owned(),
+        };
+        Ok(Self { name: Name { host: host.to_owned(), repository }, tag: tag.map(str::to_owned), digest })
     }
+}
+
+/// The grammar of repository names in the distribution-spec, by hand: compiling it as a regular
+/// expression took longer than a whole warm rebase.
+fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.len() > 255 {
+        return Err("a repository has at most 255 characters");
+    }
+    if path.bytes().any(|b| b.is_ascii_uppercase()) {
+        return Err("a repository is written in lower case");
+    }
+    if path.split('/').all(is_component) {
+        Ok(())
+    } else {
+        Err("a repository has letters and digits, with single dots, one or two underscores, or dashes between them")
+    }
+}
+
+fn is_component(component: &str) -> bool {
+    let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let separators = component.split(|c: char| c.is_ascii() && word(c as u8)).filter(|between| !between.is_empty());
+    let starts_and_ends = component.bytes().next().is_some_and(word) && component.bytes().last().is_some_and(word);
+    let separator = |between: &str| matches!(between, "." | "_" | "__") || between.bytes().all(|b| b == b'-');
+    starts_and_ends && separators.into_iter().all(separator)
+}
+
+/// Whether `tag` can be a tag, in a registry as in a layout.
+pub(super) fn is_tag(tag: &str) -> bool {
+    let first = tag.bytes().next();
+    first.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && tag.len() <= 128
+        && tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
 impl fmt::Display for Reference {
@@ -224,6 +256,7 @@ mod tests {
             ("127.0.0.1:5000/x", "127.0.0.1:5000/x:latest"),
             ("[::1]:5000/x:y", "[::1]:5000/x:y"),
             ("registry/image", "docker.io/registry/image:latest"),
+            ("gcr.io/a-b--c/d__e/f_g.h", "gcr.io/a-b--c/d__e/f_g.h:latest"),
         ] {
             assert_eq!(given.parse::<Reference>().unwrap().to_string(), full, "{given}");
         }
@@ -267,6 +300,17 @@ mod tests {
             "gcr.io/x#y",
             "user@gcr.io/x",
             "https://gcr.io/x",
+            "gcr.io/a..b",
+            "gcr.io/a___b",
+            "gcr.io/-a",
+            "gcr.io/a-",
+            "gcr.io/a.-b",
+            "gcr.io//a",
+            "gcr.io/a/",
+            "gcr.io/ä",
+            "gcr.io/x:-t",
+            "gcr.io/x:.t",
+            "gcr.io/x:a:b",
             &long,
         ] {
             assert!(bad.parse::<Reference>().is_err(), "{bad:?} was accepted");

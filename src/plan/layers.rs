@@ -45,8 +45,7 @@ pub(super) fn fates(subject: &PlatformSubject, image: &ImagePlan) -> Vec<Planned
         let own = above.iter().map(|layer| planned(layer, Fate::Kept, "of the application"));
         return base.chain(own).collect();
     }
-    let old = subject.old_base.reference.as_deref().unwrap_or("the old base");
-    let gone = below.iter().map(|layer| planned(layer, Fate::Stripped, &format!("of {old}")));
+    let gone = below.iter().map(|layer| planned(layer, Fate::Stripped, "of the old base"));
     gone.chain(result(subject)).collect()
 }
 

@@ -36,7 +36,7 @@ pub fn judge(facts: &Facts, on_missing: OnMissing) -> Findings {
 fn needs_shell(facts: &PlatformFacts) -> Option<Finding> {
     let form = facts.shell_form.as_ref()?;
     let evidence = form.script.clone().unwrap_or_else(|| facts.command.argv().join(" "));
-    let message = format!("the command starts a shell ({}), which the new base does not have", form.shell);
+    let message = format!("the command starts a shell ({}); only exec-form commands can be moved", form.shell);
     Some(
         Finding::new(Rule::NeedsShell, Level::Refuse, message)
             .evidence(evidence)

@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use serde::Serialize;
 
 use super::model::{Named, OldBase};
-use super::text::plural;
+use super::text::old_base_line;
 use crate::error::printable;
 use crate::examine::{Command, LeftBehind};
 use crate::oci::{HistoryEntry, Image};
@@ -112,18 +112,9 @@ pub fn inspection_to_text(inspection: &Inspection) -> String {
 }
 
 fn platform_lines(out: &mut String, platform: &Platform) {
-    let old = &platform.old_base;
-    let name = old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" });
-    let _ = writeln!(
-        out,
-        "  old base  {} ({}, by {}, {})",
-        printable(name),
-        plural(old.layers, "layer"),
-        old.how,
-        old.sure
-    );
+    let _ = writeln!(out, "  old base    {}", old_base_line(&platform.old_base));
     for note in &platform.notes {
-        let _ = writeln!(out, "            {}", printable(note));
+        let _ = writeln!(out, "              {}", printable(note));
     }
     for layer in &platform.layers {
         let short = layer.digest.get(7..19).unwrap_or(&layer.digest);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
-use super::model::{Change, Layer, Outcome, Platform, Report, ReportedFinding};
+use super::model::{Change, Layer, OldBase, Outcome, Platform, Report, ReportedFinding};
 use crate::error::printable;
 
 /// How much a person wants to read.
@@ -34,9 +34,7 @@ pub fn to_text(report: &Report, detail: Detail) -> String {
 fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
     line(out, format_args!("{}", platform.platform));
     if let Some(old) = &platform.old_base {
-        let name = old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" });
-        let count = plural(old.layers, "layer");
-        line(out, format_args!("  old base  {} ({count}, by {}, {})", printable(name), old.how, old.sure));
+        line(out, format_args!("  old base  {}", old_base_line(old)));
     }
     match detail {
         Detail::Full => platform.layers.iter().for_each(|layer| layer_line(out, layer)),
@@ -49,6 +47,23 @@ fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
     }
     for finding in &platform.findings {
         finding_lines(out, finding);
+    }
+}
+
+/// The old base with just enough of its digest; the whole of it is in the JSON report.
+pub(super) fn old_base_line(old: &OldBase) -> String {
+    let name = match (&old.reference, old.layers) {
+        (Some(reference), _) => shortened(reference),
+        (None, 0) => "none".to_owned(),
+        (None, _) => "unnamed".to_owned(),
+    };
+    format!("{} ({}, by {}, {})", printable(&name), plural(old.layers, "layer"), old.how, old.sure)
+}
+
+fn shortened(pinned: &str) -> String {
+    match pinned.split_once("@sha256:") {
+        Some((name, hex)) => format!("{name}@sha256:{}…", hex.get(..12).unwrap_or(hex)),
+        None => pinned.to_owned(),
     }
 }
 
@@ -137,7 +152,7 @@ fn pinned(reference: &str, digest: &str) -> String {
     format!("{}@{digest}", printable(reference))
 }
 
-pub(super) fn plural(count: usize, noun: &str) -> String {
+fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 

@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn a_value_is_made_once_and_a_failure_is_tried_again() {
         let (once, made) = (Once::default(), AtomicU32::new(0));
-        assert!(once.get("a", || Err::<u8, _>(Error::input("no"))).is_err());
+        assert!(once.get("a", || Err::<u32, _>(Error::input("no"))).is_err());
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| once.get("a", || Ok(made.fetch_add(1, Ordering::Relaxed) as u8)).unwrap());
+                scope.spawn(|| once.get("a", || Ok(made.fetch_add(1, Ordering::Relaxed))).unwrap());
             }
         });
         assert_eq!(made.load(Ordering::Relaxed), 1);

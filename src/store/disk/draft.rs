@@ -8,11 +8,13 @@ use tar::{EntryType, Header};
 
 use super::atomic::Temp;
 use super::section::Section;
-use super::tar_header::BLOCK;
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::Descriptor;
 use crate::store::Stream;
+
+/// Headers take one block, and data is padded to whole ones.
+const BLOCK: u64 = 512;
 
 /// Invariant: the first `at` bytes of the file are whole members.
 pub struct Draft {

@@ -2,7 +2,7 @@
 //! its place later is not read by mistake.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,6 +92,47 @@ impl Read for SectionReader {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             Err(error) => Err(Error::io("could not read the file", path, &error).into()),
+        }
+    }
+}
+
+/// Offsets count from the section's start, and none is beyond its end: there is nothing to write.
+impl Seek for SectionReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.section.len.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = target
+            .filter(|at| *at <= self.section.len)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek leads out of the file"))?;
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_moves_inside_its_section_only() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut file, b"0123456789").unwrap();
+        let whole = Section::new(Arc::new(file.reopen().unwrap()), file.path(), 10);
+        let mut reader = whole.part(2, 5).unwrap().reader(0);
+        for (to, rest) in [
+            (SeekFrom::Start(1), "3456"),
+            (SeekFrom::End(-1), "6"),
+            (SeekFrom::End(0), ""),
+            (SeekFrom::Current(-5), "23456"),
+        ] {
+            let at = reader.seek(to).unwrap();
+            assert_eq!(io::read_to_string(&mut reader).unwrap(), rest, "{to:?}");
+            assert_eq!(at, 5 - rest.len() as u64);
+        }
+        for to in [SeekFrom::Start(6), SeekFrom::End(1), SeekFrom::End(-6), SeekFrom::Current(i64::MIN)] {
+            assert!(reader.seek(to).is_err(), "{to:?}");
         }
     }
 }

@@ -1,22 +1,21 @@
 //! The members of a tar file by name: one pass over the headers, then any member at once.
 //!
-//! Nothing is unpacked. Names that lead out of the archive, names that stand twice and members
+//! Nothing is unpacked, and `layer` says what a tar means. Names that stand twice and members
 //! that an archive of images has no use for are refused, whatever a tar program would do.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::member_name::{canonical, linked};
+use super::member_name::{self, canonical, linked};
 use super::regular::{self, Links};
 use super::section::Section;
 use super::shelf::Files;
-use super::tar_header::{BLOCK, Block, Extended, Sort};
 use crate::error::{Error, Result};
+use crate::layer::{self, Entry, EntryKind, Limits};
 
 const ENTRY_LIMIT: usize = 100_000;
-const EXTENDED_LIMIT: u64 = 1 << 20;
-/// All names together, so that the map stays small.
-const NAMES_LIMIT: usize = 16 << 20;
+/// Bytes of memory that the list of the members may take.
+const LIST_LIMIT: usize = 32 << 20;
 
 /// Members that decide which image is read. They must be files.
 const DECISIVE: [&str; 3] = ["index.json", "oci-layout", "manifest.json"];
@@ -39,14 +38,18 @@ impl Tarball {
     /// Reads the headers of the file at `path`; `None` where there is no file.
     pub fn open(path: &Path) -> Result<Option<Self>> {
         let Some(whole) = regular::open(path, Links::Followed)? else { return Ok(None) };
-        Self::read(whole).map(Some).map_err(|error| error.fact("archive", path.display()))
+        Self::read(&whole).map(Some).map_err(|error| error.fact("archive", path.display()))
     }
 
-    fn read(whole: Section) -> Result<Self> {
-        check_packing(&whole)?;
-        let mut walk = Walk { whole, at: 0, entries: 0, names: 0, members: BTreeMap::new() };
-        while walk.entry()? == Step::More {}
-        Ok(Self { members: walk.members })
+    fn read(whole: &Section) -> Result<Self> {
+        check_packing(whole)?;
+        let mut members = BTreeMap::new();
+        for entry in layer::list(whole.reader(0), &limits())? {
+            let name = member_name::of(&entry.path);
+            let member = Member::of(&entry, whole)?;
+            insert(&mut members, name.clone(), member).map_err(|error| error.fact("member", name))?;
+        }
+        Ok(Self { members })
     }
 
     pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
@@ -56,7 +59,7 @@ impl Tarball {
     /// The file `name`, also when it is a link to a file beside it: `docker save` before version
     /// 25 writes the second of two equal layers so. A link to a link is not followed.
     pub fn open_linked(&self, name: &str) -> Result<Option<Section>> {
-        let name = canonical(name.as_bytes())?;
+        let name = canonical(name)?;
         match self.members.get(&name) {
             Some(Member::Symlink(target)) => self.open(&linked(&name, target)?),
             _ => self.open(&name),
@@ -66,7 +69,7 @@ impl Tarball {
 
 impl Files for Tarball {
     fn open(&self, name: &str) -> Result<Option<Section>> {
-        match self.members.get(&canonical(name.as_bytes())?) {
+        match self.members.get(&canonical(name)?) {
             None => Ok(None),
             Some(Member::File(section)) => Ok(Some(section.clone())),
             Some(Member::Folder | Member::Symlink(_) | Member::Other) => {
@@ -76,147 +79,41 @@ impl Files for Tarball {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    More,
-    End,
+impl Member {
+    fn of(entry: &Entry, whole: &Section) -> Result<Self> {
+        Ok(match &entry.kind {
+            EntryKind::File { size } => Self::File(whole.part(entry.offset, *size).ok_or_else(cut_off)?),
+            EntryKind::Directory => Self::Folder,
+            EntryKind::Symlink(target) => Self::Symlink(String::from_utf8_lossy(target).into_owned()),
+            EntryKind::Hardlink(_)
+            | EntryKind::Character { .. }
+            | EntryKind::Block { .. }
+            | EntryKind::Fifo
+            | EntryKind::Whiteout
+            | EntryKind::Opaque => Self::Other,
+        })
+    }
 }
 
-struct Walk {
-    whole: Section,
-    at: u64,
-    entries: usize,
-    names: usize,
-    members: BTreeMap<String, Member>,
+/// How much of an archive is listed. It may be as long as it likes, for it is not read.
+fn limits() -> Limits {
+    Limits { unpacked: u64::MAX, entries: ENTRY_LIMIT, index: LIST_LIMIT, ..Limits::default() }
 }
 
-impl Walk {
-    /// Reads one member with the extended headers before it.
-    fn entry(&mut self) -> Result<Step> {
-        let mut extended = Extended::default();
-        let mut before = Vec::new();
-        loop {
-            let Some(block) = self.block()? else {
-                return if before.is_empty() { Ok(Step::End) } else { Err(cut_off()) };
-            };
-            let sort = block.sort()?;
-            if before.contains(&sort) || (!before.is_empty() && [Sort::Pax, Sort::PaxGlobal].contains(&sort)) {
-                return Err(Error::input("an entry of the tar file has several extended headers of one kind"));
-            }
-            match sort {
-                Sort::Pax => extended = Extended::read(&self.extension(&block)?)?,
-                Sort::PaxGlobal => self.check_global(&block)?,
-                Sort::LongName => set_once(&mut extended.path, until_nul(self.extension(&block)?))?,
-                Sort::LongLink => set_once(&mut extended.link, until_nul(self.extension(&block)?))?,
-                _ => return self.member(&block, sort, extended),
-            }
-            if sort != Sort::PaxGlobal {
-                before.push(sort);
-            }
-        }
+fn insert(members: &mut BTreeMap<String, Member>, name: String, member: Member) -> Result<()> {
+    if matches!(member, Member::Symlink(_) | Member::Other) && is_decisive(&name) {
+        return Err(Error::input("a member of the archive that must be a regular file is a link or a device"));
     }
-
-    /// The next header block, or `None` at the end of the archive.
-    fn block(&mut self) -> Result<Option<Block>> {
-        if self.at == self.whole.len() {
-            return Ok(None);
-        }
-        self.entries += 1;
-        if self.entries > ENTRY_LIMIT {
-            return Err(Error::input(format!("the tar file has more than {ENTRY_LIMIT} entries")));
-        }
-        let block = Block::read(&self.raw_block()?)?;
-        if block.is_none() && self.at < self.whole.len() && Block::read(&self.raw_block()?)?.is_some() {
-            return Err(Error::input("the tar file is damaged: it goes on after its end"));
-        }
-        Ok(block)
-    }
-
-    fn raw_block(&mut self) -> Result<[u8; 512]> {
-        let bytes = self.take(BLOCK)?.bytes(BLOCK, "the header")?;
-        <[u8; 512]>::try_from(bytes).map_err(|_| cut_off())
-    }
-
-    /// The next `len` bytes; steps over them and the padding.
-    fn take(&mut self, len: u64) -> Result<Section> {
-        let section = self.whole.part(self.at, len).ok_or_else(cut_off)?;
-        let padded = len.checked_next_multiple_of(BLOCK).ok_or_else(cut_off)?;
-        // The padding of the last member may be missing; no byte of it counts.
-        self.at = (self.at + padded).min(self.whole.len());
-        Ok(section)
-    }
-
-    fn extension(&mut self, block: &Block) -> Result<Vec<u8>> {
-        let size = block.size()?;
-        self.take(size)?.bytes(EXTENDED_LIMIT, "an extended header of the tar file")
-    }
-
-    /// GNU tar applies global headers, Go does not: only such as change nothing are let through.
-    fn check_global(&mut self, block: &Block) -> Result<()> {
-        if Extended::read(&self.extension(block)?)?.is_empty() {
-            return Ok(());
-        }
-        Err(Error::input("the tar file has a global header that changes names or sizes"))
-    }
-
-    fn member(&mut self, block: &Block, sort: Sort, extended: Extended) -> Result<Step> {
-        let size = extended.size.map_or_else(|| block.size(), Ok)?;
-        if matches!(sort, Sort::Folder | Sort::Symlink) && size != 0 {
-            return Err(Error::input("the tar file has a folder or link with bytes of its own"));
-        }
-        let name = extended.path.unwrap_or_else(|| block.name());
-        let member = match sort {
-            Sort::File => Member::File(self.take(size)?),
-            Sort::Folder => Member::Folder,
-            Sort::Symlink => {
-                let target = extended.link.unwrap_or_else(|| block.link());
-                Member::Symlink(String::from_utf8_lossy(&target).into_owned())
-            }
-            _ => {
-                self.take(size)?;
-                Member::Other
-            }
-        };
-        self.insert(&name, member).map_err(|error| error.fact("member", String::from_utf8_lossy(&name)))?;
-        Ok(Step::More)
-    }
-
-    fn insert(&mut self, raw: &[u8], member: Member) -> Result<()> {
-        let name = canonical(raw)?;
-        if matches!(member, Member::File(_)) && raw.ends_with(b"/") {
-            return Err(Error::input("the archive has a file with the name of a folder"));
-        }
-        if matches!(member, Member::Symlink(_) | Member::Other) && is_decisive(&name) {
-            return Err(Error::input("a member of the archive that must be a regular file is a link or a device"));
-        }
-        self.names += name.len();
-        if self.names > NAMES_LIMIT {
-            return Err(Error::input("the names in the archive are too long"));
-        }
-        let is_folder = matches!(member, Member::Folder);
-        match self.members.insert(name, member) {
-            None => Ok(()),
-            Some(Member::Folder) if is_folder => Ok(()),
-            Some(_) => Err(Error::input("a name stands twice in the archive")),
-        }
+    let is_folder = matches!(member, Member::Folder);
+    match members.insert(name, member) {
+        None => Ok(()),
+        Some(Member::Folder) if is_folder => Ok(()),
+        Some(_) => Err(Error::input("a name stands twice in the archive")),
     }
 }
 
 fn is_decisive(name: &str) -> bool {
     DECISIVE.contains(&name) || name == "blobs" || name.starts_with("blobs/")
-}
-
-fn set_once(field: &mut Option<Vec<u8>>, value: Vec<u8>) -> Result<()> {
-    match field.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(Error::input("an entry of the tar file has two long names")),
-    }
-}
-
-fn until_nul(mut name: Vec<u8>) -> Vec<u8> {
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    name.truncate(end);
-    name
 }
 
 fn cut_off() -> Error {
@@ -355,6 +252,43 @@ mod tests {
     }
 
     #[test]
+    fn refuses_pax_records_that_cannot_be_read() {
+        let with = |records: &[u8]| read(&Packer::new().entry(b'x', "p", records).file("a", b"abc").finish());
+        for bad in [
+            &b"10 size=-7\n"[..],
+            b"10 size=+7\n",
+            b"29 size=99999999999999999999\n",
+            b"99 path=x\n",
+            b"0 path=x\n",
+            b"x",
+            b"9 path=x ",
+            b"25 GNU.sparse.realsize=1\n",
+        ] {
+            assert_eq!(with(bad).unwrap_err().kind(), Kind::Input, "{}", String::from_utf8_lossy(bad));
+        }
+        // The comment holds a line that looks like a record of its own.
+        let tar = with(b"25 comment=\n12 path=evil\n13 path=good\n9 size=3\n").unwrap();
+        assert_eq!((text(&tar, "good").as_deref(), text(&tar, "evil")), (Some("abc"), None));
+    }
+
+    #[test]
+    fn repeated_and_empty_pax_records_mean_what_they_mean_in_a_layer() {
+        let records = b"9 size=1\n9 size=3\n8 path=\n";
+        let tar = read(&Packer::new().entry(b'x', "p", records).file("a", b"abc").file("b", b"").finish()).unwrap();
+        assert_eq!(text(&tar, "a").as_deref(), Some("abc"));
+        assert!(text(&tar, "b").is_some());
+    }
+
+    #[test]
+    fn a_name_like_a_whiteout_hides_nothing() {
+        let tar = read(&Packer::new().file("index.json", b"index").file(".wh.index.json", b"other").finish()).unwrap();
+        assert_eq!(text(&tar, "index.json").as_deref(), Some("index"));
+        assert_eq!(text(&tar, ".wh.index.json").as_deref(), Some("other"));
+        let bad = Packer::new().link(b'2', "blobs/.wh.x", "elsewhere").finish();
+        assert_eq!(read(&bad).unwrap_err().kind(), Kind::Input, "no link among the blobs, whatever its name");
+    }
+
+    #[test]
     fn a_compressed_archive_is_told_what_to_do() {
         let error = read(&[0x1f, 0x8b, 8, 0]).unwrap_err();
         assert!(error.to_string().contains("gunzip it first"), "{error}");
@@ -363,10 +297,13 @@ mod tests {
     #[test]
     fn refuses_more_entries_than_any_image_needs() {
         let mut packer = Packer::new();
-        for at in 0..=ENTRY_LIMIT {
+        for at in 0..ENTRY_LIMIT {
             packer = packer.file(&format!("{at}"), b"");
         }
-        assert_eq!(read(&packer.finish()).unwrap_err().kind(), Kind::Input);
+        let most = packer.unfinished();
+        assert_eq!(read(&most).unwrap().members().count(), ENTRY_LIMIT);
+        let error = read(&[most, Packer::new().file("more", b"").finish()].concat()).unwrap_err();
+        assert!(error.kind() == Kind::Input && error.what().contains("number of entries"), "{error}");
     }
 
     #[test]

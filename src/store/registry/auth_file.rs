@@ -1,7 +1,6 @@
 //! One file of credentials: docker's `config.json`, podman's `auth.json`. Hosts match exactly.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -13,6 +12,7 @@ use super::credentials::Credential;
 use super::secret::Secret;
 use crate::error::{Error, Kind, Result};
 use crate::oci::Name;
+use crate::store::disk::read_file;
 
 const LARGEST: u64 = 10 << 20;
 const HUB_HOSTS: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
@@ -40,18 +40,13 @@ impl AuthFile {
     pub(super) fn read(path: &Path) -> Result<Option<Self>> {
         let shown = path.display().to_string();
         let refuse = |why: &str| Error::new(Kind::Auth, format!("credentials file {why}")).fact("path", &shown);
-        let file = match File::open(path) {
-            Ok(file) => file,
+        let bytes = match read_file(path, LARGEST) {
+            Ok(bytes) => bytes,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
             Err(error) => return Err(refuse("cannot be read").cause(error)),
         };
-        let mut bytes = Vec::new();
-        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| refuse("cannot be read").cause(error))?;
-        if bytes.len() as u64 > LARGEST {
-            return Err(refuse("is larger than 10 MiB"));
-        }
         if bytes.trim_ascii().is_empty() {
             return Ok(None);
         }

@@ -1,22 +1,25 @@
 //! The body of an upload: bytes from a blocking reader, handed to the HTTP stack as it takes them.
 //!
-//! A thread reads the blob and writes it into a socket pair, whose small kernel buffer is the only
-//! store between the two sides: memory stays constant whatever the size of the blob. (A socket
-//! pair, not a pipe: writing to one that is closed must never raise SIGPIPE. And the stack takes a
-//! file as a stream without naming the trait for streams, a crate that is not among ours.)
+//! A thread reads the blob and puts its pieces into a short channel: memory stays constant
+//! whatever the size of the blob.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
+use std::io::{self, Read};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::error::{Error, Result};
 use crate::store::{Stream, Traffic};
 
 const PIECE: usize = 128 * 1024;
+/// How many pieces may lie between the reader and the registry.
+const AHEAD: usize = 4;
 
 /// Watches a body on its way.
 pub(super) struct Pump(Arc<Mutex<State>>);
@@ -42,14 +45,13 @@ impl Pump {
     /// A body of exactly `size` bytes of `stream`. A stream that fails, or has another size, makes
     /// the request fail; [`Pump::failure`] then says why.
     pub(super) fn start(stream: Stream, size: u64, traffic: &Traffic) -> Result<(reqwest::Body, Self)> {
-        let refuse = |error: std::io::Error| Error::new(crate::error::Kind::Io, "cannot start an upload").cause(error);
-        let (near, far) = UnixStream::pair().map_err(refuse)?;
+        let refuse = |error: io::Error| Error::new(crate::error::Kind::Io, "cannot start an upload").cause(error);
+        let (near, far) = channel(AHEAD);
         let pump = Self(Arc::new(Mutex::new(State { phase: Phase::Source, since: Instant::now(), failure: None })));
-        let (state, traffic) = (Self(Arc::clone(&pump.0)), traffic.clone());
-        let run = move || state.run(stream, size, &near, &traffic);
+        let state = Self(Arc::clone(&pump.0));
+        let run = move || state.run(stream, size, &near);
         thread::Builder::new().name("upload".to_owned()).spawn(run).map_err(refuse)?;
-        let body = tokio::fs::File::from_std(File::from(OwnedFd::from(far)));
-        Ok((reqwest::Body::from(body), pump))
+        Ok((reqwest::Body::wrap(Pieces { from: far, left: size, traffic: traffic.clone() }), pump))
     }
 
     /// What the pump waits for, and for how long it has.
@@ -68,22 +70,23 @@ impl Pump {
         (state.phase, state.since) = (phase, Instant::now());
     }
 
-    fn run(&self, stream: Stream, size: u64, registry: &UnixStream, traffic: &Traffic) {
-        // The failure is set before `registry` closes: the other side asks for it then.
-        if let Err(error) = self.copy(stream, size, registry, traffic) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(error);
+    fn run(&self, stream: Stream, size: u64, registry: &Sender<io::Result<Bytes>>) {
+        if let Err(error) = self.copy(stream, size, registry) {
+            // The failure is set before the other side sees it: it asks for it then.
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(error.clone());
+            let _ = registry.blocking_send(Err(error.into()));
         }
         self.set(Phase::Done);
     }
 
-    fn copy(&self, mut stream: Stream, size: u64, mut registry: &UnixStream, traffic: &Traffic) -> Result<()> {
+    fn copy(&self, mut stream: Stream, size: u64, registry: &Sender<io::Result<Bytes>>) -> Result<()> {
         let mut piece = vec![0; PIECE];
         let mut left = size;
         loop {
             self.set(Phase::Source);
             let got = match stream.read(&mut piece) {
                 Ok(got) => got,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(Error::from_stream(error, "cannot read the blob to upload")),
             };
             left = match left.checked_sub(got as u64) {
@@ -93,13 +96,37 @@ impl Pump {
                 None => return Err(wrong_size("longer", size)),
             };
             self.set(Phase::Registry);
-            let bytes = piece.get(..got).unwrap_or_default();
-            if registry.write_all(bytes).is_err() {
+            let bytes = Bytes::copy_from_slice(piece.get(..got).unwrap_or_default());
+            if registry.blocking_send(Ok(bytes)).is_err() {
                 // The request is over; whoever sent it knows why.
                 return Ok(());
             }
-            traffic.up(got as u64);
         }
+    }
+}
+
+/// The pieces as the HTTP stack wants them.
+struct Pieces {
+    from: Receiver<io::Result<Bytes>>,
+    left: u64,
+    traffic: Traffic,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = self.from.poll_recv(context);
+        if let Poll::Ready(Some(Ok(bytes))) = &piece {
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+            self.traffic.up(bytes.len() as u64);
+        }
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
     }
 }
 

@@ -118,7 +118,7 @@ fn failed(helper: &str, why: &str) -> Error {
         .hint("run the helper by hand with `get`, or log in again with the tool that set it up")
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

@@ -54,7 +54,7 @@ impl Attempts {
         let (why, asked) = match outcome {
             Ok(answer) if is_passing(answer.status) => {
                 check_quota(about, answer, self.made)?;
-                (answer.status.to_string(), retry_after(&answer.headers, SystemTime::now()))
+                (answer.status.to_string(), retry_after(&answer.headers, now()))
             }
             Err(fault) if fault.is_worth_another_try() => (fault.text(), None),
             _ => return Ok(false),
@@ -126,7 +126,13 @@ fn too_long(about: &About, answer: &Answer, wait: Duration, made: u32) -> Error 
     let seconds = wait.as_secs();
     let error = about.error(Kind::Network, format!("the registry asks to be left alone for {seconds} s"));
     let error = failure::explained(error, answer.status, made, &Complaint::of(&answer.body));
-    error.hint(format!("try again at {}", httpdate::fmt_http_date(SystemTime::now() + wait)))
+    error.hint(format!("try again at {}", httpdate::fmt_http_date(now() + wait)))
+}
+
+/// What `Retry-After` as a date is measured against.
+#[expect(clippy::disallowed_methods, reason = "how long to wait never enters a result")]
+fn now() -> SystemTime {
+    SystemTime::now()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::lane::Lane;
 use super::options::Options;
 use super::pace::{FLOOR, Pace};
 use crate::error::{Error, Kind, Result};
+use crate::store::disk::read_file;
 use crate::store::{Notices, Stream, Traffic};
 
 /// A registry that has taken all bytes of a large blob needs time to hash and move them.
@@ -242,8 +243,12 @@ impl Wire {
     }
 }
 
+/// All certificates of a system fit into half of it.
+const CERTIFICATES_LIMIT: u64 = 1 << 20;
+
 fn read_certificates(path: &Path) -> Result<Vec<Certificate>> {
-    let bytes = std::fs::read(path).map_err(|error| Error::io("cannot read the CA certificates", path, &error))?;
+    let bytes = read_file(path, CERTIFICATES_LIMIT)
+        .map_err(|error| Error::io("cannot read the CA certificates", path, &error))?;
     let refuse = || Error::usage("no CA certificates in PEM form in this file").fact("path", path.display());
     match Certificate::from_pem_bundle(&bytes) {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),

@@ -67,7 +67,7 @@ fn connections_that_are_lost_before_an_answer_are_made_again() {
         _ => manifest_reply(),
     });
     let rig = Rig::new();
-    assert_eq!(rig.registry.source(&double.image("a/b:c")).top().unwrap_err().kind(), Kind::Input);
+    assert_eq!(rig.registry.source(&double.image("a/b:c")).top().unwrap_err().kind(), Kind::Missing);
     assert!(rig.registry.source(&double.image("a/b:d")).top().is_ok());
     assert_eq!(double.count("GET /v2/a/b/manifests/d"), 4);
 }
@@ -294,7 +294,7 @@ fn an_offset_is_asked_for_and_the_end_needs_no_request() {
 fn a_blob_that_is_not_there_is_known_when_it_is_opened() {
     let double = Double::start(|_, _| Reply::new(404).body(r#"{"errors":[{"code":"BLOB_UNKNOWN"}]}"#));
     let error = read_all(&Rig::new(), &double, b"x").unwrap_err();
-    assert_eq!((error.kind(), fact(&error, "code")), (Kind::Input, "BLOB_UNKNOWN"));
+    assert_eq!((error.kind(), fact(&error, "code")), (Kind::Missing, "BLOB_UNKNOWN"));
 }
 
 #[test]

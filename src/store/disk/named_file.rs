@@ -1,11 +1,21 @@
-//! Files that the user named for output: digests and reports.
+//! Files that the user named: digests and reports to write, certificates and credentials to read.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use super::atomic;
 use crate::error::{Error, Result};
+
+/// The content of the file, at most `limit` bytes of it: more is an error.
+pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
+    }
+    Ok(bytes)
+}
 
 /// Puts `bytes` into the file, whole or not at all. A pipe or a device, such as `/dev/stdout`, is
 /// written to as it is: it must not be replaced by a file.

@@ -1,0 +1,169 @@
+//! The reader of a tar: header blocks in, members out. It never looks back, and what it does not
+//! understand ends it: after a wrong guess about one member, all that follows would be wrong.
+//!
+//! What a member is good for, in a layer or in an archive on disk, is for those to say who read.
+
+use super::extended::{Extended, Member, SparseForm, positive};
+use super::header::{Header, text};
+use super::limits::{Limits, over};
+use super::path::shown;
+use super::pax::{self, Records};
+use super::sparse::{self, More};
+use super::tape::{BLOCK, Tape};
+use super::transport::Transport;
+use crate::error::{Error, Result};
+
+/// What stands in a tar.
+pub(super) enum Found {
+    /// The tape is at its data, which has to be passed before the next step.
+    Member(Member),
+    /// Records for all members that follow. Go, and so every runtime, ignores them.
+    IgnoredRecords,
+}
+
+pub(super) struct Reader<'a, T> {
+    tape: &'a mut Tape<T>,
+    limits: &'a Limits,
+    extended: Extended,
+}
+
+impl<'a, T: Transport> Reader<'a, T> {
+    pub(super) fn new(tape: &'a mut Tape<T>, limits: &'a Limits) -> Self {
+        Self { tape, limits, extended: Extended::default() }
+    }
+
+    /// How many bytes have gone by.
+    pub(super) fn offset(&self) -> u64 {
+        self.tape.offset()
+    }
+
+    /// The next thing found, or `None` at the end of the tar.
+    pub(super) fn step(&mut self) -> Result<Option<Found>> {
+        while let Some(block) = self.next_header()? {
+            let found = self.header(&block)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        if self.extended.is_empty() {
+            Ok(None)
+        } else {
+            Err(Error::input("tar ends between an extended header and its entry"))
+        }
+    }
+
+    /// The member's data, all of it.
+    pub(super) fn read(&mut self, size: u64) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.tape.data(size, |bytes| content.extend_from_slice(bytes))?;
+        Ok(content)
+    }
+
+    /// Passes the member's data and returns its first bytes, at most `most`.
+    pub(super) fn read_head(&mut self, size: u64, most: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        self.tape.data(size, |bytes| {
+            let wanted = most.saturating_sub(head.len());
+            head.extend(bytes.iter().take(wanted));
+        })?;
+        Ok(head)
+    }
+
+    pub(super) fn skip(&mut self, size: u64) -> Result<()> {
+        self.tape.skip(size)
+    }
+
+    /// The next header, or `None` at the end: two zero blocks, though like Go we are content
+    /// with one, or with the end of the stream.
+    fn next_header(&mut self) -> Result<Option<[u8; BLOCK]>> {
+        match self.tape.block()? {
+            None => Ok(None),
+            Some(block) if !is_zero(&block) => Ok(Some(block)),
+            Some(_) => match self.tape.block()? {
+                Some(block) if !is_zero(&block) => {
+                    Err(Error::input("tar has a single zero block where an entry should begin"))
+                }
+                _ => Ok(None),
+            },
+        }
+    }
+
+    fn header(&mut self, block: &[u8; BLOCK]) -> Result<Option<Found>> {
+        let header = Header::read(block)?;
+        match header.typeflag {
+            b'x' => {
+                let bytes = self.metadata(&header)?;
+                self.extended.add_records(Records::read(&bytes, self.limits)?)?;
+            }
+            b'g' => return self.global(&header),
+            b'L' => {
+                let name = self.metadata(&header)?;
+                self.extended.add_long_name(text(&name).to_vec())?;
+            }
+            b'K' => {
+                let link = self.metadata(&header)?;
+                self.extended.add_long_link(text(&link).to_vec())?;
+            }
+            _ => return self.member(header, block).map(|member| Some(Found::Member(member))),
+        }
+        Ok(None)
+    }
+
+    /// The data of a header that only describes the next one. Its size is its own: what an
+    /// earlier PAX header says is meant for the entry, not for this.
+    fn metadata(&mut self, header: &Header) -> Result<Vec<u8>> {
+        let size = positive(header.size, "size")?;
+        self.extended.book(size, self.limits)?;
+        self.read(size)
+    }
+
+    fn global(&mut self, header: &Header) -> Result<Option<Found>> {
+        if !self.extended.is_empty() {
+            return Err(Error::input("global PAX header stands between an entry and its own header"));
+        }
+        let bytes = self.metadata(header)?;
+        self.extended = Extended::default();
+        Ok(match pax::check_global(&bytes)? {
+            pax::Global::Harmless => None,
+            pax::Global::Ignored => Some(Found::IgnoredRecords),
+        })
+    }
+
+    fn member(&mut self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
+        let name = shown(&header.name);
+        let extended = std::mem::take(&mut self.extended);
+        let member = extended.apply(header, block).map_err(|error| error.fact("header of", name))?;
+        if member.sparse == Some(SparseForm::OldGnu) {
+            self.skip_sparse_map(block)?;
+        }
+        self.check_size(&member)?;
+        Ok(member)
+    }
+
+    /// The map of an old GNU sparse file stands between its header and its data.
+    fn skip_sparse_map(&mut self, header: &[u8; BLOCK]) -> Result<()> {
+        let mut metadata = Extended::default();
+        let mut more = sparse::after_header(header);
+        while more == More::Follows {
+            metadata.book(BLOCK as u64, self.limits)?;
+            let Some(block) = self.tape.block()? else {
+                return Err(Error::input("tar ends inside a header"));
+            };
+            more = sparse::after_map_block(&block);
+        }
+        Ok(())
+    }
+
+    /// A size that the tar cannot have is refused before anything is read.
+    fn check_size(&self, member: &Member) -> Result<()> {
+        let most = self.limits.unpacked;
+        if self.offset().saturating_add(member.stored) > most || member.size > most {
+            return Err(over("entry unpacks to a size", format!("{most} bytes")).fact("entry", shown(&member.name)));
+        }
+        Ok(())
+    }
+}
+
+fn is_zero(block: &[u8; BLOCK]) -> bool {
+    block.iter().all(|byte| *byte == 0)
+}
