@@ -1,0 +1,245 @@
+//! Manifests and indexes that mean two things, or far too much: H1 to H12, H17 to H19.
+
+use serde_json::{Value, json};
+
+use super::{Stage, good};
+use crate::rig::image::{Content, Dialect, Document, index};
+use crate::rig::proxy::{Action, on};
+use crate::rig::server::{Answer, serve};
+use crate::rig::stock;
+use crate::rig::world::World;
+
+/// The good image with one piece of its manifest's text replaced.
+fn replaced(from: &str, to: &str) -> Content {
+    good().with_top(|text| {
+        assert!(text.contains(from), "{from} is not in {text}");
+        text.replacen(from, to, 1).into_bytes()
+    })
+}
+
+#[test]
+fn h1_to_h5_a_document_that_can_be_read_in_two_ways_is_refused() {
+    let stage = Stage::new();
+    for (why, content) in [
+        ("H1 manifests and layers", replaced("\"layers\":", "\"manifests\":[],\"layers\":")),
+        ("H2 layers twice", replaced("\"layers\":", "\"layers\":[],\"layers\":")),
+        ("H3 Layers and layers", replaced("\"layers\":", "\"Layers\":[],\"layers\":")),
+        ("H4 layers with a long s", replaced("\"layers\":", "\"layerſ\":[],\"layers\":")),
+        ("H5 layers with an escape", replaced("\"layers\":", "\"l\\u0061yers\":[],\"layers\":")),
+        ("digest twice", replaced("\"digest\":", "\"digest\":\"sha256:00\",\"digest\":")),
+    ] {
+        stage.refuses(why, &content, &["input"]);
+    }
+    stage.accepts("an unknown field", &replaced("\"layers\":", "\"org.example.more\":[],\"layers\":"));
+}
+
+#[test]
+fn h6_bytes_that_are_not_one_json_document_are_refused() {
+    let stage = Stage::new();
+    let utf16 = |text: String| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    for (why, content) in [
+        ("a second document", good().with_top(|text| format!("{text}{text}").into_bytes())),
+        ("a byte order mark", good().with_top(|text| format!("\u{feff}{text}").into_bytes())),
+        ("NUL at the end", good().with_top(|text| format!("{text}\0").into_bytes())),
+        ("NUL in a key", replaced("\"layers\"", "\"lay\0ers\"")),
+        ("UTF-16", good().with_top(utf16)),
+        ("nothing", good().with_top(|_| Vec::new())),
+        ("half of it", good().with_top(|text| text.as_bytes()[..text.len() / 2].to_vec())),
+    ] {
+        stage.refuses(why, &content, &["input"]);
+    }
+    stage.accepts("white space at the end", &good().with_top(|text| format!("{text}\n").into_bytes()));
+}
+
+#[test]
+fn h7_depth_and_size_have_an_end() {
+    let stage = Stage::new();
+    let deep = |depth: usize| format!("\"x\":{}{},\"layers\":", "[".repeat(depth), "]".repeat(depth));
+    stage.refuses("depth 10,000", &replaced("\"layers\":", &deep(10_000)), &["input"]);
+    stage.refuses("only brackets", &good().with_top(|_| "[".repeat(4 << 20).into_bytes()), &["input"]);
+    let long = format!("\"x\":\"{}\",\"layers\":", "y".repeat(4 << 20));
+    stage.refuses("one long string", &replaced("\"layers\":", &long), &["input"]);
+    stage.accepts("depth 20", &replaced("\"layers\":", &deep(20)));
+}
+
+#[test]
+fn h8_a_size_that_is_none_is_refused() {
+    let stage = Stage::new();
+    let size = format!("\"size\":{}", stock::old_base_layers()[0].bytes.len());
+    for wrong in ["-1", "9223372036854775808", "18446744073709551616", "1e3", "12.0", "\"12\"", "null", "[]", "1e999"] {
+        stage.refuses(wrong, &replaced(&size, &format!("\"size\":{wrong}")), &["input"]);
+    }
+    stage.refuses("missing", &replaced(&format!(",{size}"), ""), &["input"]);
+    let another = good().with_manifest(|manifest| manifest["layers"][2]["size"] = 12.into());
+    stage.refuses("another", &another, &["input", "integrity"]);
+}
+
+#[test]
+fn h9_the_type_of_the_answer_and_of_the_document_must_agree() {
+    let Some(world) = World::two(1000) else { return };
+    let served = |content_type: &str| {
+        let trial = world.trial();
+        let rule = on("GET", "/in/app/manifests/").always();
+        world.source.proxy.script([rule.does(Action::set_header("Content-Type", content_type))]);
+        (trial.run(), trial)
+    };
+    for content_type in ["application/vnd.oci.image.index.v1+json", "application/vnd.example.unknown", "image/png"] {
+        let (run, trial) = served(content_type);
+        trial.fails(run, "input");
+    }
+    let own = Dialect::Oci.manifest();
+    for content_type in [format!("{own}; charset=utf-8"), own.to_uppercase(), format!(" {own} ")] {
+        let (run, trial) = served(&content_type);
+        trial.gives_the_expected_image(run);
+    }
+}
+
+#[test]
+fn h10_an_index_of_indexes_has_an_end() {
+    let stage = Stage::new();
+    let nested = |depth: usize| {
+        let mut content = index(Dialect::Oci, &[("linux/amd64", good())]);
+        for _ in 0..depth {
+            content.children.push(content.top.clone());
+            let entry = content.top.descriptor();
+            let outer = json!({"schemaVersion": 2, "mediaType": Dialect::Oci.index(), "manifests": [entry]});
+            content.top = Document::new(Dialect::Oci.index(), &outer);
+        }
+        content
+    };
+    stage.refuses("depth 100", &nested(100), &["input"]);
+    stage.accepts("one index", &nested(0));
+    let many = |count: usize| {
+        let plain = index(Dialect::Oci, &[("linux/amd64", good())]);
+        plain.with_manifest(|index| {
+            let mut entry = index["manifests"][0].clone();
+            let entries = index["manifests"].as_array_mut().unwrap();
+            for number in 1..count {
+                entry["platform"]["os.version"] = number.to_string().into();
+                entries.push(entry.clone());
+            }
+        })
+    };
+    stage.refuses("5,000 entries", &many(5000), &["input"]);
+}
+
+#[test]
+fn h10_an_index_that_says_to_contain_itself_is_refused() {
+    let stage = Stage::new();
+    let mut content = index(Dialect::Oci, &[("linux/amd64", good())]);
+    let itself =
+        json!({"mediaType": Dialect::Oci.index(), "digest": content.digest(), "size": content.top.bytes.len()});
+    let lying = content.with_manifest(|index| index["manifests"] = json!([itself]));
+    // The layout has the lying index under the name of the good one.
+    content.top.bytes.clone_from(&lying.top.bytes);
+    stage.refuses("a cycle", &content, &["input", "integrity"]);
+}
+
+#[test]
+fn h11_layers_can_be_counted() {
+    let stage = Stage::new();
+    let many = good().with_manifest(|manifest| {
+        let layer = manifest["layers"][2].clone();
+        manifest["layers"].as_array_mut().unwrap().extend(std::iter::repeat_n(layer, 10_000));
+    });
+    stage.refuses("10,000 layers", &many, &["input"]);
+    let none = good().with_manifest(|manifest| manifest["layers"] = json!([]));
+    let none = none.with_config(|config| {
+        config["rootfs"]["diff_ids"] = json!([]);
+        config["history"] = json!([]);
+    });
+    none.layout(&stage.sandbox.path("none"), "v1");
+    let args = ["plan", &stage.at("none"), "--base", &stage.at("new"), "--old-base", "scratch", "--no-cache"];
+    let run = stage.sandbox.underpin(args).run();
+    // Whether its program can be found is another question.
+    assert!(matches!(run.code(), Some(0 | 1)), "no layers\n{run}");
+}
+
+#[test]
+fn h12_a_platform_must_be_clear() {
+    let stage = Stage::new();
+    let one = ("linux/amd64", good());
+    let two = ("linux/amd64", stock::app("linux/amd64", 5).build());
+    stage.refuses("two equal platforms", &index(Dialect::Oci, &[one.clone(), two]), &["input"]);
+    stage.accepts("one", &index(Dialect::Oci, &[one]));
+    let attested = stock::attested_app(10);
+    let only = |keep: &str| {
+        attested.with_manifest(|index| {
+            let entries = index["manifests"].as_array_mut().unwrap();
+            entries.retain(|entry| ["unknown", keep].contains(&entry["platform"]["architecture"].as_str().unwrap()));
+        })
+    };
+    let published = stage.accepts("with an attestation", &only("amd64"));
+    assert_eq!(published.platforms(), ["linux/amd64"]);
+    stage.refuses("only an attestation", &only("none"), &["input"]);
+}
+
+#[test]
+fn h17_addresses_in_a_layer_are_never_asked() {
+    let stage = Stage::new();
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&asked);
+    let server = serve(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Answer::new(401).header("WWW-Authenticate", "Basic realm=\"x\"")
+    });
+    let urls = json!([format!("http://{}/layer", server.host()), "file:///etc/passwd", "http://169.254.169.254/"]);
+    let with_urls = good().with_manifest(|manifest| manifest["layers"][2]["urls"] = urls.clone());
+    stage.accepts("the layer is here anyway", &with_urls);
+    let mut missing = with_urls;
+    let layer = good().layers().pop().unwrap();
+    missing.blobs.retain(|blob| crate::rig::layer::digest(blob) != layer);
+    let run = stage.rebase_layout(&missing).run();
+    assert_eq!(run.code(), Some(2), "{run}");
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "{run}");
+}
+
+#[test]
+fn h18_old_foreign_and_encrypted_images_are_refused_by_name() {
+    let stage = Stage::new();
+    let mut old = good();
+    old.top = Document::new(
+        "application/vnd.docker.distribution.manifest.v1+prettyjws",
+        &json!({
+            "schemaVersion": 1, "name": "a/b", "tag": "c", "architecture": "amd64", "fsLayers": [], "history": [],
+        }),
+    );
+    stage.refuses("schema 1", &old, &["input"]).says("schema");
+    for (media_type, word) in [
+        ("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "foreign"),
+        ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", ""),
+        ("application/vnd.oci.image.layer.v1.tar+gzip+encrypted", "encrypted"),
+        ("application/vnd.cncf.helm.chart.content.v1.tar+gzip", ""),
+    ] {
+        let content = good().with_manifest(|manifest| manifest["layers"][2]["mediaType"] = media_type.into());
+        stage.refuses(media_type, &content, &["input"]).says(word);
+    }
+}
+
+#[test]
+fn h19_a_digest_that_is_none_touches_nothing() {
+    let stage = Stage::new();
+    let name = good().layers()[2]["sha256:".len()..].to_owned();
+    let wrong: Vec<Value> = vec![
+        "sha256:../../../../../etc/passwd".into(),
+        format!("sha256:{}", name.to_uppercase()).into(),
+        format!("sha256:{}", &name[1..]).into(),
+        format!("sha256:{name}0").into(),
+        format!("sha256:{}", "/".repeat(64)).into(),
+        format!("md5:{}", &name[..32]).into(),
+        format!("sha256:sha256:{name}").into(),
+        name.clone().into(),
+        "".into(),
+        Value::Null,
+        7.into(),
+    ];
+    for digest in wrong {
+        let layer = good().with_manifest(|manifest| manifest["layers"][2]["digest"] = digest.clone());
+        stage.refuses(&format!("layer {digest}"), &layer, &["input"]);
+        let config = good().with_manifest(|manifest| manifest["config"]["digest"] = digest.clone());
+        stage.refuses(&format!("config {digest}"), &config, &["input"]);
+        let entry = index(Dialect::Oci, &[("linux/amd64", good())])
+            .with_manifest(|index| index["manifests"][0]["digest"] = digest.clone());
+        stage.refuses(&format!("entry {digest}"), &entry, &["input"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Disks, caches and pipes that fail, and processes that share: rows L3 to L13, C1 and C2.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use crate::rig::check;
+use crate::rig::cli::{Sandbox, files_under};
+use crate::rig::shelf::blob_path;
+use crate::rig::stock;
+use crate::rig::world::World;
+
+/// Runs `underpin` under a shell that sets something first.
+fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> crate::rig::cli::Run {
+    let name = |rest: &str| world.source.name(rest);
+    let script = format!("{prefix} exec \"$0\" \"$@\"");
+    let binary = crate::rig::cli::binary();
+    let args = ["-c", &script, &binary, "rebase", &name("in/app:v1"), "--base", &name("base/new:v1")];
+    let invocation = world.sandbox.program("/bin/sh", args);
+    let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);
+    invocation.arg(trial.cache()).hurried().run()
+}
+
+#[test]
+fn l3_few_files_are_enough() {
+    let Some(world) = World::two(100_000) else { return };
+    let trial = world.trial();
+    trial.gives_the_expected_image(under(&world, &trial, "ulimit -n 32;"));
+    trial.settle();
+}
+
+#[test]
+fn l3_a_file_that_may_not_grow_does_not_end_in_a_lie() {
+    let Some(world) = World::two(1_000_000) else { return };
+    let trial = world.trial();
+    // 200 KiB: the layer does not fit.
+    let run = under(&world, &trial, "ulimit -f 400;");
+    assert_eq!(run.status.signal(), None, "{run}");
+    match run.code() {
+        // The cache may turn itself off and the work go on.
+        Some(0) => drop(trial.gives_the_expected_image(run)),
+        _ => drop(trial.fails(run, "local-io")),
+    }
+    trial.settle();
+}
+
+#[test]
+fn l7_a_damaged_cache_is_noticed_and_mended() {
+    let Some(world) = World::two(100_000) else { return };
+    let harms: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[500] ^= 1, |bytes| bytes.truncate(600), Vec::clear];
+    for harm in harms {
+        let trial = world.trial();
+        trial.gives_the_expected_image(trial.run());
+        let mut blobs = files_under(&trial.cache());
+        blobs.retain(|path| path.parent().is_some_and(|folder| folder.ends_with("blobs/sha256")));
+        for path in &blobs {
+            let mut bytes = std::fs::read(path).unwrap();
+            if bytes.len() > 1000 {
+                harm(&mut bytes);
+                std::fs::write(path, bytes).unwrap();
+            }
+        }
+        let again = world.target.name(&format!("again/{}:v1", trial.tag));
+        let run = world.rebase(&again, &format!("cache-{}", &trial.tag[1..])).run().ok();
+        assert_eq!(run.digest(), world.expected(), "{run}");
+        trial.settle();
+    }
+}
+
+#[test]
+fn l9_a_cache_that_cannot_be_written_is_done_without() {
+    let Some(world) = World::two(1000) else { return };
+    let trial = world.trial();
+    // A file where the folder should be stops root too.
+    std::fs::write(trial.cache(), "in the way").unwrap();
+    let run = trial.run();
+    match run.code() {
+        Some(0) => drop(trial.gives_the_expected_image(run).says("cache")),
+        _ => drop(trial.fails(run, "local-io")),
+    }
+    std::fs::remove_file(trial.cache()).unwrap();
+    trial.settle();
+}
+
+#[test]
+fn l10_any_path_will_do() {
+    let sandbox = Sandbox::new();
+    let odd = sandbox.path("with space, ümlaut, 'quotes' and \u{1f980}").join("x".repeat(200));
+    std::fs::create_dir_all(odd.join("tmp")).unwrap();
+    stock::app("linux/amd64", 1000).build().layout(&odd.join("app"), "v1");
+    stock::old_base("linux/amd64").build().layout(&odd.join("old"), "v1");
+    stock::new_base("linux/amd64").build().layout(&odd.join("new"), "v1");
+    let at = |name: &str| format!("oci:{}:v1", odd.join(name).display());
+    let args = ["rebase", &at("app"), "--base", &at("new"), "--old-base", &at("old"), "--to", &at("out"), "--cache"];
+    sandbox.underpin(args).arg(odd.join("cache")).env("TMPDIR", odd.join("tmp")).run().ok();
+    check::layout(&odd.join("out"), "v1").unwrap();
+}
+
+#[test]
+fn l13_a_reader_that_went_away_is_no_panic() {
+    let Some(world) = World::two(1000) else { return };
+    let trial = world.trial();
+    let run = under(&world, &trial, "exec >&-;");
+    assert!(run.code().is_some_and(|code| code == 0 || code == 2), "{run}");
+    trial.settle();
+    let trial = world.trial();
+    let run = under(&world, &trial, "exec >/dev/full;");
+    assert!(run.code() == Some(0) || run.kind().as_deref() == Some("local-io"), "{run}");
+    trial.settle();
+}
+
+#[test]
+fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
+    let Some(world) = World::two(500_000) else { return };
+    let trial = world.trial();
+    let start =
+        |number: usize| world.rebase(&world.target.name(&format!("share/s{number}:v1")), "cache-shared").start();
+    let running: Vec<_> = (0..4).map(start).collect();
+    for run in running {
+        assert_eq!(run.finish().ok().digest(), world.expected());
+    }
+    let fetched = world.source.proxy.count("GET", &format!("/blobs/{}", world.app_layer()));
+    assert!(fetched <= 2, "the layer was fetched {fetched} times");
+    assert_eq!(check::lies_in_cache(&world.sandbox.path("cache-shared")), Vec::<PathBuf>::new());
+    trial.settle();
+}
+
+#[test]
+fn c2_eight_runs_write_eight_tags_into_one_layout() {
+    let Some(world) = World::two(10_000) else { return };
+    let out = world.sandbox.path("layout");
+    let start = |number: usize| {
+        let cache = format!("cache-{number}");
+        world.rebase(&format!("oci:{}:t{number}", out.display()), &cache).start()
+    };
+    let running: Vec<_> = (0..8).map(start).collect();
+    for run in running {
+        run.finish().ok();
+    }
+    for number in 0..8 {
+        check::layout(&out, &format!("t{number}")).unwrap_or_else(|why| panic!("t{number}: {why}"));
+    }
+    let mut left = files_under(&out);
+    left.retain(|path| !path.ends_with("oci-layout") && !path.ends_with("index.json"));
+    left.retain(|path| path.parent().is_none_or(|folder| !folder.ends_with("blobs/sha256")) || is_hidden(path));
+    assert_eq!(left, Vec::<PathBuf>::new(), "orphans");
+}
+
+fn is_hidden(path: &std::path::Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+#[test]
+fn a_layout_that_is_damaged_is_not_made_worse() {
+    let Some(world) = World::two(1000) else { return };
+    let out = world.sandbox.path("layout");
+    let to = format!("oci:{}:v1", out.display());
+    world.rebase(&to, "cache").run().ok();
+    std::fs::write(out.join("index.json"), "{\"manifests\": ").unwrap();
+    let run = world.rebase(&to, "cache").run();
+    assert_eq!(run.code(), Some(2), "{run}");
+    assert_eq!(std::fs::read_to_string(out.join("index.json")).unwrap(), "{\"manifests\": ");
+    // A blob of the right name and the wrong content is replaced, never trusted.
+    let layer = out.join(blob_path(&stock::app_layer("linux/amd64", 1000).digest()));
+    let size = std::fs::metadata(&layer).unwrap().len();
+    std::fs::write(&layer, vec![0; usize::try_from(size).unwrap()]).unwrap();
+    let fresh = world.sandbox.path("fresh");
+    std::fs::create_dir_all(fresh.join("blobs/sha256")).unwrap();
+    std::fs::copy(&layer, fresh.join("blobs/sha256").join(layer.file_name().unwrap())).unwrap();
+    std::fs::copy(out.join("oci-layout"), fresh.join("oci-layout")).unwrap();
+    std::fs::write(fresh.join("index.json"), "{\"schemaVersion\":2,\"manifests\":[]}").unwrap();
+    world.rebase(&format!("oci:{}:v1", fresh.display()), "cache").run().ok();
+    check::layout(&fresh, "v1").unwrap();
+}

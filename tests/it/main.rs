@@ -1,0 +1,21 @@
+//! The black-box tests: the binary as people use it, against real registries and real tools.
+//!
+//! `rig` is what the tests stand on and has tests of its own; every other module is one subject.
+//! Nothing here is linked against the library, so nothing can pass because both sides share a bug.
+
+// Signals, resets and resource use are asked of libc; each call says why it is sound.
+#![allow(unsafe_code)]
+
+mod rig;
+
+mod auth;
+mod crash;
+mod hostile;
+mod local_faults;
+mod old_base;
+mod pull_faults;
+mod push_faults;
+mod rebase;
+mod reproducible;
+mod starts;
+mod verify;

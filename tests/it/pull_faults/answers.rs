@@ -1,0 +1,142 @@
+//! Answers that are not the thing itself: P15 to P18, P25, P26, P28.
+
+use std::time::{Duration, SystemTime};
+
+use super::{downloads, on_layer, on_manifest, survives, world};
+use crate::rig::proxy::{Action, Seen, on};
+use crate::rig::server::{Answer, dead_host};
+use crate::rig::stock;
+use crate::rig::world::World;
+
+#[test]
+fn p15_every_passing_status_is_tried_again() {
+    let Some(world) = world() else { return };
+    for status in [408, 499, 500, 502, 503, 504, 522] {
+        assert_eq!(survives(&world, [on_layer(&world).does(Action::status(status))]).len(), 2, "{status}");
+        survives(&world, [on_manifest().does(Action::status(status))]);
+    }
+}
+
+#[test]
+fn p16_five_faults_are_survived_and_six_are_not() {
+    let Some(world) = world() else { return };
+    assert_eq!(survives(&world, [on_layer(&world).times(5).does(Action::status(503))]).len(), 6);
+    let trial = world.trial();
+    world.source.proxy.script([on_layer(&world).times(6).does(Action::status(503))]);
+    trial.fails(trial.run(), "network").says("503");
+    assert_eq!(downloads(&world).len(), 6);
+    trial.settle();
+}
+
+fn retry_after(value: impl Fn() -> String + Send + Sync + 'static) -> Action {
+    Action::answer_with(move |_| Answer::error(429, "TOOMANYREQUESTS", "slow down").header("Retry-After", value()))
+}
+
+/// How long the client waited between the first two requests for the layer.
+fn wait(seen: &[Seen]) -> Duration {
+    let [first, second] = seen else { panic!("{} requests", seen.len()) };
+    second.at - first.at
+}
+
+#[test]
+fn p17_retry_after_is_honoured_in_both_forms() {
+    let Some(world) = world() else { return };
+    let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(|| "2".to_owned()))]));
+    assert!(waited >= Duration::from_secs(2), "{waited:?}");
+    // A date has whole seconds: four from now is at least three.
+    let soon = || httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(4));
+    let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(soon))]));
+    assert!(waited >= Duration::from_secs(3), "{waited:?}");
+}
+
+#[test]
+fn p17_a_senseless_retry_after_is_not_waited_for() {
+    let Some(world) = world() else { return };
+    let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
+    for value in [past.as_str(), "-1", "99999999999999999999", "abc", ""] {
+        let given = value.to_owned();
+        let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(move || given.clone()))]));
+        assert!(waited < Duration::from_secs(2), "{waited:?} for {value}");
+    }
+}
+
+#[test]
+fn p18_an_hour_is_not_waited_for_but_said() {
+    let Some(world) = world() else { return };
+    let trial = world.trial();
+    world.source.proxy.script([on_layer(&world).always().does(retry_after(|| "3600".to_owned()))]);
+    let run = trial.fails(trial.run(), "network");
+    assert!(run.elapsed < Duration::from_secs(5), "{run}");
+    let said = run.stderr.to_lowercase();
+    assert!(["3600", "1h", "1 h", "60 min", "60m"].iter().any(|form| said.contains(form)), "{run}");
+    assert_eq!(downloads(&world).len(), 1);
+    trial.settle();
+}
+
+#[test]
+fn p25_a_tag_that_moves_gives_one_of_the_two_images_whole() {
+    for (method, pattern) in [("HEAD", "/in/app/manifests/v1"), ("GET", "/in/app/manifests/v1")] {
+        let Some(world) = world() else { return };
+        let other = stock::app("linux/amd64", 5).build();
+        let (host, moved) = (world.source.registry.host().to_owned(), other.clone());
+        let trial = world.trial();
+        world.source.proxy.script([on(method, pattern).does(Action::then(move || moved.push(&host, "in/app", "v1")))]);
+        let report = trial.invocation().arg("--json").run().ok().json();
+        let source = if report["source"]["digest"] == world.app.digest() { &world.app } else { &other };
+        assert_eq!(report["source"]["digest"], source.digest(), "one of the two");
+        let published = world.published(&trial.repository(), "v1");
+        assert_eq!(published.only().layers.last(), source.layers().last(), "moved at {method}");
+        assert_eq!(report["targets"][0]["digest"], published.digest);
+    }
+}
+
+#[test]
+fn p26_a_web_page_is_not_a_manifest() {
+    let Some(world) = world() else { return };
+    let trial = world.trial();
+    let page = Answer::new(200).header("Content-Type", "text/html").body("<html>Please log in to the hotel</html>");
+    world.source.proxy.script([on_manifest().always().does(Action::Answer(page))]);
+    trial.fails(trial.run(), "input").says("text/html").says("Please log in");
+    trial.settle();
+}
+
+#[test]
+fn p28_a_redirect_to_a_dead_host_is_tried_again() {
+    let Some(world) = world() else { return };
+    let dead = format!("http://{}/blob", dead_host());
+    survives(&world, [on_layer(&world).does(Action::redirect(dead))]);
+}
+
+/// Sends the client from hop to hop, and to the blob after the last.
+fn hops(world: &World, count: usize) -> [crate::rig::proxy::Rule; 2] {
+    let blob = format!("/v2/in/app/blobs/{}?end", world.app_layer());
+    let next = move |seen: &Seen| {
+        let hop = seen.target.split_once("hop=").map_or(0, |(_, hop)| hop.parse().unwrap());
+        let to = if hop + 1 < count { format!("/hop?hop={}", hop + 1) } else { blob.clone() };
+        Answer::new(307).header("Location", to)
+    };
+    let first = next.clone();
+    let start = on_layer(world).when(|seen| !seen.target.contains("?end")).always();
+    [on("GET", "/hop").always().does(Action::answer_with(next)), start.does(Action::answer_with(first))]
+}
+
+#[test]
+fn p28_ten_redirects_are_followed_and_eleven_are_not() {
+    let Some(world) = world() else { return };
+    survives(&world, hops(&world, 10));
+    let trial = world.trial();
+    world.source.proxy.script(hops(&world, 11));
+    trial.fails(trial.run(), "network").says("redirect");
+    trial.settle();
+}
+
+#[test]
+fn p28_a_redirect_loop_ends() {
+    let Some(world) = world() else { return };
+    let trial = world.trial();
+    let here = format!("/v2/in/app/blobs/{}", world.app_layer());
+    world.source.proxy.script([on_layer(&world).always().does(Action::redirect(here))]);
+    let run = trial.fails(trial.run(), "network").says("redirect");
+    assert!(downloads(&world).len() <= 11, "{run}");
+    trial.settle();
+}

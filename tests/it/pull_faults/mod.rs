@@ -1,0 +1,49 @@
+//! What can go wrong while an image is fetched: the rows P1 to P30 of the score sheet.
+//!
+//! Every test compares with what a run without faults gives, byte for byte, and then holds the
+//! invariants of `Trial::settle`. P24 (HTTP/2) is left out: the client speaks HTTP/1.1 only.
+//! P23 (DNS) has its definite half only; a resolver that fails once cannot be had without root.
+
+mod answers;
+mod bodies;
+mod silence;
+mod tokens;
+
+use crate::rig::proxy::{Action, Rule, Seen, on};
+use crate::rig::world::World;
+
+/// A layer that takes several reads and no time.
+const PAYLOAD: usize = 256 * 1024;
+
+fn world() -> Option<World> {
+    World::two(PAYLOAD)
+}
+
+/// A rule for the download of the application's layer.
+fn on_layer(world: &World) -> Rule {
+    on("GET", format!("/blobs/{}", world.app_layer()))
+}
+
+fn on_manifest() -> Rule {
+    on("GET", "/in/app/manifests/")
+}
+
+/// The requests for the application's layer.
+fn downloads(world: &World) -> Vec<Seen> {
+    world.source.proxy.matching("GET", &format!("/blobs/{}", world.app_layer()))
+}
+
+/// The fault comes, and nobody can tell afterwards. Gives the requests for the layer.
+fn survives(world: &World, rules: impl IntoIterator<Item = Rule>) -> Vec<Seen> {
+    let trial = world.trial();
+    world.source.proxy.script(rules);
+    trial.gives_the_expected_image(trial.run());
+    let seen = downloads(world);
+    trial.settle();
+    seen
+}
+
+/// The fault once, at the download of the layer.
+fn survives_once(world: &World, action: Action) -> Vec<Seen> {
+    survives(world, [on_layer(world).does(action)])
+}

@@ -1,0 +1,42 @@
+//! Tokens that run out or never come: P29 and P30. To a layout, so that only pulls need tokens.
+
+use crate::rig::check;
+use crate::rig::guarded::Guarded;
+use crate::rig::proxy::{Action, on};
+use crate::rig::server::Answer;
+use crate::rig::token_server::{Field, Manners, huge};
+
+#[test]
+fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
+    let Some(guarded) = Guarded::new(Manners::default()) else { return };
+    let expected = guarded.rebase(&guarded.layout("first")).run().ok().digest();
+    let usual = guarded.tokens.seen().len();
+    let expired = guarded.tokens.expired("in/app", "pull");
+    guarded.proxy.script([on("GET", format!("/blobs/{}", guarded.app_layer())).does(Action::Answer(expired))]);
+    let run = guarded.rebase(&guarded.layout("second")).run().ok();
+    assert_eq!(run.digest(), expected, "{run}");
+    assert_eq!(guarded.tokens.seen().len(), usual + 1, "exactly one new token\n{run}");
+    assert_eq!(check::layout(&guarded.sandbox.path("second"), "v1").unwrap().digest, expected);
+}
+
+#[test]
+fn p30_a_token_server_that_fails_twice_is_asked_again() {
+    let failures = vec![Answer::new(503), Answer::new(503)];
+    let Some(guarded) = Guarded::new(Manners { failures, ..Manners::default() }) else { return };
+    guarded.rebase(&guarded.layout("out")).run().ok();
+}
+
+#[test]
+fn p30_a_token_of_256_mib_is_not_read() {
+    let failures = vec![huge(256 << 20); 20];
+    let Some(guarded) = Guarded::new(Manners { failures, ..Manners::default() }) else { return };
+    let run = guarded.rebase(&guarded.layout("out")).run().fails("input");
+    assert!(run.peak < 64 * 1024, "{run}");
+}
+
+#[test]
+fn p30_a_reply_without_a_token_is_an_authentication_error() {
+    let Some(guarded) = Guarded::new(Manners { field: Field::Nowhere, ..Manners::default() }) else { return };
+    guarded.rebase(&guarded.layout("out")).run().fails("authentication");
+    assert!(!guarded.sandbox.path("out").exists());
+}

@@ -1,0 +1,119 @@
+//! Uploads that break: U1 to U9, U20.
+
+use std::time::Duration;
+
+use super::{PAYLOAD, looks, on_manifest, on_upload, survives, survives_at_upload, uploads, world};
+use crate::rig::proxy::{Action, Cut, on};
+use crate::rig::server::Answer;
+use crate::rig::world::World;
+
+#[test]
+fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
+    let Some(world) = world() else { return };
+    let size = world.app_layer_size();
+    for after in [1, size / 2, size] {
+        survives_at_upload(&world, Action::CutRequest(after, Cut::Rst), |run| {
+            let seen = uploads(&world);
+            assert_eq!(seen.len(), 2, "reset after {after}\n{run}");
+            assert!(looks(&world) >= 1, "it may have arrived\n{run}");
+            let session = |target: &str| target.split('?').next().unwrap().to_owned();
+            assert_ne!(session(&seen[0].target), session(&seen[1].target), "a new session\n{run}");
+        });
+    }
+}
+
+#[test]
+fn u2_a_lost_session_is_opened_anew() {
+    let Some(world) = world() else { return };
+    let unknown = Answer::error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry");
+    survives_at_upload(&world, Action::Answer(unknown), |run| {
+        assert!(looks(&world) >= 1, "{run}");
+        assert_eq!(uploads(&world).len(), 2, "{run}");
+    });
+}
+
+#[test]
+fn u4_a_blob_that_was_lost_with_its_answer_is_sent_once_more() {
+    let Some(world) = world() else { return };
+    survives_at_upload(&world, Action::Lose, |run| assert_eq!(uploads(&world).len(), 2, "{run}"));
+}
+
+#[test]
+fn u4_a_blob_that_arrived_without_an_answer_is_not_sent_again() {
+    let Some(world) = world() else { return };
+    survives_at_upload(&world, Action::Swallow, |run| {
+        assert!(looks(&world) >= 1, "{run}");
+        assert_eq!(uploads(&world).len(), 1, "{run}");
+    });
+}
+
+#[test]
+fn u5_three_faults_of_the_registry_are_survived() {
+    let Some(world) = world() else { return };
+    for status in [500, 502, 503] {
+        survives(&world, [on_upload(&world).times(3).does(Action::status(status))], |run| {
+            assert_eq!(uploads(&world).len(), 4, "{status}\n{run}");
+        });
+    }
+}
+
+#[test]
+fn u6_too_many_requests_are_waited_for_wherever_they_come() {
+    let Some(world) = world() else { return };
+    let slow = || Answer::error(429, "TOOMANYREQUESTS", "slow down").header("Retry-After", "1");
+    for rule in [on("POST", "/blobs/uploads/"), on_upload(&world), on_manifest()] {
+        survives(&world, [rule.does(Action::Answer(slow()))], |run| {
+            assert!(run.elapsed >= Duration::from_secs(1), "{run}");
+            let waited = world.target.proxy.seen();
+            assert_eq!(waited.iter().filter(|seen| seen.status == Some(429)).count(), 1, "{run}");
+        });
+    }
+}
+
+#[test]
+fn u9_a_blob_that_is_too_large_for_one_request_goes_in_chunks() {
+    let Some(world) = World::two(6 << 20) else { return };
+    survives(&world, [on_upload(&world).when(|seen| length(seen) > 0).always().does(Action::status(413))], |run| {
+        let chunks = world.target.proxy.matching("PATCH", "/blobs/uploads/");
+        assert!(chunks.len() >= 2 && chunks.iter().all(|chunk| chunk.up <= 4 << 20), "{run}");
+    });
+}
+
+#[test]
+fn u9_a_chunk_that_is_too_large_is_cut_smaller() {
+    let Some(world) = World::two(6 << 20) else { return };
+    let large = Answer::new(416).body("request body is too large: exceeds 4.00MiB");
+    let rules = [
+        on_upload(&world).when(|seen| length(seen) > 4 << 20).always().does(Action::status(413)),
+        on("PATCH", "/blobs/uploads/").when(|seen| length(seen) > 4 << 20).always().does(Action::Answer(large)),
+    ];
+    survives(&world, rules, |_| {});
+}
+
+#[test]
+fn u9_the_smallest_chunk_that_a_registry_takes_is_honoured() {
+    let Some(world) = World::two(20 << 20) else { return };
+    const LEAST: u64 = 16 << 20;
+    let rules = [
+        on("POST", "/blobs/uploads/").always().does(Action::set_header("OCI-Chunk-Min-Length", LEAST.to_string())),
+        on_upload(&world).when(|seen| length(seen) > LEAST).always().does(Action::status(413)),
+    ];
+    survives(&world, rules, |run| {
+        let chunks = world.target.proxy.matching("PATCH", "/blobs/uploads/");
+        let (_, before) = chunks.split_last().unwrap_or_else(|| panic!("no chunks\n{run}"));
+        assert!(!before.is_empty() && before.iter().all(|chunk| chunk.up >= LEAST), "{run}");
+    });
+}
+
+fn length(seen: &crate::rig::proxy::Seen) -> u64 {
+    seen.headers.length().unwrap_or(0)
+}
+
+#[test]
+fn u20_a_registry_that_lets_nobody_look_still_gets_the_blob() {
+    let Some(world) = world() else { return };
+    survives(&world, [on("HEAD", "/blobs/").always().does(Action::status(403))], |run| {
+        assert_eq!(uploads(&world).len(), 1, "{run}");
+        assert!(uploads(&world)[0].up >= PAYLOAD as u64, "{run}");
+    });
+}

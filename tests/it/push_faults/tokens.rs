@@ -1,0 +1,25 @@
+//! Tokens that run out while an image is published: U7.
+
+use crate::rig::check;
+use crate::rig::guarded::Guarded;
+use crate::rig::proxy::{Action, on};
+use crate::rig::token_server::Manners;
+
+#[test]
+fn u7_a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
+    let Some(guarded) = Guarded::new(Manners::default()) else { return };
+    let expected = guarded.rebase(&guarded.name("out/usual:v1")).run().ok().digest();
+    let usual = guarded.tokens.seen().len();
+    for (number, (method, pattern)) in
+        [("POST", "/blobs/uploads/"), ("PUT", "/blobs/uploads/"), ("PUT", "/manifests/")].into_iter().enumerate()
+    {
+        let repository = format!("out/t{number}");
+        let expired = guarded.tokens.expired(&repository, "pull,push");
+        let answered = on(method, format!("/{repository}{pattern}")).when(|seen| seen.has("authorization"));
+        guarded.proxy.script([answered.does(Action::Answer(expired))]);
+        let run = guarded.rebase(&guarded.name(&format!("{repository}:v1"))).run().ok();
+        assert_eq!(run.digest(), expected, "{run}");
+        assert_eq!(guarded.tokens.seen().len(), usual + 1, "{method} {pattern}: one new token\n{run}");
+        assert_eq!(check::registry(guarded.back.host(), &repository, "v1").unwrap().digest, expected);
+    }
+}

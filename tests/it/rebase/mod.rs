@@ -1,0 +1,5 @@
+//! The main job, from every place to every place, and what it promises on the command line.
+
+mod places;
+mod platforms;
+mod promises;

@@ -1,0 +1,115 @@
+//! Registry, layout and archives, each as source and each as target.
+
+use std::path::Path;
+
+use crate::rig::check::{self, Published};
+use crate::rig::cli::Sandbox;
+use crate::rig::image::Content;
+use crate::rig::need::need;
+use crate::rig::registry::Registry;
+use crate::rig::{reader, stock};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Registry,
+    Layout,
+    OciArchive,
+    DockerArchive,
+}
+
+const PLACES: [Place; 4] = [Place::Registry, Place::Layout, Place::OciArchive, Place::DockerArchive];
+
+impl Place {
+    /// Puts `content` there and gives its location.
+    fn put(self, content: &Content, name: &str, registry: &Registry, folder: &Path) -> String {
+        let path = folder.join(format!("{self:?}-{name}"));
+        match self {
+            Self::Registry => content.push(registry.host(), name, "v1"),
+            Self::Layout => content.layout(&path, "v1"),
+            Self::OciArchive => content.oci_archive(&path, "v1"),
+            Self::DockerArchive => content.docker_archive(&path, &format!("{name}:v1")),
+        }
+        match self {
+            Self::DockerArchive => format!("docker-archive:{}", path.display()),
+            other => other.location(name, registry, folder),
+        }
+    }
+
+    fn location(self, name: &str, registry: &Registry, folder: &Path) -> String {
+        let path = folder.join(format!("{self:?}-{name}"));
+        match self {
+            Self::Registry => format!("{}/{name}:v1", registry.host()),
+            Self::Layout => format!("oci:{}:v1", path.display()),
+            Self::OciArchive => format!("oci-archive:{}:v1", path.display()),
+            Self::DockerArchive => format!("docker-archive:{}:v1", path.display()),
+        }
+    }
+
+    fn read(self, name: &str, registry: &Registry, folder: &Path) -> Result<Published, String> {
+        let path = folder.join(format!("{self:?}-{name}"));
+        match self {
+            Self::Registry => check::registry(registry.host(), name, "v1"),
+            Self::Layout => check::layout(&path, "v1"),
+            Self::OciArchive | Self::DockerArchive => check::oci_archive(&path, "v1"),
+        }
+    }
+}
+
+#[test]
+fn every_place_can_be_the_source_and_every_place_the_target() {
+    let Some(registry) = Registry::plain() else { return };
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("images");
+    std::fs::create_dir(&folder).unwrap();
+    let app = stock::app("linux/amd64", 5000);
+    let diff_ids: Vec<String> =
+        stock::new_base_layers().iter().chain(&app.layers[2..]).map(|layer| layer.diff_id.clone()).collect();
+    let (app, old, new) = (app.build(), stock::old_base("linux/amd64").build(), stock::new_base("linux/amd64").build());
+    for from in PLACES {
+        let put = |content: &Content, name: &str| from.put(content, name, &registry, &folder);
+        let (source, base, old_base) = (put(&app, "app"), put(&new, "new"), put(&old, "old"));
+        for to in PLACES {
+            let name = format!("{from:?}-to-{to:?}").to_lowercase();
+            let target = to.location(&name, &registry, &folder);
+            let args = ["rebase", &source, "--base", &base, "--old-base", &old_base, "--to", &target, "--cache"];
+            let run = sandbox.underpin(args).arg(sandbox.path("cache")).run().ok();
+            let (before, _) = target.rsplit_once(':').unwrap();
+            let published = to.read(&name, &registry, &folder).unwrap_or_else(|why| panic!("{name}: {why}\n{run}"));
+            assert_eq!(run.stdout, format!("{before}@{}\n", published.digest), "{name}");
+            assert_eq!(published.only().diff_ids, diff_ids, "{name}");
+            assert_eq!(published.only().config["config"]["Entrypoint"], serde_json::json!(["/app"]), "{name}");
+        }
+    }
+    assert!(sandbox.strays().is_empty(), "{:?}", sandbox.strays());
+}
+
+#[test]
+fn other_tools_read_what_was_published() {
+    if !need(&["skopeo"]) {
+        return;
+    }
+    let Some(registry) = Registry::plain() else { return };
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("images");
+    std::fs::create_dir(&folder).unwrap();
+    let put = |content: &Content, name: &str| Place::Layout.put(content, name, &registry, &folder);
+    let source = put(&stock::app("linux/amd64", 5000).build(), "app");
+    let base = put(&stock::new_base("linux/amd64").build(), "new");
+    let old = put(&stock::old_base("linux/amd64").build(), "old");
+    let targets = PLACES.map(|place| place.location("out", &registry, &folder));
+    let args = ["rebase", &source, "--base", &base, "--old-base", &old, "--no-cache"];
+    let to = targets.iter().flat_map(|target| ["--to", target]);
+    let run = sandbox.underpin(args).args(to).run().ok();
+    assert_eq!(run.pinned().len(), 4, "one line for each target\n{run}");
+    let raw = reader::skopeo_raw(&format!("{}/out:v1", registry.host()));
+    assert_eq!(run.pinned()[0], format!("{}/out@{}", registry.host(), crate::rig::layer::digest(&raw)));
+    for (number, place) in PLACES.into_iter().enumerate() {
+        let from = match place {
+            Place::Registry => format!("docker://{}", targets[number]),
+            // Skopeo names images of this archive by the names in it, and takes the only one.
+            Place::DockerArchive => format!("docker-archive:{}", folder.join("DockerArchive-out").display()),
+            _ => targets[number].clone(),
+        };
+        reader::skopeo_to_layout(&from, &sandbox.path(&format!("copy-{number}")), "v1");
+    }
+}

@@ -1,0 +1,21 @@
+//! The rig: real registries, a proxy that does harm, images built in code, and readers that are
+//! not underpin's own. Nothing here uses the crate under test.
+
+pub mod check;
+pub mod cli;
+pub mod guarded;
+pub mod http;
+pub mod image;
+pub mod layer;
+pub mod need;
+pub mod program;
+pub mod proxy;
+pub mod reader;
+pub mod registry;
+pub mod server;
+pub mod shelf;
+pub mod stock;
+pub mod tls;
+pub mod token_server;
+pub mod tunnel;
+pub mod world;

@@ -1,0 +1,140 @@
+//! The smallest static programs: an ELF header, one segment, and code that prints a line and
+//! exits. Written by hand, so that their digests never change and no compiler is needed.
+
+/// Machines there are programs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    Amd64,
+    Arm64,
+    ArmV7,
+}
+
+impl Machine {
+    pub fn of(platform: &str) -> Self {
+        match platform {
+            "linux/amd64" => Self::Amd64,
+            "linux/arm64" => Self::Arm64,
+            "linux/arm/v7" => Self::ArmV7,
+            other => panic!("no program for {other}"),
+        }
+    }
+}
+
+/// A program that prints `line`, which is shorter than 256 bytes.
+pub fn prints(machine: Machine, line: &str) -> Vec<u8> {
+    let length = u8::try_from(line.len()).unwrap();
+    let mut code = match machine {
+        Machine::Amd64 => amd64(length),
+        Machine::Arm64 => words(&[
+            0xd280_0020,                            // mov x0, 1
+            0x1000_00e1,                            // adr x1, line
+            0xd280_0002 | (u32::from(length) << 5), // mov x2, length
+            0xd280_0808,                            // mov x8, 64 (write)
+            0xd400_0001,                            // svc 0
+            0xd280_0000,                            // mov x0, 0
+            0xd280_0ba8,                            // mov x8, 93 (exit)
+            0xd400_0001,                            // svc 0
+        ]),
+        Machine::ArmV7 => words(&[
+            0xe3a0_0001,                     // mov r0, 1
+            0xe28f_1014,                     // add r1, pc, line
+            0xe3a0_2000 | u32::from(length), // mov r2, length
+            0xe3a0_7004,                     // mov r7, 4 (write)
+            0xef00_0000,                     // svc 0
+            0xe3a0_0000,                     // mov r0, 0
+            0xe3a0_7001,                     // mov r7, 1 (exit)
+            0xef00_0000,                     // svc 0
+        ]),
+    };
+    code.extend_from_slice(line.as_bytes());
+    match machine {
+        Machine::Amd64 => elf64(62, &code),
+        Machine::Arm64 => elf64(183, &code),
+        Machine::ArmV7 => elf32(40, 0x0500_0400, &code),
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn amd64(length: u8) -> Vec<u8> {
+    let mut code = vec![0xb8, 1, 0, 0, 0]; // mov eax, 1 (write)
+    code.extend([0xbf, 1, 0, 0, 0]); // mov edi, 1
+    code.extend([0x48, 0x8d, 0x35, 16, 0, 0, 0]); // lea rsi, [rip + 16]
+    code.extend([0xba, length, 0, 0, 0]); // mov edx, length
+    code.extend([0x0f, 0x05]); // syscall
+    code.extend([0xb8, 60, 0, 0, 0]); // mov eax, 60 (exit)
+    code.extend([0x31, 0xff, 0x0f, 0x05]); // xor edi, edi; syscall
+    code
+}
+
+/// Header and the one loadable segment; numbers are written in the width of the class.
+fn elf64(machine: u16, code: &[u8]) -> Vec<u8> {
+    const BASE: u64 = 0x40_0000;
+    let size = 120 + code.len() as u64;
+    let mut out = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    out.extend([2, 0]);
+    out.extend(machine.to_le_bytes());
+    out.extend(1_u32.to_le_bytes());
+    for word in [BASE + 120, 64, 0] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend(0_u32.to_le_bytes());
+    for half in [64_u16, 56, 1, 64, 0, 0] {
+        out.extend(half.to_le_bytes());
+    }
+    out.extend(1_u32.to_le_bytes());
+    out.extend(5_u32.to_le_bytes());
+    for word in [0, BASE, BASE, size, size, 0x1000] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend_from_slice(code);
+    out
+}
+
+fn elf32(machine: u16, flags: u32, code: &[u8]) -> Vec<u8> {
+    const BASE: u32 = 0x1_0000;
+    let size = 84 + u32::try_from(code.len()).unwrap();
+    let mut out = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    out.extend([2, 0]);
+    out.extend(machine.to_le_bytes());
+    for word in [1, BASE + 84, 52, 0, flags] {
+        out.extend(word.to_le_bytes());
+    }
+    for half in [52_u16, 32, 1, 40, 0, 0] {
+        out.extend(half.to_le_bytes());
+    }
+    for word in [1, 0, BASE, BASE, size, size, 5, 0x1000] {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend_from_slice(code);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_program_for_this_machine_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hello");
+        std::fs::write(&file, prints(Machine::Amd64, "hello\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let out = Command::new(&file).output().unwrap();
+        assert_eq!((out.status.code(), out.stdout.as_slice()), (Some(0), &b"hello\n"[..]));
+    }
+
+    #[test]
+    fn the_programs_say_what_they_are_for() {
+        for (machine, class, number) in [(Machine::Amd64, 2, 62), (Machine::Arm64, 2, 183), (Machine::ArmV7, 1, 40)] {
+            let elf = prints(machine, "x");
+            assert_eq!((elf[4], elf[18]), (class, number));
+        }
+    }
+}

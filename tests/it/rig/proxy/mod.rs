@@ -1,0 +1,147 @@
+//! A proxy in front of a registry that does harm by script and remembers every request.
+
+mod exchange;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::io::BufReader;
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub use rule::{Action, At, Cut, Rule, contains, on};
+
+use super::http::Headers;
+use super::server::Listener;
+use exchange::After;
+
+/// A request that came to the proxy, and what it cost.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub method: String,
+    /// Path and query as written.
+    pub target: String,
+    pub headers: Headers,
+    pub at: Instant,
+    /// The status that was sent back, where one was.
+    pub status: Option<u16>,
+    /// Bytes of body taken from and given to the client.
+    pub up: u64,
+    pub down: u64,
+}
+
+impl Seen {
+    pub fn has(&self, header: &str) -> bool {
+        self.headers.get(header).is_some()
+    }
+}
+
+pub struct Proxy {
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: String,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    rules: Mutex<Vec<Rule>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Proxy {
+    pub fn before(upstream: &str) -> Self {
+        Self::start(upstream, None)
+    }
+
+    /// Speaks TLS to the client and plain HTTP to the registry.
+    pub fn with_tls(upstream: &str, tls: Arc<rustls::ServerConfig>) -> Self {
+        Self::start(upstream, Some(tls))
+    }
+
+    fn start(upstream: &str, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
+        let upstream = upstream.to_owned();
+        let shared = Arc::new(Shared { upstream, tls, rules: Mutex::default(), seen: Mutex::default() });
+        let serving = Arc::clone(&shared);
+        let listener = Listener::start(move |stream, stopped| {
+            let _ = serving.converse(&stream, stopped);
+        });
+        Self { listener, shared }
+    }
+
+    /// `127.0.0.1:PORT`, as written in references.
+    pub fn host(&self) -> String {
+        self.listener.host()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.listener.port()
+    }
+
+    /// Replaces the script and forgets the requests so far.
+    pub fn script(&self, rules: impl IntoIterator<Item = Rule>) {
+        *self.shared.rules.lock().unwrap() = rules.into_iter().collect();
+        self.shared.seen.lock().unwrap().clear();
+    }
+
+    /// No faults from here on; forgets the requests so far.
+    pub fn calm(&self) {
+        self.script([]);
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// The requests with this method (`*`: any) whose path and query contain the pattern.
+    pub fn matching(&self, method: &str, pattern: &str) -> Vec<Seen> {
+        let fits = |seen: &Seen| (method == "*" || seen.method == method) && contains(&seen.target, pattern);
+        self.seen().into_iter().filter(fits).collect()
+    }
+
+    pub fn count(&self, method: &str, pattern: &str) -> usize {
+        self.matching(method, pattern).len()
+    }
+
+    /// Waits until a request like this was seen; false when it does not come.
+    pub fn wait_for(&self, method: &str, pattern: &str, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            if self.count(method, pattern) > 0 {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+}
+
+impl Shared {
+    fn converse(&self, stream: &TcpStream, stopped: &AtomicBool) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut client = BufReader::new(wire::wire(stream.try_clone()?, self.tls.as_ref())?);
+        loop {
+            match self.exchange(&mut client)? {
+                After::KeepOpen => {}
+                After::End(Cut::Fin) => return Ok(()),
+                After::End(Cut::Rst) => {
+                    wire::reset(stream);
+                    return Ok(());
+                }
+                After::End(Cut::Stall) => {
+                    wire::stall(stream, stopped);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn note(&self, number: usize, change: impl FnOnce(&mut Seen)) {
+        // A script that was replaced meanwhile has forgotten the request.
+        if let Some(seen) = self.seen.lock().unwrap().get_mut(number) {
+            change(seen);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The point of it all: what was rebased still starts.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::rig::cli::Sandbox;
+use crate::rig::image::Recipe;
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::need::{find, need};
+use crate::rig::registry::Registry;
+use crate::rig::{reader, stock};
+
+/// Rebases `app` between layouts and starts the result.
+fn rebased_and_started(app: &Recipe) -> String {
+    let sandbox = Sandbox::new();
+    app.build().layout(&sandbox.path("app"), "v1");
+    stock::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
+    stock::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
+    let at = |name: &str| format!("oci:{}:v1", sandbox.path(name).display());
+    let args = ["rebase", &at("app"), "--base", &at("new"), "--old-base", &at("old"), "--to", &at("out"), "--no-cache"];
+    sandbox.underpin(args).run().ok();
+    reader::start(&sandbox.path("out"), "v1", &sandbox.path("bundle"))
+}
+
+#[test]
+fn a_static_program_starts_on_the_new_base() {
+    if need(&["umoci", "runc"]) {
+        assert_eq!(rebased_and_started(&stock::app("linux/amd64", 1000)), stock::LINE);
+    }
+}
+
+#[test]
+fn a_go_program_starts_on_the_new_base_and_sees_its_files() {
+    if !need(&["umoci", "runc", "go"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("main.go");
+    let text = r#"package main
+import ("fmt"; "io/ioutil"; "os")
+func main() { release, _ := ioutil.ReadFile("/etc/os-release"); fmt.Print(os.Args[1:], os.Getenv("MODE"), string(release)) }
+"#;
+    std::fs::write(&source, text).unwrap();
+    let mut go = Command::new(find("go").unwrap());
+    go.args(["build", "-o"]).arg(folder.path().join("app")).arg(&source).current_dir(folder.path());
+    go.env("CGO_ENABLED", "0").env("GO111MODULE", "off").env("GOARCH", "amd64");
+    go.env("GOCACHE", folder.path().join("cache")).env("GOPATH", folder.path().join("path"));
+    let built = go.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let mut app = stock::app("linux/amd64", 1000);
+    app.layers[2] = Layer::of(Pack::Gzip, &[program("app", std::fs::read(folder.path().join("app")).unwrap())]);
+    app.config["Cmd"] = json!(["--one", "two"]);
+    assert_eq!(rebased_and_started(&app), "[--one two]quietID=newless\n");
+}
+
+#[test]
+fn an_image_from_a_registry_starts_as_others_pull_it() {
+    if !need(&["umoci", "runc", "skopeo"]) {
+        return;
+    }
+    let Some(registry) = Registry::plain() else { return };
+    let sandbox = Sandbox::new();
+    crate::rig::guarded::stock(registry.host());
+    let to = format!("{}/out/app:v1", registry.host());
+    crate::rig::guarded::rebase_at(&sandbox, registry.host(), &to).run().ok();
+    reader::skopeo_to_layout(&format!("docker://{to}"), &sandbox.path("pulled"), "v1");
+    assert_eq!(reader::start(&sandbox.path("pulled"), "v1", &sandbox.path("bundle")), stock::LINE);
+}
