@@ -10,12 +10,14 @@ mod rig;
 
 mod auth;
 mod crash;
+mod golden;
 mod hostile;
 mod local_faults;
 mod old_base;
 mod pull_faults;
 mod push_faults;
 mod rebase;
+mod reference;
 mod reproducible;
 mod starts;
 mod verify;
