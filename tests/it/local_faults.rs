@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use crate::rig::check;
 use crate::rig::cli::{Sandbox, files_under};
+use crate::rig::run::Run;
 use crate::rig::shelf::blob_path;
 use crate::rig::stock;
 use crate::rig::world::World;
 
 /// Runs `underpin` under a shell that sets something first.
-fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> crate::rig::cli::Run {
+fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> Run {
     let name = |rest: &str| world.source.name(rest);
     let script = format!("{prefix} exec \"$0\" \"$@\"");
     let binary = crate::rig::cli::binary();

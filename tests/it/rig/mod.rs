@@ -12,6 +12,7 @@ pub mod program;
 pub mod proxy;
 pub mod reader;
 pub mod registry;
+pub mod run;
 pub mod server;
 pub mod shelf;
 pub mod stock;

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::check::{self, Published};
-use super::cli::{Invocation, Run, Sandbox, files_under};
+use super::cli::{Invocation, Sandbox, files_under};
 use super::image::Content;
 use super::proxy::Proxy;
 use super::registry::Registry;
+use super::run::Run;
 use super::stock;
 
 /// A registry and the proxy that stands before it.
