@@ -15,6 +15,7 @@ pub mod registry;
 pub mod run;
 pub mod server;
 pub mod shelf;
+pub mod small_disk;
 pub mod stock;
 pub mod tls;
 pub mod token_server;
