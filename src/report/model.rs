@@ -23,6 +23,8 @@ pub enum Outcome {
 pub struct Report {
     pub schema: &'static str,
     pub outcome: Outcome,
+    /// The digest of the result, also when it was only planned or was refused.
+    pub digest: Option<String>,
     pub source: Named,
     pub base: Named,
     pub targets: Vec<Target>,
@@ -136,6 +138,7 @@ impl Report {
         Self {
             schema: "underpin.report/v1",
             outcome: ending.outcome,
+            digest: ending.assembled.map(|assembled| assembled.top.digest().to_string()),
             source: named(&subject.source),
             base: named(&subject.base),
             targets: targets(ending),

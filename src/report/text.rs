@@ -117,6 +117,9 @@ fn ending_lines(out: &mut String, report: &Report) {
         line(out, format_args!("hint: fix what stands above as `refuse`, and run again"));
         return;
     }
+    if let Some(digest) = report.digest.as_ref().filter(|_| report.targets.is_empty()) {
+        line(out, format_args!("would be  {digest}"));
+    }
     for target in &report.targets {
         let word = match (target.change, report.outcome) {
             (Change::Planned, _) => "would be",
