@@ -1,16 +1,18 @@
-//! Disks, caches and pipes that fail, and processes that share: rows L3 to L13, C1 and C2.
+//! Disks, caches and pipes that fail, and processes that share: rows L1 to L13, C1 and C2.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::rig::check;
 use crate::rig::cli::{Sandbox, files_under};
+use crate::rig::run::Run;
 use crate::rig::shelf::blob_path;
+use crate::rig::small_disk::SmallDisk;
 use crate::rig::stock;
 use crate::rig::world::World;
 
 /// Runs `underpin` under a shell that sets something first.
-fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> crate::rig::cli::Run {
+fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> Run {
     let name = |rest: &str| world.source.name(rest);
     let script = format!("{prefix} exec \"$0\" \"$@\"");
     let binary = crate::rig::cli::binary();
@@ -18,6 +20,35 @@ fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> crate
     let invocation = world.sandbox.program("/bin/sh", args);
     let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);
     invocation.arg(trial.cache()).hurried().run()
+}
+
+#[test]
+fn l1_a_full_disk_is_named_and_harms_nothing() {
+    let Some(world) = World::two(500_000) else { return };
+    for size in ["8k", "64k", "128k", "300k"] {
+        let Some(disk) = SmallDisk::new(size) else { return };
+        let to = format!("oci:{}:v1", disk.path("out").display());
+        let run = world.rebase(&to, "cache-l1").run().fails("local-io");
+        let run = run.says(&disk.root().display().to_string());
+        assert!(!disk.path("out/index.json").exists(), "{size}\n{run}");
+        disk.grow("8m");
+        let run = world.rebase(&to, "cache-l1").run().ok();
+        assert_eq!(check::layout(&disk.path("out"), "v1").unwrap().digest, run.digest(), "{size}");
+        assert_eq!(hidden_files(&disk.path("out")), Vec::<PathBuf>::new(), "{size}\n{run}");
+    }
+}
+
+#[test]
+fn l1_a_cache_that_is_full_does_not_stop_the_work() {
+    let Some(world) = World::two(500_000) else { return };
+    for size in ["4k", "32k", "128k", "300k"] {
+        let Some(disk) = SmallDisk::new(size) else { return };
+        let trial = world.trial();
+        let run = trial.run_with_cache(&disk.path("cache"));
+        let run = trial.gives_the_expected_image(run).says("cache");
+        assert_eq!(check::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new(), "{size}\n{run}");
+        trial.settle();
+    }
 }
 
 #[test]
@@ -139,14 +170,14 @@ fn c2_eight_runs_write_eight_tags_into_one_layout() {
     for number in 0..8 {
         check::layout(&out, &format!("t{number}")).unwrap_or_else(|why| panic!("t{number}: {why}"));
     }
-    let mut left = files_under(&out);
-    left.retain(|path| !path.ends_with("oci-layout") && !path.ends_with("index.json"));
-    left.retain(|path| path.parent().is_none_or(|folder| !folder.ends_with("blobs/sha256")) || is_hidden(path));
-    assert_eq!(left, Vec::<PathBuf>::new(), "orphans");
+    assert_eq!(hidden_files(&out), Vec::<PathBuf>::new(), "orphans");
 }
 
-fn is_hidden(path: &std::path::Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+/// Temporary files that nobody removed.
+fn hidden_files(folder: &Path) -> Vec<PathBuf> {
+    let mut left = files_under(folder);
+    left.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    left
 }
 
 #[test]

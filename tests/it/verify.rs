@@ -1,7 +1,7 @@
 //! `underpin verify`: does it all again from what the image records, and compares.
 
-use crate::rig::cli::Run;
 use crate::rig::image::{Content, Document};
+use crate::rig::run::Run;
 use crate::rig::world::World;
 
 fn verify(world: &World, image: &str) -> Run {

@@ -14,8 +14,9 @@ mod references;
 use std::time::Duration;
 
 use crate::rig::check::{self, Published};
-use crate::rig::cli::{Invocation, Run, Sandbox};
+use crate::rig::cli::{Invocation, Sandbox};
 use crate::rig::image::Content;
+use crate::rig::run::Run;
 use crate::rig::stock;
 
 /// Layouts of the stock images, and a place for the hostile one.

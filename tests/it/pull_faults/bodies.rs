@@ -3,22 +3,26 @@
 use super::{downloads, on_layer, survives, survives_once, world};
 use crate::rig::check;
 use crate::rig::cli::files_under;
-use crate::rig::proxy::{Action, At, Cut};
+use crate::rig::proxy::{Action, At, Cut, Seen};
+use crate::rig::shelf::blob_path;
 use crate::rig::world::World;
 
-fn range(from: u64) -> Option<String> {
-    Some(format!("bytes={from}-"))
+const WHOLE: &str = "the whole";
+
+fn from(byte: u64) -> String {
+    format!("bytes={byte}-")
 }
 
-fn ranges(seen: &[crate::rig::proxy::Seen]) -> Vec<Option<String>> {
-    seen.iter().map(|seen| seen.headers.get("range").map(str::to_owned)).collect()
+/// What each request asked for.
+fn ranges(seen: &[Seen]) -> Vec<&str> {
+    seen.iter().map(|seen| seen.headers.get("range").unwrap_or(WHOLE)).collect()
 }
 
 #[test]
 fn p1_a_reset_before_the_first_byte_is_asked_again_from_the_start() {
     let Some(world) = world() else { return };
     let seen = survives_once(&world, Action::Cut(At::Body(0), Cut::Rst));
-    assert_eq!(ranges(&seen), [None, None]);
+    assert_eq!(ranges(&seen), [WHOLE, WHOLE]);
 }
 
 #[test]
@@ -27,7 +31,7 @@ fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
     let size = world.app_layer_size();
     for at in [1, 512, size / 2, size - 1] {
         let seen = survives_once(&world, Action::Cut(At::Body(at), Cut::Rst));
-        assert_eq!(ranges(&seen), [None, range(at)], "reset at {at}");
+        assert_eq!(ranges(&seen), [WHOLE, &from(at)], "reset at {at}");
         let received: u64 = seen.iter().map(|seen| seen.down).sum();
         assert!(received <= size + 64 * 1024, "{received} bytes for a blob of {size}");
     }
@@ -52,23 +56,19 @@ fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
     let run = trial.fails(trial.run(), "network");
     assert!(run.elapsed.as_secs() < 60 && downloads(&world).len() <= 6, "{run}");
     let name = world.app_layer();
-    let visible = |path: &std::path::PathBuf| path.ends_with(check_path(&name));
+    let visible = |path: &std::path::PathBuf| path.ends_with(blob_path(&name));
     assert!(!files_under(&trial.cache()).iter().any(visible), "half a blob is visible");
     world.calm();
     trial.gives_the_expected_image(trial.run());
-    assert_eq!(ranges(&downloads(&world)), [range(65_536)], "the part of the broken run is used");
+    assert_eq!(ranges(&downloads(&world)), [from(65_536)], "the part of the broken run is used");
     trial.settle();
-}
-
-fn check_path(digest: &str) -> String {
-    crate::rig::shelf::blob_path(digest)
 }
 
 #[test]
 fn p6_an_early_end_is_resumed() {
     let Some(world) = world() else { return };
     let seen = survives_once(&world, Action::Cut(At::Body(100_000), Cut::Fin));
-    assert_eq!(ranges(&seen), [None, range(100_000)]);
+    assert_eq!(ranges(&seen), [WHOLE, &from(100_000)]);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
     let Some(world) = world() else { return };
     let half = world.app_layer_size() / 2;
     let seen = survives_once(&world, Action::CloseDelimited(half));
-    assert_eq!(ranges(&seen), [None, range(half)]);
+    assert_eq!(ranges(&seen), [WHOLE, &from(half)]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn p10_one_wrong_byte_is_fetched_again_and_said() {
     let trial = world.trial();
     world.source.proxy.script([on_layer(&world).does(Action::Corrupt(1000))]);
     trial.gives_the_expected_image(trial.run()).says("fetching again");
-    assert_eq!(ranges(&downloads(&world)), [None, None]);
+    assert_eq!(ranges(&downloads(&world)), [WHOLE, WHOLE]);
     trial.settle();
 }
 
@@ -144,7 +144,7 @@ fn p14_a_refused_range_restarts_once() {
                 on_layer(&world).when(|seen| seen.has("range")).does(Action::status(status)),
             ],
         );
-        assert_eq!(ranges(&seen), [None, range(100_000), None], "{status}");
+        assert_eq!(ranges(&seen), [WHOLE, &from(100_000), WHOLE], "{status}");
     }
 }
 

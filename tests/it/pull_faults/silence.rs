@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::{on_manifest, survives, survives_once, world};
 use crate::rig::check;
-use crate::rig::cli::{Run, Sandbox};
+use crate::rig::cli::Sandbox;
 use crate::rig::guarded::{self, rebase_at};
 use crate::rig::proxy::{Action, At, Cut};
 use crate::rig::registry::{Door, Registry};
+use crate::rig::run::Run;
 use crate::rig::tls::{Authority, Validity};
 use crate::rig::tunnel::{First, Tunnel};
 

@@ -1,7 +1,7 @@
 //! Tokens that run out or never come: P29 and P30. To a layout, so that only pulls need tokens.
 
 use crate::rig::check;
-use crate::rig::guarded::Guarded;
+use crate::rig::guarded::{Guarded, app_layer};
 use crate::rig::proxy::{Action, on};
 use crate::rig::server::Answer;
 use crate::rig::token_server::{Field, Manners, huge};
@@ -12,7 +12,7 @@ fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
     let expected = guarded.rebase(&guarded.layout("first")).run().ok().digest();
     let usual = guarded.tokens.seen().len();
     let expired = guarded.tokens.expired("in/app", "pull");
-    guarded.proxy.script([on("GET", format!("/blobs/{}", guarded.app_layer())).does(Action::Answer(expired))]);
+    guarded.proxy.script([on("GET", format!("/blobs/{}", app_layer())).does(Action::Answer(expired))]);
     let run = guarded.rebase(&guarded.layout("second")).run().ok();
     assert_eq!(run.digest(), expected, "{run}");
     assert_eq!(guarded.tokens.seen().len(), usual + 1, "exactly one new token\n{run}");

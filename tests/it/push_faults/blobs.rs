@@ -90,10 +90,12 @@ fn u9_a_chunk_that_is_too_large_is_cut_smaller() {
     survives(&world, rules, |_| {});
 }
 
+/// The smallest chunk that some registries take.
+const LEAST: u64 = 16 << 20;
+
 #[test]
 fn u9_the_smallest_chunk_that_a_registry_takes_is_honoured() {
     let Some(world) = World::two(20 << 20) else { return };
-    const LEAST: u64 = 16 << 20;
     let rules = [
         on("POST", "/blobs/uploads/").always().does(Action::set_header("OCI-Chunk-Min-Length", LEAST.to_string())),
         on_upload(&world).when(|seen| length(seen) > LEAST).always().does(Action::status(413)),

@@ -9,8 +9,8 @@ mod mounts;
 mod tags;
 mod tokens;
 
-use crate::rig::cli::Run;
 use crate::rig::proxy::{Action, Rule, Seen, on};
+use crate::rig::run::Run;
 use crate::rig::world::World;
 
 const PAYLOAD: usize = 256 * 1024;

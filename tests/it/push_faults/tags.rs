@@ -120,7 +120,7 @@ fn u19_two_runs_to_one_tag_leave_one_whole_image() {
         for run in &runs {
             assert!(run.code() == Some(0) || run.kind().as_deref() == Some("tag-conflict"), "{run}");
         }
-        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::rig::cli::Run::digest);
+        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::rig::run::Run::digest);
         assert!(winners.into_iter().any(|digest| digest == published.digest));
     }
 }

@@ -104,10 +104,8 @@ impl Shelf {
         if !media_type.starts_with("application/vnd.oci.image.") {
             return Err(format!("{name} has a type that is not OCI's: {media_type}"));
         }
-        let bytes = match media_type.contains("manifest") || media_type.contains("index") {
-            true => self.document(&name)?.1,
-            false => self.blob(&name)?,
-        };
+        let is_document = media_type.contains("manifest") || media_type.contains("index");
+        let bytes = if is_document { self.document(&name)?.1 } else { self.blob(&name)? };
         if digest(&bytes) != name || descriptor["size"] != bytes.len() {
             return Err(format!("{name} is not what its descriptor says"));
         }

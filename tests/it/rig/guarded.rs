@@ -41,10 +41,11 @@ impl Guarded {
     pub fn layout(&self, name: &str) -> String {
         format!("oci:{}:v1", self.sandbox.path(name).display())
     }
+}
 
-    pub fn app_layer(&self) -> String {
-        stock::app_layer("linux/amd64", PAYLOAD).digest()
-    }
+/// The digest of the application's own layer.
+pub fn app_layer() -> String {
+    stock::app_layer("linux/amd64", PAYLOAD).digest()
 }
 
 /// Puts the stock images into a registry without a guard.

@@ -13,7 +13,7 @@ use super::http;
 use super::need::{find, need};
 use super::server::dead_host;
 use super::tls::Leaf;
-use super::token_server::TokenServer;
+use super::token_server::{ISSUER, SERVICE, TokenServer};
 
 pub struct Registry {
     host: String,
@@ -141,7 +141,7 @@ fn write_config(folder: &Path, host: &str, door: &Door) -> PathBuf {
         }
         Door::Token(server) => {
             config["auth"] = serde_json::json!({"token": {
-                "realm": server.realm(), "service": server.service(), "issuer": server.issuer(),
+                "realm": server.realm(), "service": SERVICE, "issuer": ISSUER,
                 "rootcertbundle": server.certificate(),
             }});
         }

@@ -14,6 +14,10 @@ use super::http::query;
 use super::server::{Answer, Body, Listener, Request, serve};
 use super::tls::{Authority, Leaf, Validity};
 
+/// What the registry calls itself, and whom it believes.
+pub const SERVICE: &str = "rig-registry";
+pub const ISSUER: &str = "rig-issuer";
+
 /// Where in the reply the token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
@@ -75,14 +79,6 @@ impl TokenServer {
         format!("http://{}/token", self.listener.host())
     }
 
-    pub fn service(&self) -> &'static str {
-        "rig-registry"
-    }
-
-    pub fn issuer(&self) -> &'static str {
-        "rig-issuer"
-    }
-
     /// The authority that the registry believes.
     pub fn certificate(&self) -> PathBuf {
         self.authority.file()
@@ -90,7 +86,7 @@ impl TokenServer {
 
     /// The header of a 401 that says the token ran out.
     pub fn expired(&self, repository: &str, actions: &str) -> Answer {
-        let (realm, service) = (self.realm(), self.service());
+        let (realm, service) = (self.realm(), SERVICE);
         let challenge = format!(
             r#"Bearer realm="{realm}",service="{service}",scope="repository:{repository}:{actions}",error="invalid_token""#
         );
@@ -139,7 +135,7 @@ impl State {
         let access: Vec<Value> = scopes_of(request).iter().filter_map(|scope| access(scope)).collect();
         let header = json!({"typ": "JWT", "alg": "ES256", "x5c": [STANDARD.encode(&self.leaf.der)]});
         let claims = json!({
-            "iss": "rig-issuer", "sub": "rig", "aud": "rig-registry", "exp": now + 3600, "nbf": now - 10,
+            "iss": ISSUER, "sub": "rig", "aud": SERVICE, "exp": now + 3600, "nbf": now - 10,
             "iat": now, "jti": now.to_string(), "access": access,
         });
         let signed = format!("{}.{}", part(&header), part(&claims));

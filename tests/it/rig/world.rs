@@ -2,14 +2,15 @@
 //! the invariants that hold after every run, whatever went wrong in it.
 
 use std::cell::{Cell, OnceCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::check::{self, Published};
-use super::cli::{Invocation, Run, Sandbox, files_under};
+use super::cli::{Invocation, Sandbox, files_under};
 use super::image::Content;
 use super::proxy::Proxy;
 use super::registry::Registry;
+use super::run::Run;
 use super::stock;
 
 /// A registry and the proxy that stands before it.
@@ -82,10 +83,14 @@ impl World {
 
     /// `underpin rebase` of the application to `to`, with a cache of its own.
     pub fn rebase(&self, to: &str, cache: &str) -> Invocation {
+        self.rebase_with(to, &self.sandbox.path(cache))
+    }
+
+    fn rebase_with(&self, to: &str, cache: &Path) -> Invocation {
         let name = |rest: &str| self.source.name(rest);
         let invocation = self.sandbox.underpin(["rebase", &name("in/app:v1"), "--base", &name("base/new:v1")]);
         let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", to]);
-        invocation.arg("--cache").arg(self.sandbox.path(cache)).hurried()
+        invocation.arg("--cache").arg(cache).hurried()
     }
 
     /// What a run without faults gives: E of the score sheet.
@@ -141,6 +146,11 @@ impl Trial<'_> {
 
     pub fn run(&self) -> Run {
         self.invocation().run()
+    }
+
+    /// The same with a cache somewhere else.
+    pub fn run_with_cache(&self, cache: &Path) -> Run {
+        self.world.rebase_with(&self.to(), cache).run()
     }
 
     pub fn cache(&self) -> PathBuf {

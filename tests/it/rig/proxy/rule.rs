@@ -28,7 +28,10 @@ pub enum At {
     Body(u64),
 }
 
-type Shared<F> = Arc<F>;
+type Answering = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
+type Changing = Arc<dyn Fn(&mut Headers) + Send + Sync>;
+type Rewriting = Arc<dyn Fn(&mut String, &mut Headers) + Send + Sync>;
+type Condition = Arc<dyn Fn(&Seen) -> bool + Send + Sync>;
 
 /// What happens to a request that a rule matches. Unless it says otherwise, the request goes to
 /// the registry and the fault is in the response.
@@ -44,7 +47,7 @@ pub enum Action {
     Rate(u64),
     /// Answered here; the registry sees nothing.
     Answer(Answer),
-    AnswerWith(Shared<dyn Fn(&Seen) -> Answer + Send + Sync>),
+    AnswerWith(Answering),
     /// Flips every bit of one byte of the body.
     Corrupt(u64),
     /// So many bytes more than the registry sent, and a length that says so.
@@ -52,9 +55,9 @@ pub enum Action {
     /// A body without a length that never ends.
     Endless,
     /// Changes the headers of the response.
-    Response(Shared<dyn Fn(&mut Headers) + Send + Sync>),
+    Response(Changing),
     /// Changes the request before the registry sees it.
-    Request(Shared<dyn Fn(&mut String, &mut Headers) + Send + Sync>),
+    Request(Rewriting),
     /// The registry does the work, the client never hears of it.
     Swallow,
     /// The body is taken and thrown away, then the connection is reset.
@@ -62,7 +65,7 @@ pub enum Action {
     /// The request is taken, and nothing ever comes back.
     Hang,
     /// Runs after the registry answered and before the client hears it.
-    Then(Shared<dyn Fn() + Send + Sync>),
+    Then(Arc<dyn Fn() + Send + Sync>),
 }
 
 impl Action {
@@ -85,8 +88,9 @@ impl Action {
 
     pub fn map_header(name: &'static str, map: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self::Response(Arc::new(move |headers| {
-            let value = headers.get(name).map(&map);
-            value.into_iter().for_each(|value| headers.set(name, value));
+            if let Some(value) = headers.get(name).map(&map) {
+                headers.set(name, value);
+            }
         }))
     }
 
@@ -109,7 +113,7 @@ impl Action {
 pub struct Rule {
     method: &'static str,
     pattern: String,
-    when: Option<Shared<dyn Fn(&Seen) -> bool + Send + Sync>>,
+    when: Option<Condition>,
     hits: RangeInclusive<usize>,
     action: Action,
     met: Arc<AtomicUsize>,

@@ -18,8 +18,8 @@ fn content() -> Vec<u8> {
 
 /// Serves the content with ranges, takes anything that is PUT, and counts.
 fn upstream() -> (Listener, Arc<AtomicUsize>) {
-    let served = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&served);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
     let server = serve(move |request| {
         count.fetch_add(1, Ordering::Relaxed);
         let from = request.headers.get("range").and_then(|range| range["bytes=".len()..].strip_suffix('-'));
@@ -29,7 +29,7 @@ fn upstream() -> (Listener, Arc<AtomicUsize>) {
             _ => Answer::new(200).header("X-Kind", "whole").body(content()),
         }
     });
-    (server, served)
+    (server, calls)
 }
 
 /// What a client with one connection gets: all bytes until the end, and how it ended.
