@@ -102,7 +102,7 @@ fn big_layer(mebibytes: u64) -> Result<Layer> {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            word.copy_from_slice(&if state % 3 == 0 { 0 } else { state }.to_le_bytes());
+            word.copy_from_slice(&if state.is_multiple_of(3) { 0 } else { state }.to_le_bytes());
         }
         out.write_all(&block)?;
     }

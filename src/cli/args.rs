@@ -77,6 +77,9 @@ fn epoch() -> Result<Option<Epoch>> {
     value.as_deref().map(settings::epoch).transpose()
 }
 
+const CACHE_HELP: &str =
+    "The folder that keeps what was fetched [default: $UNDERPIN_CACHE, or the user's cache folder]";
+
 /// How to deal with the world.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Registries and cache")]
@@ -90,8 +93,7 @@ pub struct WorldArgs {
     /// Trust the certificates in this PEM file besides the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// The folder that keeps what was fetched [default: $UNDERPIN_CACHE, or the user's cache folder]
-    #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_cache", help = CACHE_HELP)]
     cache: Option<PathBuf>,
     /// Keep nothing
     #[arg(long)]

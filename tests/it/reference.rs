@@ -24,7 +24,7 @@ fn the_reference_page_is_what_the_program_says() {
         "# Command line\n\nGenerated from the program: `UPDATE_DOCS=1 cargo test --test it reference`.\n\n".to_owned();
     page += &help(&sandbox, &[]);
     for command in ["rebase", "plan", "inspect", "verify", "completions", "man"] {
-        page += &format!("\n## {command}\n\n{}", help(&sandbox, &[command]));
+        page += &["\n## ", command, "\n\n", &help(&sandbox, &[command])].concat();
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(project("docs/cli.md"), &page).unwrap();
