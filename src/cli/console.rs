@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::SayArgs;
 use crate::error::{Error, printable};
-use crate::report::error_to_json;
+use crate::report::{Detail, error_to_json};
 use crate::store::{Meter, Notice, Notices, Progress};
 
 /// How much is said.
@@ -43,6 +43,11 @@ impl Console {
         let shown = voice != Voice::Quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         Self { voice, form, bars: MultiProgress::with_draw_target(target) }
+    }
+
+    /// How much of a report is shown.
+    pub fn detail(&self) -> Detail {
+        if self.voice == Voice::Verbose { Detail::Full } else { Detail::Short }
     }
 
     /// A console for commands that only print data.

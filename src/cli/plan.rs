@@ -45,6 +45,7 @@ impl Plan {
 
     fn work(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
+        self.report.iter().try_for_each(ReportFile::check)?;
         let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
         let report = run::plan(&world, &job)?;
         self.report.iter().try_for_each(|file| file.write(&report))?;

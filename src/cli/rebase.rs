@@ -11,7 +11,7 @@ use super::{Ended, plan};
 use crate::error::{Error, Result};
 use crate::report::{Detail, Outcome, Report, to_json, to_text};
 use crate::run;
-use crate::store::disk::write_file;
+use crate::store::disk::{check_writable, write_file};
 use crate::world::World;
 
 /// Move an image onto a new base and publish the result
@@ -58,6 +58,8 @@ impl Rebase {
 
     fn work(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
+        self.report.iter().try_for_each(ReportFile::check)?;
+        self.digest_file.iter().try_for_each(|path| check_writable(path))?;
         let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
         if self.dry_run {
             let report = run::plan(&world, &job)?;
@@ -80,7 +82,7 @@ impl Rebase {
 
 /// stdout carries one pinned reference per target, or the JSON report.
 fn show(console: &Console, report: &Report) -> Ended {
-    console.say(&to_text(report, Detail::Short));
+    console.say(&to_text(report, console.detail()));
     match console.form {
         Form::Json => console.data(&format!("{}\n", to_json(report))),
         Form::Text => report.targets.iter().for_each(|target| console.data(&format!("{}\n", target.pinned))),
@@ -115,6 +117,11 @@ impl FromStr for ReportFile {
 }
 
 impl ReportFile {
+    /// Whether the report can be written, asked before anything is published.
+    pub fn check(&self) -> Result<()> {
+        check_writable(&self.path)
+    }
+
     pub fn write(&self, report: &Report) -> Result<()> {
         let text = match self.format {
             Form::Text => to_text(report, Detail::Full),

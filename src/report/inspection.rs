@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::model::{Named, OldBase};
 use super::text::old_base_line;
@@ -33,6 +34,7 @@ pub struct Platform {
     pub cmd: Vec<String>,
     pub user: String,
     pub working_dir: String,
+    pub annotations: Map<String, Value>,
     pub size: u64,
 }
 
@@ -66,12 +68,12 @@ impl Platform {
     fn new(platform: &crate::oci::Platform, image: &Image, old: &crate::examine::base::OldBase) -> Self {
         let command = Command::of(&image.config);
         let container = image.config.container();
-        let text = |key: &str| container.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             platform: platform.to_string(),
             digest: image.digest().to_string(),
             config: image.config.digest().to_string(),
-            created: image.config.object().get("created").and_then(serde_json::Value::as_str).map(str::to_owned),
+            created: image.config.object().get("created").and_then(Value::as_str).map(str::to_owned),
             old_base: old.into(),
             notes: old.notes.clone(),
             layers: layers(image, old.layers),
@@ -79,6 +81,7 @@ impl Platform {
             cmd: command.cmd.unwrap_or_default(),
             user: text("User"),
             working_dir: text("WorkingDir"),
+            annotations: image.manifest.annotations.clone(),
             size: image.size(),
         }
     }
@@ -122,6 +125,9 @@ fn platform_lines(out: &mut String, platform: &Platform) {
         let by: String = layer.created_by.as_deref().unwrap_or_default().chars().take(60).collect();
         let line = format!("  {:11}  {short}  {size:>10}  {}", layer.origin, printable(&by));
         let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for (key, value) in &platform.annotations {
+        let _ = writeln!(out, "  annotation  {} = {}", printable(key), printable(value.as_str().unwrap_or_default()));
     }
     for (name, value) in [
         ("entrypoint", format!("{:?}", platform.entrypoint)),

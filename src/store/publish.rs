@@ -5,8 +5,8 @@ use std::io::Cursor;
 use super::disk::{Cache, Receiving};
 use super::{Blob, Notices, Places, Progress, Sink, Source, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
-use crate::error::Result;
-use crate::oci::{Descriptor, Digest, Location, Name};
+use crate::error::{Error, Result};
+use crate::oci::{Descriptor, Digest, DocumentKind, Location, Name};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -43,22 +43,38 @@ impl Publisher<'_> {
     /// Makes every target name the result. A target that already does is left alone.
     pub fn publish(&self, assembled: &Assembled, targets: &[Location]) -> Result<Receipt> {
         let origins = Origins { source: self.places.source(self.source)?, base: self.places.source(self.base)? };
+        // A target that cannot take the result is found before the first one has it.
+        let sinks = targets.iter().map(|target| self.usable(assembled, target)).collect::<Result<Vec<_>>>()?;
         let mut published = Vec::new();
-        for target in targets {
-            let change = self.publish_to(assembled, target, &origins)?;
+        for (target, sink) in targets.iter().zip(sinks) {
+            let change = self.publish_to(assembled, target, sink.as_ref(), &origins)?;
             published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
         }
         Ok(Receipt { targets: published })
     }
 
-    fn publish_to(&self, assembled: &Assembled, target: &Location, origins: &Origins) -> Result<Change> {
-        let sink = self.places.sink(target)?;
+    fn usable(&self, assembled: &Assembled, target: &Location) -> Result<Box<dyn Sink>> {
+        if matches!(target, Location::DockerArchive(_)) && assembled.top.kind() == DocumentKind::Index {
+            return Err(Error::input("a docker archive holds one platform, and the result has an index")
+                .fact("target", target)
+                .hint("choose one with --platform, or write an oci-archive"));
+        }
+        self.places.sink(target)
+    }
+
+    fn publish_to(
+        &self,
+        assembled: &Assembled,
+        target: &Location,
+        sink: &dyn Sink,
+        origins: &Origins,
+    ) -> Result<Change> {
         if sink.current()? == Some(assembled.top.digest()) {
             return Ok(Change::AlreadyThere);
         }
         // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
         let jobs = if matches!(target, Location::Registry(_)) { self.jobs } else { 1 };
-        parallel::map(&assembled.blobs, jobs, |blob| self.put(sink.as_ref(), blob, origins))?;
+        parallel::map(&assembled.blobs, jobs, |blob| self.put(sink, blob, origins))?;
         parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
         sink.tag(&assembled.top)?;
         Ok(Change::Written)

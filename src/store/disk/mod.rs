@@ -35,5 +35,5 @@ pub use docker_archive::DockerArchive;
 pub use layout::Layout;
 pub use layout_sink::LayoutSink;
 pub use lock::{Held, Mode, Patience, folder as lock_folder};
-pub use named_file::{read_file, write_file};
+pub use named_file::{check_writable, read_file, write_file};
 pub use partial::{Partial, Receiving};

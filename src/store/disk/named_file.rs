@@ -17,6 +17,18 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether [`write_file`] has a folder to write into: better known before the work than after it.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let folder = atomic::parent(path);
+    if path.is_dir() {
+        Err(Error::usage("a folder stands where a file should be written").fact("path", path.display()))
+    } else if folder.is_dir() {
+        Ok(())
+    } else {
+        Err(Error::usage("there is no folder to write the file into").fact("path", path.display()))
+    }
+}
+
 /// Puts `bytes` into the file, whole or not at all. A pipe or a device, such as `/dev/stdout`, is
 /// written to as it is: it must not be replaced by a file.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -51,5 +63,9 @@ mod tests {
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         assert!(write_file(folder.path(), b"x").is_err());
         assert!(write_file(&folder.path().join("no/such"), b"x").is_err());
+        for (path, allowed) in [("digest", true), ("new", true), ("no/such", false), ("", false)] {
+            assert_eq!(check_writable(&folder.path().join(path)).is_ok(), allowed, "{path}");
+        }
+        assert!(check_writable(Path::new("plain")).is_ok());
     }
 }

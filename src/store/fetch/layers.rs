@@ -27,9 +27,13 @@ impl<'a> LayerReader<'a> {
 
     /// Reads the layers above each platform's old base and puts their indexes into the subjects.
     pub fn read_above_the_seam(&self, platforms: &mut [PlatformSubject], jobs: usize) -> Result<()> {
+        let above = |platform: &PlatformSubject| {
+            platform.source.layers.get(platform.old_base.layers..).unwrap_or_default().to_vec()
+        };
+        let all: Vec<ImageLayer> = platforms.iter().flat_map(above).collect();
+        let mut read = parallel::map(&all, jobs, |layer| self.read(layer))?.into_iter();
         for platform in platforms {
-            let above = platform.source.layers.get(platform.old_base.layers..).unwrap_or_default();
-            platform.layers = parallel::map(above, jobs, |layer| self.read(layer))?;
+            platform.layers = read.by_ref().take(above(platform).len()).collect();
         }
         Ok(())
     }

@@ -153,7 +153,8 @@ impl Fetcher<'_> {
         known.push((base.origin.location.clone(), new.image.clone()));
         let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
         let choice = request.old_base.of(&listed.platform);
-        let old_base = base::find(&listed.image, &listed.index_annotations, &choice, &known, &looker)?;
+        let old_base = base::find(&listed.image, &listed.index_annotations, &choice, &known, &looker)
+            .map_err(|error| error.fact("source", &request.source))?;
         Ok(Ok(PlatformSubject {
             platform: listed.platform.clone(),
             entry: listed.entry.clone(),

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Method, Request, Response, Url};
 use tokio::time::{sleep, timeout};
 
-use super::address::{Reach, same_authority};
+use super::address::{Reach, redacted, same_authority};
 use super::body::{Phase, Pump};
 use super::engine::aside;
 use super::fault::Fault;
@@ -97,6 +97,7 @@ impl Wire {
         let is_upload = matches!(outgoing.payload, Payload::Blob { .. });
         let _turn = if is_upload { lane.upload().await } else { lane.request().await };
         let client = self.client(outgoing.trust, &outgoing.url)?;
+        let asked = format!("{} {}", outgoing.method, redacted(&outgoing.url));
         let mut request = Request::new(outgoing.method, outgoing.url);
         *request.headers_mut() = outgoing.headers;
         let outcome = match outgoing.payload {
@@ -117,6 +118,8 @@ impl Wire {
         if !outcome.as_ref().is_err_and(Fault::is_before_request) {
             self.traffic.request();
         }
+        let answer = outcome.as_ref().map_or_else(Fault::text, |response| response.status().to_string());
+        self.notices.detail(format!("{asked}: {answer}"));
         outcome
     }
 
