@@ -109,8 +109,7 @@ impl Repository {
                 return self.confirm(document, target, &call, &answer).await;
             }
             let complaint = Complaint::of(&answer.body);
-            let misses_parts = complaint.is(&["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN"]);
-            match settling.next().filter(|_| misses_parts) {
+            match settling.next().filter(|_| complaint.is(&UNSETTLED)) {
                 Some(factor) => sleep(self.settle_pause(*factor)).await,
                 None => return Err(not_taken(&call.about(), &answer, &complaint)),
             }
@@ -186,6 +185,10 @@ fn unreadable(status: StatusCode) -> &'static str {
         _ => "the registry does not give out this manifest",
     }
 }
+
+/// Complaints that pass: the registry does not see a part yet that it took a moment ago, or, as
+/// distribution does, trips over somebody else who puts the same tag at this moment.
+const UNSETTLED: [&str; 4] = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "DIGEST_INVALID"];
 
 /// Why a registry does not take a manifest.
 fn not_taken(about: &About, answer: &Answer, complaint: &Complaint) -> Error {
