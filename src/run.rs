@@ -54,7 +54,7 @@ pub(crate) fn derive(world: &World, job: &Job) -> Result<Option<Assembled>> {
 fn prepare(world: &World, job: &Job) -> Result<Prepared> {
     let subject = world.fetcher().fetch(&job.request)?;
     let facts = examine::look(subject);
-    let mut findings = policy::judge(&facts, job.on_missing);
+    let mut findings = policy::judge(&facts, job.on_missing, &job.options.allow);
     let plan = plan::draw(&facts, &job.options);
     let assembled = if plan.platforms.is_empty() { None } else { Some(assemble::build(&plan, &facts.subject)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {

@@ -8,7 +8,7 @@ use crate::oci::{
     BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
 };
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
-use crate::policy::OnMissing;
+use crate::policy::{Allow, OnMissing};
 use crate::run;
 use crate::settings::{self, Job};
 use crate::store::Source;
@@ -127,6 +127,8 @@ impl<'a> Record<'a> {
         let platforms = platforms.filter_map(Value::as_str).map(str::parse).collect::<Result<Vec<Platform>>>()?;
         let epoch = self.options.get("source_date_epoch").and_then(Value::as_u64).map(|seconds| seconds.to_string());
         let epoch = epoch.as_deref().map(settings::epoch).transpose()?;
+        let allow = self.options.get("allow").and_then(Value::as_array).into_iter().flatten();
+        let allow = allow.filter_map(Value::as_str).map(str::parse).collect::<Result<Vec<Allow>>>()?;
         let skipped = self.options.get("skipped") == Some(&Value::Bool(true));
         Ok(Job {
             request: Request {
@@ -137,7 +139,7 @@ impl<'a> Record<'a> {
                 known: Vec::new(),
             },
             on_missing: if skipped { OnMissing::Skip } else { OnMissing::Refuse },
-            options: Options { epoch, platforms },
+            options: Options { epoch, platforms, allow },
             targets: Vec::new(),
             expect: None,
         })

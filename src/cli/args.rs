@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::examine::base::Choice;
 use crate::oci::{Location, Platform};
 use crate::plan::{Epoch, Options};
-use crate::policy::OnMissing;
+use crate::policy::{Allow, OnMissing};
 use crate::settings::{self, CacheChoice, DEFAULT_BASE, Job, Network, Surroundings};
 use crate::store::fetch::{OldBaseChoice, Request};
 
@@ -33,6 +33,9 @@ pub struct MoveArgs {
     /// What to do about a platform that the new base does not have
     #[arg(long, value_enum, default_value = "refuse")]
     on_missing_platform: OnMissingPlatform,
+    /// Go on in spite of this refusal (repeatable); recorded in the report and in the image
+    #[arg(long, value_name = "RULE[=PATH]")]
+    allow: Vec<Allow>,
     /// Refuse unless the result has this digest
     #[arg(long, value_name = "DIGEST")]
     expect_digest: Option<String>,
@@ -60,11 +63,19 @@ impl MoveArgs {
                 OnMissingPlatform::Refuse => OnMissing::Refuse,
                 OnMissingPlatform::Skip => OnMissing::Skip,
             },
-            options: Options { epoch: epoch()?, platforms },
+            options: Options { epoch: epoch()?, platforms, allow: self.allowed() },
             targets: locations(to)?,
             expect: self.expect_digest.as_deref().map(str::parse).transpose()?,
         };
         job.check()
+    }
+
+    /// In one order, whatever the order of the flags: the result records them.
+    fn allowed(&self) -> Vec<Allow> {
+        let mut allowed = self.allow.clone();
+        allowed.sort();
+        allowed.dedup();
+        allowed
     }
 }
 

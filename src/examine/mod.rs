@@ -7,6 +7,8 @@ pub mod base;
 mod command;
 mod facts;
 mod oddity;
+#[cfg(test)]
+pub mod sample;
 mod subject;
 
 pub use command::{Command, ShellForm};

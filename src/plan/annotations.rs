@@ -10,6 +10,7 @@ use super::Epoch;
 use super::layers::PlannedLayer;
 use crate::examine::{PlatformSubject, Subject};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, MediaType, Platform, is_dangerous, json as document};
+use crate::policy::Allow;
 
 /// The number of the format: it changes whenever the same inputs give other bytes.
 pub const FORMAT: &str = "1";
@@ -23,6 +24,14 @@ pub struct Options {
     pub epoch: Option<Epoch>,
     /// The platforms asked for; empty for all.
     pub platforms: Vec<Platform>,
+    /// The refusals that the user answers for: whoever reads the result shall know. Sorted.
+    pub allow: Vec<Allow>,
+}
+
+impl Options {
+    fn allowed(&self) -> Option<Vec<String>> {
+        (!self.allow.is_empty()).then(|| self.allow.iter().map(ToString::to_string).collect())
+    }
 }
 
 const MANIFEST_ORDER: [&str; 6] = ["schemaVersion", "mediaType", "artifactType", "config", "layers", "annotations"];
@@ -36,8 +45,11 @@ pub(super) fn manifest(
     options: &Options,
 ) -> Map<String, Value> {
     let mut annotations = harmless(&platform.source.manifest.annotations);
-    let recorded =
-        json!({"old_base": platform.old_base.as_option(), "source_date_epoch": options.epoch.map(|epoch| epoch.0)});
+    let recorded = json!({
+        "allow": options.allowed(),
+        "old_base": platform.old_base.as_option(),
+        "source_date_epoch": options.epoch.map(|epoch| epoch.0),
+    });
     record(&mut annotations, subject, (platform.source.digest(), platform.base.digest()), recorded);
     let layers: Vec<Value> = layers.iter().map(|layer| layer.descriptor.to_value()).collect();
     let mut object = carried(platform.source.document.object());
@@ -55,6 +67,7 @@ pub(super) fn index(object: &Map<String, Value>, subject: &Subject, options: &Op
     let mut annotations = harmless(&own);
     let platforms: Vec<String> = options.platforms.iter().map(ToString::to_string).collect();
     let recorded = json!({
+        "allow": options.allowed(),
         "platforms": (!platforms.is_empty()).then_some(platforms),
         "skipped": (!subject.missing.is_empty()).then_some(true),
         "source_date_epoch": options.epoch.map(|epoch| epoch.0),

@@ -1,75 +1,12 @@
 //! The plan as a whole, from a subject to the assembled bytes.
 
-use std::sync::Arc;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::assemble;
-use crate::examine::base::{Choice, Lookup, OldBase, find};
-use crate::examine::{Origin, Subject, look};
-use crate::layer::LayerIndex;
+use crate::examine::sample::subject;
+use crate::examine::{Subject, look};
 use crate::oci::sample::{Sample, history};
-use crate::oci::{Compression, Location};
-
-struct Old(Image);
-
-impl Lookup for Old {
-    fn image(&self, _: &Location) -> crate::error::Result<Option<Image>> {
-        Ok(Some(self.0.clone()))
-    }
-    fn clue(&self, _: &Location) -> crate::error::Result<Option<Image>> {
-        Ok(None)
-    }
-    fn statements(&self) -> crate::error::Result<Vec<Value>> {
-        Ok(Vec::new())
-    }
-    fn layer(&self, _: usize) -> crate::error::Result<Arc<LayerIndex>> {
-        Err(crate::error::Error::input("not asked for"))
-    }
-}
-
-fn old_base(source: &Image, old: &Sample) -> OldBase {
-    let choice = Choice::Image("old.example/base:1".parse().unwrap());
-    find(source, &Map::new(), &choice, &[], &Old(old.image())).unwrap()
-}
-
-fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
-    let (source, base) = (source.image(), new.image());
-    let old_base = old_base(&source, old);
-    let layers = source.layers[old_base.layers..].iter();
-    let layers = layers
-        .map(|layer| {
-            Arc::new(LayerIndex {
-                digest: layer.descriptor.digest,
-                size: layer.descriptor.size,
-                diff_id: layer.diff_id,
-                unpacked: 0,
-                compression: Compression::Gzip,
-                entries: Vec::new(),
-                captured: Vec::new(),
-                notes: Vec::new(),
-            })
-        })
-        .collect();
-    let origin = |name: &str, image: &Image| Origin { location: name.parse().unwrap(), top: image.document.clone() };
-    Subject {
-        source: origin("registry.example/app:v1", &source),
-        base: origin("gcr.io/distroless/static", &base),
-        shape: Shape::Single,
-        platforms: vec![PlatformSubject {
-            platform: source.config.platform().clone(),
-            entry: None,
-            entry_annotations: Map::new(),
-            source,
-            base,
-            old_base,
-            layers,
-        }],
-        missing: Vec::new(),
-        left_behind: Vec::new(),
-    }
-}
 
 /// The config and manifest that come out, parsed.
 fn result(subject: Subject, options: &Options) -> (Value, Value) {
@@ -151,7 +88,7 @@ fn annotations_name_the_inputs_and_keep_the_sources() {
     let platform = &inputs.platforms[0];
     let (source, base, old) =
         (platform.source.digest(), platform.base.digest(), platform.old_base.image.as_ref().unwrap().digest());
-    let (_, manifest) = result(inputs, &Options { epoch: Some(Epoch(1)), platforms: Vec::new() });
+    let (_, manifest) = result(inputs, &Options { epoch: Some(Epoch(1)), ..Options::default() });
     let expected = json!({
         "org.opencontainers.image.source": "https://src.example",
         "org.opencontainers.image.base.name": "gcr.io/distroless/static:latest",
@@ -194,7 +131,7 @@ fn history_that_does_not_fit_becomes_one_entry_per_layer() {
 fn source_date_epoch_sets_the_time() {
     let (config, _) = result(
         subject(&app(), &debian(), &distroless()),
-        &Options { epoch: Some(Epoch(86_400)), platforms: Vec::new() },
+        &Options { epoch: Some(Epoch(86_400)), ..Options::default() },
     );
     assert_eq!(config["created"], "1970-01-02T00:00:00Z");
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::oci::Platform;
 
 /// The rules by their stable ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
     NeedsShell,
     OldBaseUnknown,
@@ -20,6 +20,10 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// The refusals that a user may answer for with `--allow`. The others have flags of
+    /// their own, or are about what was asked for and not about the image.
+    pub(super) const ALLOWABLE: [Self; 2] = [Self::NeedsShell, Self::OldBaseUnknown];
+
     /// The id that others rely on.
     #[must_use]
     pub const fn id(self) -> &'static str {
@@ -44,6 +48,8 @@ impl Rule {
 pub enum Level {
     Note,
     Warn,
+    /// Would refuse, but was allowed.
+    Excepted,
     Refuse,
 }
 
@@ -53,6 +59,7 @@ impl Level {
         match self {
             Self::Note => "note",
             Self::Warn => "warn",
+            Self::Excepted => "excepted",
             Self::Refuse => "refuse",
         }
     }
@@ -65,11 +72,19 @@ pub struct Finding {
     pub message: String,
     pub evidence: String,
     pub fix: String,
+    /// The file in the image that it is about.
+    pub path: Option<String>,
 }
 
 impl Finding {
     pub(crate) fn new(rule: Rule, level: Level, message: impl Into<String>) -> Self {
-        Self { rule, level, message: message.into(), evidence: String::new(), fix: String::new() }
+        Self { rule, level, message: message.into(), evidence: String::new(), fix: String::new(), path: None }
+    }
+
+    #[must_use]
+    pub(crate) fn about(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
     }
 
     #[must_use]

@@ -3,8 +3,12 @@
 //! A rule has a stable id, a level, evidence and a fix. That a rule refuses is a result, not an
 //! error: it goes into the report and the exit code is 1.
 
+mod allow;
 mod finding;
 mod rules;
+#[cfg(test)]
+mod tests;
 
+pub use allow::Allow;
 pub use finding::{Finding, Findings, Level, Rule};
 pub use rules::{OnMissing, judge};

@@ -1,5 +1,6 @@
 //! The rules themselves: each a small function from facts to findings.
 
+use super::allow::{self, Allow};
 use super::finding::{Finding, Findings, Level, Rule};
 use crate::examine::base::Sureness;
 use crate::examine::{Facts, PlatformFacts, PlatformSubject};
@@ -14,7 +15,7 @@ pub enum OnMissing {
 
 /// Puts every rule to every platform.
 #[must_use]
-pub fn judge(facts: &Facts, on_missing: OnMissing) -> Findings {
+pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Findings {
     let judged = facts.subject.platforms.iter().zip(&facts.platforms);
     let platforms = judged
         .map(|(subject, answers)| {
@@ -25,6 +26,7 @@ pub fn judge(facts: &Facts, on_missing: OnMissing) -> Findings {
             findings.extend(config_odd(answers));
             findings.extend(labels_dropped(subject));
             findings.extend(attestations(facts, subject));
+            allow::apply(allowed, &mut findings);
             findings
         })
         .collect();
@@ -39,6 +41,7 @@ fn needs_shell(facts: &PlatformFacts) -> Option<Finding> {
     let message = format!("the command starts a shell ({}); only exec-form commands can be moved", form.shell);
     Some(
         Finding::new(Rule::NeedsShell, Level::Refuse, message)
+            .about(&form.shell)
             .evidence(evidence)
             .fix("build the image with an exec-form ENTRYPOINT or CMD, such as [\"/app\", \"--flag\"]"),
     )

@@ -1,0 +1,89 @@
+//! Each rule fires on what it is about, and stays silent on the twin.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::examine::base::Sureness;
+use crate::examine::sample::subject;
+use crate::examine::{LeftBehind, Subject, look};
+use crate::oci::Digest;
+use crate::oci::sample::Sample;
+
+fn moving(container: Value) -> Subject {
+    let source = Sample { container, ..Sample::of(&["a", "app"]) };
+    subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]))
+}
+
+fn plain() -> Subject {
+    moving(json!({"Entrypoint": ["/app"]}))
+}
+
+fn found(subject: Subject) -> Vec<(Rule, Level)> {
+    let findings = judge(&look(subject), OnMissing::Refuse, &[]);
+    findings.platforms[0].iter().map(|finding| (finding.rule, finding.level)).collect()
+}
+
+#[test]
+fn a_plain_image_gives_no_finding() {
+    assert_eq!(found(plain()), []);
+}
+
+#[test]
+fn needs_shell() {
+    let shell = || moving(json!({"Entrypoint": ["/bin/sh", "-c", "exec app"]}));
+    assert_eq!(found(shell()), [(Rule::NeedsShell, Level::Refuse)]);
+    assert_eq!(found(moving(json!({"Entrypoint": ["/app", "/bin/sh", "-c", "exec app"]}))), []);
+    let allowed = judge(&look(shell()), OnMissing::Refuse, &["needs-shell".parse().unwrap()]);
+    assert_eq!((allowed.refuse(), allowed.platforms[0][0].level), (false, Level::Excepted));
+}
+
+#[test]
+fn old_base_unknown_and_unproven() {
+    for (sure, layers, expected) in [
+        (Sureness::Proven, 1, vec![]),
+        (Sureness::Likely, 1, vec![(Rule::OldBaseUnproven, Level::Warn)]),
+        (Sureness::Likely, 0, vec![]),
+        (Sureness::Unknown, 0, vec![(Rule::OldBaseUnknown, Level::Refuse)]),
+    ] {
+        let mut subject = plain();
+        let old = &mut subject.platforms[0].old_base;
+        (old.sure, old.layers) = (sure, layers);
+        assert_eq!(found(subject), expected);
+    }
+    let mut subject = plain();
+    subject.platforms[0].old_base.notes.push("a clue led nowhere".to_owned());
+    assert_eq!(found(subject), [(Rule::OldBaseUnproven, Level::Note)]);
+}
+
+#[test]
+fn config_odd() {
+    assert_eq!(found(moving(json!({"User": "4294967296"}))), [(Rule::ConfigOdd, Level::Warn)]);
+    assert_eq!(found(moving(json!({"User": "65532"}))), []);
+}
+
+#[test]
+fn label_dropped() {
+    assert_eq!(found(moving(json!({"Labels": {"cdi.k8s.io/x": ""}}))), [(Rule::LabelDropped, Level::Warn)]);
+    assert_eq!(found(moving(json!({"Labels": {"a": ""}}))), []);
+}
+
+#[test]
+fn attestation_dropped() {
+    let mut subject = plain();
+    let (digest, of) = (Digest::of(b"statement"), Some(subject.platforms[0].source.digest()));
+    subject.left_behind.push(LeftBehind { what: "an attestation", digest, of });
+    assert_eq!(found(subject.clone()), [(Rule::AttestationDropped, Level::Note)]);
+    subject.left_behind[0].of = Some(Digest::of(b"another image"));
+    assert_eq!(found(subject), []);
+}
+
+#[test]
+fn platform_missing() {
+    let mut subject = plain();
+    assert!(judge(&look(subject.clone()), OnMissing::Refuse, &[]).missing.is_empty());
+    subject.missing.push("linux/s390x".parse().unwrap());
+    for (on_missing, refuses) in [(OnMissing::Refuse, true), (OnMissing::Skip, false)] {
+        let findings = judge(&look(subject.clone()), on_missing, &[]);
+        assert_eq!((findings.missing.len(), findings.refuse()), (1, refuses));
+    }
+}
