@@ -153,7 +153,7 @@ fn pace() -> Result<u32> {
 }
 
 /// How much to say, and in which form.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub struct SayArgs {
     /// Print the report as JSON on stdout
     #[arg(long)]

@@ -5,7 +5,6 @@ use clap_complete::Shell;
 
 use super::Ended;
 use super::console::Console;
-use crate::error::Result;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
@@ -16,11 +15,10 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(&self, mut command: clap::Command) -> (Console, Result<Ended>) {
-        let console = Console::plain();
+    pub(super) fn run(&self, console: &Console, mut command: clap::Command) -> Ended {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "underpin", &mut script);
         console.data(&String::from_utf8_lossy(&script));
-        (console, Ok(Ended::Done))
+        Ended::Done
     }
 }

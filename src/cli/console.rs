@@ -33,7 +33,7 @@ pub(super) struct Console {
 }
 
 impl Console {
-    pub fn new(say: &SayArgs) -> Self {
+    pub fn new(say: SayArgs) -> Self {
         let voice = match (say.quiet, say.verbose) {
             (true, _) => Voice::Quiet,
             (_, true) => Voice::Verbose,
@@ -48,11 +48,6 @@ impl Console {
     /// How much of a report is shown.
     pub fn detail(&self) -> Detail {
         if self.voice == Voice::Verbose { Detail::Full } else { Detail::Short }
-    }
-
-    /// A console for commands that only print data.
-    pub fn plain() -> Self {
-        Self::new(&SayArgs { json: false, quiet: false, verbose: false })
     }
 
     /// Data. A reader that went away is not our failure.

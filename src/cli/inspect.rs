@@ -24,7 +24,7 @@ pub struct Inspect {
     #[command(flatten)]
     world: WorldArgs,
     #[command(flatten)]
-    say: SayArgs,
+    pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -35,13 +35,7 @@ const EXAMPLES: &str = "Examples:
   underpin inspect oci:build:app --platform linux/arm64 --json";
 
 impl Inspect {
-    pub(super) fn run(&self) -> (Console, Result<Ended>) {
-        let console = Console::new(&self.say);
-        let result = self.work(&console);
-        (console, result)
-    }
-
-    fn work(&self, console: &Console) -> Result<Ended> {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
         let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;

@@ -13,12 +13,11 @@ pub struct Man {}
 
 impl Man {
     #[expect(clippy::unused_self, reason = "all commands are run alike")]
-    pub(super) fn run(&self, command: clap::Command) -> (Console, Result<Ended>) {
-        let console = Console::plain();
+    pub(super) fn run(&self, console: &Console, command: clap::Command) -> Result<Ended> {
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(command).render(&mut page);
-        let result = rendered.map_err(|error| Error::new(Kind::Io, "the manual page could not be made").cause(error));
+        rendered.map_err(|error| Error::new(Kind::Io, "the manual page could not be made").cause(error))?;
         console.data(&String::from_utf8_lossy(&page));
-        (console, result.map(|()| Ended::Done))
+        Ok(Ended::Done)
     }
 }

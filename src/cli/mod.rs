@@ -11,7 +11,9 @@ mod verify;
 
 use std::process::ExitCode;
 
+use args::SayArgs;
 use clap::{CommandFactory, Parser, Subcommand};
+use console::Console;
 
 /// Moves a finished container image onto a new base, and always gives the same digest.
 #[derive(Debug, Parser)]
@@ -45,13 +47,14 @@ pub(crate) enum Ended {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let (console, result) = match &cli.command {
-        Command::Rebase(rebase) => rebase.run(),
-        Command::Plan(plan) => plan.run(),
-        Command::Inspect(inspect) => inspect.run(),
-        Command::Verify(verify) => verify.run(),
-        Command::Completions(completions) => completions.run(Cli::command()),
-        Command::Man(man) => man.run(Cli::command()),
+    let console = Console::new(cli.command.say());
+    let result = match &cli.command {
+        Command::Rebase(rebase) => rebase.run(&console),
+        Command::Plan(plan) => plan.run(&console),
+        Command::Inspect(inspect) => inspect.run(&console),
+        Command::Verify(verify) => verify.run(&console),
+        Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
+        Command::Man(man) => man.run(&console, Cli::command()),
     };
     match result {
         Ok(Ended::Done) => ExitCode::SUCCESS,
@@ -59,6 +62,19 @@ pub fn main() -> ExitCode {
         Err(error) => {
             console.error(&error);
             ExitCode::from(2)
+        }
+    }
+}
+
+impl Command {
+    /// How much to say, where the command lets the user choose.
+    fn say(&self) -> SayArgs {
+        match self {
+            Self::Rebase(rebase) => rebase.say,
+            Self::Plan(plan) => plan.say,
+            Self::Inspect(inspect) => inspect.say,
+            Self::Verify(verify) => verify.say,
+            Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Plan {
     #[command(flatten)]
     world: WorldArgs,
     #[command(flatten)]
-    say: SayArgs,
+    pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -37,13 +37,7 @@ const EXAMPLES: &str = "Examples:
   underpin plan registry.example/app:v1 --json | jq '.platforms[].old_base'";
 
 impl Plan {
-    pub(super) fn run(&self) -> (Console, Result<Ended>) {
-        let console = Console::new(&self.say);
-        let result = self.work(&console);
-        (console, result)
-    }
-
-    fn work(&self, console: &Console) -> Result<Ended> {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         self.report.iter().try_for_each(ReportFile::check)?;
         let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;

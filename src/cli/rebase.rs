@@ -35,7 +35,7 @@ pub struct Rebase {
     #[command(flatten)]
     world: WorldArgs,
     #[command(flatten)]
-    say: SayArgs,
+    pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -50,13 +50,7 @@ const EXAMPLES: &str = "Examples:
   underpin rebase oci:build:app --base oci:bases:static --to oci:release:app";
 
 impl Rebase {
-    pub(super) fn run(&self) -> (Console, Result<Ended>) {
-        let console = Console::new(&self.say);
-        let result = self.work(&console);
-        (console, result)
-    }
-
-    fn work(&self, console: &Console) -> Result<Ended> {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         self.report.iter().try_for_each(ReportFile::check)?;
         self.digest_file.iter().try_for_each(|path| check_writable(path))?;

@@ -20,7 +20,7 @@ pub struct Verify {
     #[command(flatten)]
     world: WorldArgs,
     #[command(flatten)]
-    say: SayArgs,
+    pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -31,13 +31,7 @@ const EXAMPLES: &str = "Examples:
   underpin verify registry.example/app@sha256:...";
 
 impl Verify {
-    pub(super) fn run(&self) -> (Console, Result<Ended>) {
-        let console = Console::new(&self.say);
-        let result = self.work(&console);
-        (console, result)
-    }
-
-    fn work(&self, console: &Console) -> Result<Ended> {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
         let verification = verify(&world, &image)?;

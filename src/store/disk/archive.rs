@@ -4,17 +4,17 @@ use super::archive_sink::{ArchiveSink, Flavor};
 use super::shelf::Shelf;
 use super::tarball::Tarball;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Document, Local, Name};
-use crate::store::{Notices, Source, Stream};
+use crate::oci::Local;
+use crate::store::{Notices, Source};
 
-/// `oci-archive:FILE[:TAG][@DIGEST]`, for reading.
-pub struct OciArchive(Shelf<Tarball>);
+/// `oci-archive:FILE[:TAG][@DIGEST]`
+pub struct OciArchive;
 
 impl OciArchive {
     /// Success means that the file is a tar of a layout of a known version; the image is looked
     /// for in [`Source::top`].
-    pub fn source(local: &Local) -> Result<Self> {
-        Shelf::new(open(local)?, local).map(Self)
+    pub fn source(local: &Local) -> Result<impl Source + use<>> {
+        Shelf::new(open(local)?, local)
     }
 
     /// The same place for writing. Nothing is created before the first blob comes.
@@ -26,22 +26,4 @@ impl OciArchive {
 pub(super) fn open(local: &Local) -> Result<Tarball> {
     Tarball::open(&local.path)?
         .ok_or_else(|| Error::missing("there is no such archive").fact("path", local.path.display()))
-}
-
-impl Source for OciArchive {
-    fn top(&self) -> Result<Document> {
-        self.0.top()
-    }
-
-    fn document(&self, of: &Descriptor) -> Result<Document> {
-        self.0.document(of)
-    }
-
-    fn open(&self, of: &Descriptor, from: u64) -> Result<Stream> {
-        self.0.open(of, from)
-    }
-
-    fn repository(&self) -> Option<&Name> {
-        None
-    }
 }

@@ -193,11 +193,7 @@ impl Sink for ArchiveSink {
             let Some(contents) = self.old()?.map(|old| shelf::contents(&old)).transpose()?.flatten() else {
                 return Ok(None);
             };
-            let entry = match &self.wanted.tag {
-                Some(tag) => contents.named(tag)?,
-                None => contents.unnamed(),
-            };
-            Ok(entry.map(|entry| entry.digest))
+            contents.current(&self.wanted)
         };
         find().map_err(|error| self.named(error))
     }

@@ -78,6 +78,15 @@ impl Contents {
         found.all(|other| other.digest == first.digest).then_some(first)
     }
 
+    /// The digest that `target` names now.
+    pub fn current(&self, target: &Local) -> Result<Option<Digest>> {
+        let entry = match &target.tag {
+            Some(tag) => self.named(tag)?,
+            None => self.unnamed(),
+        };
+        Ok(entry.map(|entry| entry.digest))
+    }
+
     /// The entry that `wanted` means: by digest, by tag, or the only image there is. `None` where
     /// a digest is wanted that no entry has: it may still be a blob.
     pub fn pick(&self, wanted: &Local) -> Result<Option<&Descriptor>> {

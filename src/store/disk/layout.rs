@@ -7,43 +7,25 @@ use super::regular::{self, Folder, Links};
 use super::section::Section;
 use super::shelf::{Files, Shelf};
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Document, Local, Name};
-use crate::store::{Notices, Source, Stream};
+use crate::oci::Local;
+use crate::store::{Notices, Source};
 
-/// `oci:DIR[:TAG][@DIGEST]`, for reading.
-pub struct Layout(Shelf<Tree>);
+/// `oci:DIR[:TAG][@DIGEST]`
+pub struct Layout;
 
 impl Layout {
     /// Success means that there is a layout of a known version; the image is looked for in
     /// [`Source::top`].
-    pub fn source(local: &Local) -> Result<Self> {
+    pub fn source(local: &Local) -> Result<impl Source + use<>> {
         if regular::folder(&local.path, Links::Followed)? == Folder::Missing {
             return Err(Error::missing("there is no such OCI layout").fact("path", local.path.display()));
         }
-        Shelf::new(Tree::new(&local.path), local).map(Self)
+        Shelf::new(Tree::new(&local.path), local)
     }
 
     /// The same place for writing. Nothing is created before the first blob comes.
     pub fn sink(local: &Local, notices: &Notices) -> Result<LayoutSink> {
         LayoutSink::new(local, notices)
-    }
-}
-
-impl Source for Layout {
-    fn top(&self) -> Result<Document> {
-        self.0.top()
-    }
-
-    fn document(&self, of: &Descriptor) -> Result<Document> {
-        self.0.document(of)
-    }
-
-    fn open(&self, of: &Descriptor, from: u64) -> Result<Stream> {
-        self.0.open(of, from)
-    }
-
-    fn repository(&self) -> Option<&Name> {
-        None
     }
 }
 

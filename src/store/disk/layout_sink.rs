@@ -137,14 +137,7 @@ impl Sink for LayoutSink {
     fn current(&self) -> Result<Option<Digest>> {
         let find = || match check_usable(&self.tree)? {
             Standing::Missing | Standing::Empty => Ok(None),
-            Standing::Layout => {
-                let contents = self.contents()?;
-                let entry = match &self.wanted.tag {
-                    Some(tag) => contents.named(tag)?,
-                    None => contents.unnamed(),
-                };
-                Ok(entry.map(|entry| entry.digest))
-            }
+            Standing::Layout => self.contents()?.current(&self.wanted),
         };
         find().map_err(|error| self.named(error))
     }
