@@ -78,9 +78,3 @@ impl Command {
         }
     }
 }
-
-/// The whole command line as clap knows it, for reference pages.
-#[must_use]
-pub fn command() -> clap::Command {
-    Cli::command()
-}
