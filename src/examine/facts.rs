@@ -1,6 +1,7 @@
 //! The answers: what the later stages decide on.
 
 use super::command::{Command, ShellForm};
+use super::container::Container;
 use super::oddity::{Oddity, oddities};
 use super::subject::{PlatformSubject, Subject};
 
@@ -13,7 +14,10 @@ pub struct Facts {
 
 #[derive(Debug, Clone)]
 pub struct PlatformFacts {
+    /// The command as it is.
     pub command: Command,
+    /// What a container starts with once the image has moved.
+    pub container: Container,
     pub shell_form: Option<ShellForm>,
     pub oddities: Vec<Oddity>,
     /// What reading the layers brought up, such as a wrong media type.
@@ -30,13 +34,15 @@ pub fn look(subject: Subject) -> Facts {
 }
 
 fn look_at(subject: &PlatformSubject) -> PlatformFacts {
-    let command = Command::of(&subject.source.config);
+    let already_right = already_right(subject);
+    let container = if already_right { Container::of(&subject.source.config) } else { Container::moved(subject) };
     PlatformFacts {
-        shell_form: command.shell_form(),
-        command,
+        command: Command::of(&subject.source.config),
+        shell_form: container.command.shell_form(),
+        container,
         oddities: oddities(&subject.source.config),
         layer_notes: layer_notes(subject),
-        already_right: already_right(subject),
+        already_right,
     }
 }
 

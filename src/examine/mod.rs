@@ -5,6 +5,7 @@
 
 pub mod base;
 mod command;
+mod container;
 mod facts;
 mod oddity;
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub mod sample;
 mod subject;
 
 pub use command::{Command, ShellForm};
+pub use container::Container;
 pub use facts::{Facts, PlatformFacts, look};
 pub use oddity::Oddity;
 pub use subject::{LeftBehind, Origin, PlatformSubject, Shape, Subject};

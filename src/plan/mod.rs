@@ -1,9 +1,7 @@
 //! Every decision of a run, drawn up before anything is written. `assemble` decides nothing.
 
 mod annotations;
-mod command;
 mod config;
-mod environment;
 mod history;
 mod layers;
 #[cfg(test)]
@@ -11,16 +9,12 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::examine::{Command, Facts, PlatformFacts, PlatformSubject, Shape};
+use crate::examine::{Command, Container, Facts, PlatformFacts, PlatformSubject, Shape};
 use crate::oci::{DiffId, Image, Platform};
-use crate::policy::Finding;
 
 pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
+pub use config::Epoch;
 pub use layers::{Fate, PlannedLayer};
-
-/// Seconds since 1970, from `SOURCE_DATE_EPOCH`: the only time that can enter a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Epoch(pub u64);
 
 /// The result, decided.
 #[derive(Debug)]
@@ -51,7 +45,6 @@ pub struct PlatformPlan {
     pub layers: Vec<PlannedLayer>,
     pub before: Command,
     pub after: Command,
-    pub notes: Vec<Finding>,
 }
 
 #[derive(Debug)]
@@ -89,11 +82,10 @@ pub fn draw(facts: &Facts, options: &Options) -> Plan {
 }
 
 fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFacts, options: &Options) -> PlatformPlan {
-    let (image, after, notes) = if answers.already_right {
-        (ImagePlan::AsIs(Box::new(subject.source.clone())), answers.command.clone(), Vec::new())
+    let image = if answers.already_right {
+        ImagePlan::AsIs(Box::new(subject.source.clone()))
     } else {
-        let (command, notes) = command::merge(subject, &answers.command);
-        (ImagePlan::New(draw_image(facts, subject, &command, options)), command, notes)
+        ImagePlan::New(draw_image(facts, subject, &answers.container, options))
     };
     PlatformPlan {
         platform: subject.platform.clone(),
@@ -102,17 +94,16 @@ fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFac
         layers: layers::fates(subject, &image),
         image,
         before: answers.command.clone(),
-        after,
-        notes,
+        after: answers.container.command.clone(),
     }
 }
 
-fn draw_image(facts: &Facts, subject: &PlatformSubject, command: &Command, options: &Options) -> NewImage {
+fn draw_image(facts: &Facts, subject: &PlatformSubject, container: &Container, options: &Options) -> NewImage {
     let kept = subject.source.diff_ids().get(subject.old_base.layers..).unwrap_or_default();
     let diff_ids = subject.base.diff_ids().iter().chain(kept).copied().collect::<Vec<_>>();
     let layers = layers::result(subject);
     NewImage {
-        config: config::merge(subject, command, &diff_ids, options.epoch),
+        config: config::merge(subject, container, &diff_ids, options.epoch),
         manifest: annotations::manifest(&facts.subject, subject, &layers, options),
         diff_ids,
     }

@@ -21,6 +21,7 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
         .map(|(subject, answers)| {
             let mut findings = Vec::new();
             findings.extend(needs_shell(answers));
+            findings.extend(cmd_changes_meaning(answers));
             findings.extend(old_base(subject));
             findings.extend(layer_odd(answers));
             findings.extend(config_odd(answers));
@@ -44,6 +45,19 @@ fn needs_shell(facts: &PlatformFacts) -> Option<Finding> {
             .about(&form.shell)
             .evidence(evidence)
             .fix("build the image with an exec-form ENTRYPOINT or CMD, such as [\"/app\", \"--flag\"]"),
+    )
+}
+
+fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {
+    let (before, after) = (facts.command.argv(), facts.container.command.argv());
+    if before == after {
+        return None;
+    }
+    let message = "part of the command came from the old base and is the new base's now";
+    Some(
+        Finding::new(Rule::CmdChangesMeaning, Level::Warn, message)
+            .evidence(format!("{before:?} became {after:?}"))
+            .fix("set ENTRYPOINT and CMD in the image itself if this is not what you want"),
     )
 }
 

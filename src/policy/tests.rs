@@ -56,6 +56,17 @@ fn old_base_unknown_and_unproven() {
 }
 
 #[test]
+fn cmd_changes_meaning() {
+    let on_tini = |entrypoint: &[&str]| {
+        let container = json!({"Entrypoint": entrypoint, "Cmd": ["/app"]});
+        let old = Sample { container: json!({"Entrypoint": ["/tini"]}), ..Sample::of(&["a"]) };
+        subject(&Sample { container, ..Sample::of(&["a", "app"]) }, &old, &Sample::of(&["n"]))
+    };
+    assert_eq!(found(on_tini(&["/tini"])), [(Rule::CmdChangesMeaning, Level::Warn)]);
+    assert_eq!(found(on_tini(&["/own"])), []);
+}
+
+#[test]
 fn config_odd() {
     assert_eq!(found(moving(json!({"User": "4294967296"}))), [(Rule::ConfigOdd, Level::Warn)]);
     assert_eq!(found(moving(json!({"User": "65532"}))), []);

@@ -195,7 +195,7 @@ fn platform(subject: &PlatformSubject, plan: &PlatformPlan, findings: &[Finding]
         layers: plan.layers.iter().map(Layer::from).collect(),
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
-        findings: findings.iter().chain(&plan.notes).map(ReportedFinding::from).collect(),
+        findings: findings.iter().map(ReportedFinding::from).collect(),
         size: Size { before: subject.source.size(), after },
         ..Platform::unknown(plan.platform.to_string())
     }

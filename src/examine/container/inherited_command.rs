@@ -3,18 +3,10 @@
 //! The rule: what the source says runs, runs. Only a word list that the source took over from its
 //! old base gives way to the new base's, as if the image had been built there.
 
-use crate::examine::{Command, PlatformSubject};
-use crate::policy::{Finding, Level, Rule};
+use crate::examine::Command;
 
-pub(super) fn merge(subject: &PlatformSubject, source: &Command) -> (Command, Vec<Finding>) {
-    let old = subject.old_base.image.as_ref().map(|image| Command::of(&image.config)).unwrap_or_default();
-    let new = Command::of(&subject.base.config);
-    let command = three_way(&old, source, &new);
-    let notes = note(source, &command).into_iter().collect();
-    (command, notes)
-}
-
-fn three_way(old: &Command, source: &Command, new: &Command) -> Command {
+/// The command as if the source had been built on the new base.
+pub(super) fn three_way(old: &Command, source: &Command, new: &Command) -> Command {
     if source.argv().is_empty() {
         return new.clone();
     }
@@ -28,22 +20,6 @@ fn three_way(old: &Command, source: &Command, new: &Command) -> Command {
         entrypoint: if entrypoint_inherited { new.entrypoint.clone() } else { source.entrypoint.clone() },
         cmd: if cmd_inherited { new.cmd.clone() } else { source.cmd.clone() },
     }
-}
-
-fn note(before: &Command, after: &Command) -> Option<Finding> {
-    if before.argv() == after.argv() {
-        return None;
-    }
-    let show = |command: &Command| format!("{:?}", command.argv());
-    Some(
-        Finding::new(
-            Rule::CmdChangesMeaning,
-            Level::Warn,
-            "part of the command came from the old base and is the new base's now",
-        )
-        .evidence(format!("{} became {}", show(before), show(after)))
-        .fix("set ENTRYPOINT and CMD in the image itself if this is not what you want"),
-    )
 }
 
 #[cfg(test)]
@@ -91,11 +67,5 @@ mod tests {
         ] {
             assert_eq!(three_way(old, &source, new), expected, "{why}");
         }
-    }
-
-    #[test]
-    fn a_changed_command_is_noted() {
-        assert!(note(&command(Some(&["/tini"]), Some(&["a"])), &command(None, Some(&["a"]))).is_some());
-        assert!(note(&command(Some(&["a"]), None), &command(Some(&["a"]), Some(&[]))).is_none());
     }
 }
