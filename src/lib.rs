@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | [`oci`] | the values: digest, diff id, reference, platform, documents |
 //! | [`layer`] | compressed tar bytes to an index of typed entries |
+//! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
 //! | [`examine`] | questions put to an image: its old base, its command |
 //! | [`policy`] | the rules, and the findings they make |
 //! | [`plan`] | every decision: command, config, layers, annotations |
@@ -40,6 +41,7 @@ pub mod oci;
 pub mod plan;
 pub mod policy;
 pub mod report;
+pub mod rootfs;
 pub mod run;
 pub mod settings;
 pub mod store;

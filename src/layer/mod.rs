@@ -48,4 +48,5 @@ pub use index::LayerIndex;
 pub use limits::Limits;
 pub use list::list;
 pub use path::RootPath;
+pub(crate) use path::shown;
 pub use scan::scan;

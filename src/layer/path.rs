@@ -93,7 +93,7 @@ impl fmt::Debug for RootPath {
 }
 
 /// Bytes of a name for a message: escaped, and cut where they get long.
-pub(super) fn shown(name: &[u8]) -> String {
+pub(crate) fn shown(name: &[u8]) -> String {
     const SHOWN: usize = 4096;
     let mut text = String::new();
     for chunk in name.get(..SHOWN).unwrap_or(name).utf8_chunks() {

@@ -1,0 +1,445 @@
+//! Lays one layer upon the other, entry by entry, in the order of their tars.
+//!
+//! Where an entry goes: links in its folder are followed inside the root, as umoci and containerd's
+//! plain unpacking do; a link in its own place is replaced. (Runtimes that keep each layer in a
+//! folder of its own do not see links of lower layers while they unpack: [`Oddity::ThroughLink`].)
+
+use super::node::{Node, Source};
+use super::odd::{Odd, Oddity};
+use super::root::Root;
+use super::steps::{Endless, Steps, is_absolute, split_last};
+use super::tree::{NodeId, ROOT, Tree};
+use crate::layer::{EntryKind, LayerIndex, RootPath};
+
+/// Bytes of a path and of a name in Linux.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_NAME: usize = 255;
+/// An entry can ask for a thousand folders with two thousand bytes.
+const MOST_IMPLIED: usize = 1 << 18;
+
+/// The root that the layers make, bottom first. Every stack of layers makes one; what of it no
+/// runtime would take is in [`Root::odd`].
+pub fn merge<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Root<'a> {
+    let layers: Vec<&LayerIndex> = layers.into_iter().collect();
+    let mut merge = Merge { tree: Tree::new(), odd: Vec::new(), implied: 0 };
+    for (number, layer) in layers.iter().enumerate() {
+        for (position, entry) in layer.entries.iter().enumerate() {
+            merge.apply(Source { entry, layer: number, position });
+        }
+    }
+    Root { layers, tree: merge.tree, odd: merge.odd }
+}
+
+struct Merge<'a> {
+    tree: Tree<'a>,
+    odd: Vec<Odd<'a>>,
+    implied: usize,
+}
+
+/// Where a path leads: the last thing that is there, and the names that are not.
+struct Spot<'a> {
+    at: NodeId,
+    missing: Vec<&'a [u8]>,
+    /// Whether a link was followed that a lower layer put there.
+    through_lower_link: bool,
+}
+
+impl<'a> Merge<'a> {
+    fn apply(&mut self, source: Source<'a>) {
+        let outcome = match &source.entry.kind {
+            EntryKind::Whiteout => self.white_out(source),
+            EntryKind::Opaque => self.clear(source),
+            _ => self.put(source),
+        };
+        if let Err(why) = outcome {
+            self.note(source, why);
+        }
+    }
+
+    fn note(&mut self, source: Source<'a>, why: Oddity) {
+        self.odd.push(Odd { entry: source.entry, layer: source.layer, why });
+    }
+
+    /// A whiteout of what is not there says nothing, and makes no folders.
+    fn white_out(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+        let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
+        if let Some(folder) = self.present(folder, source)? {
+            self.tree.remove_lower(folder, name, source.layer);
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+        if let Some(folder) = self.present(source.entry.path.as_bytes(), source)? {
+            self.tree.clear(folder, source.layer);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+        let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else {
+            // Layers are refused in which the root is anything but a folder.
+            self.tree.replace_folder(ROOT, Node::of(source));
+            return Ok(());
+        };
+        let folder = self.folder(folder, name, source)?;
+        let there = self.tree.child(folder, name).filter(|id| self.tree.node(*id).is_folder());
+        if let (EntryKind::Directory, Some(there)) = (&source.entry.kind, there) {
+            self.tree.replace_folder(there, Node::of(source));
+            return Ok(());
+        }
+        // Before a hard link looks for its target: that may be what has to go.
+        self.tree.remove(folder, name);
+        let node = match &source.entry.kind {
+            EntryKind::Hardlink(target) => self.target(target, source)?.linked(source),
+            _ => Node::of(source),
+        };
+        self.tree.add(folder, name, node);
+        Ok(())
+    }
+
+    /// The file that a hard link leads to at this moment. Links in its folder are followed; if it
+    /// is a symbolic link itself, that gets a second name. The attributes in the hard link's own
+    /// header are not used: there is one file, and it has some.
+    fn target(&mut self, target: &'a RootPath, source: Source<'a>) -> Result<Node<'a>, Oddity> {
+        let (folder, name) = split_last(target.as_bytes()).ok_or(Oddity::FolderTarget)?;
+        let spot = self.locate(folder, source.layer)?;
+        let found = if spot.missing.is_empty() { self.tree.child(spot.at, name) } else { None };
+        let node = *self.tree.node(found.ok_or(Oddity::MissingTarget)?);
+        if node.is_folder() {
+            return Err(Oddity::FolderTarget);
+        }
+        if node.layer() != source.layer {
+            self.note(source, Oddity::LowerTarget);
+        }
+        Ok(node)
+    }
+
+    /// The place that a path leads to, if it is there.
+    fn present(&mut self, path: &'a [u8], source: Source<'a>) -> Result<Option<NodeId>, Oddity> {
+        let spot = self.locate(path, source.layer)?;
+        if !spot.missing.is_empty() {
+            return Ok(None);
+        }
+        if spot.through_lower_link {
+            self.note(source, Oddity::ThroughLink);
+        }
+        Ok(Some(spot.at))
+    }
+
+    /// The folder that `name` is to be put in; makes what is missing of it.
+    fn folder(&mut self, path: &'a [u8], name: &'a [u8], source: Source<'a>) -> Result<NodeId, Oddity> {
+        let spot = self.locate(path, source.layer)?;
+        if !self.tree.node(spot.at).is_folder() {
+            return Err(Oddity::BelowFile);
+        }
+        self.check_length(&spot, name)?;
+        self.implied += spot.missing.len();
+        if self.implied > MOST_IMPLIED {
+            self.implied = MOST_IMPLIED;
+            return Err(Oddity::TooManyFolders);
+        }
+        if spot.through_lower_link {
+            self.note(source, Oddity::ThroughLink);
+        }
+        let implied = Node::implied(source.layer);
+        Ok(spot.missing.into_iter().fold(spot.at, |folder, name| self.tree.add(folder, name, implied)))
+    }
+
+    fn check_length(&self, spot: &Spot<'_>, name: &[u8]) -> Result<(), Oddity> {
+        let mut length = self.tree.path_length(spot.at);
+        for name in spot.missing.iter().chain([&name]) {
+            // A link's target can hold bytes that no path of an entry has.
+            if name.len() > LONGEST_NAME || name.contains(&0) {
+                return Err(Oddity::ImpossiblePath);
+            }
+            length += name.len() + 1;
+        }
+        if length > LONGEST_PATH { Err(Oddity::ImpossiblePath) } else { Ok(()) }
+    }
+
+    /// Follows a path as far as there is one. From there on it goes by its names, `..` included,
+    /// as runtimes do, so that what lies below a dangling link is put where the link leads.
+    fn locate(&self, path: &'a [u8], layer: usize) -> Result<Spot<'a>, Oddity> {
+        let mut spot = Spot { at: ROOT, missing: Vec::new(), through_lower_link: false };
+        let mut steps = Steps::new(path);
+        while let Some((step, _)) = steps.next()? {
+            match step {
+                b"" | b"." => {}
+                b".." => {
+                    if spot.missing.pop().is_none() {
+                        spot.at = self.tree.parent(spot.at);
+                    }
+                }
+                name => match self.tree.child(spot.at, name).filter(|_| spot.missing.is_empty()) {
+                    None => spot.missing.push(name),
+                    Some(id) => self.enter(id, layer, &mut spot, &mut steps)?,
+                },
+            }
+        }
+        Ok(spot)
+    }
+
+    fn enter(&self, id: NodeId, layer: usize, spot: &mut Spot<'a>, steps: &mut Steps<'a>) -> Result<(), Oddity> {
+        let node = self.tree.node(id);
+        match node.kind() {
+            EntryKind::Symlink(target) => {
+                spot.through_lower_link |= node.layer() != layer;
+                if is_absolute(target) {
+                    spot.at = ROOT;
+                }
+                steps.follow(target)?;
+            }
+            _ => spot.at = id,
+        }
+        Ok(())
+    }
+}
+
+impl From<Endless> for Oddity {
+    fn from(_: Endless) -> Self {
+        Self::Loop
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::Entry;
+    use crate::rootfs::sample::{entry, file, folder, hard_link, layer, opaque, path, shown, symlink, whiteout};
+
+    /// The root of a stack of layers, and its oddities.
+    fn merged(stack: Vec<Vec<Entry>>) -> (String, Vec<(String, Oddity)>) {
+        let layers: Vec<LayerIndex> = stack.into_iter().map(layer).collect();
+        let root = merge(&layers);
+        let odd = root.odd().iter().map(|odd| (odd.entry.path.to_string(), odd.why)).collect();
+        (shown(&root), odd)
+    }
+
+    fn check(cases: Vec<(Vec<Vec<Entry>>, &str)>) {
+        for (stack, expected) in cases {
+            let (root, odd) = merged(stack);
+            assert_eq!(root, expected);
+            assert_eq!(odd, [], "{expected}");
+        }
+    }
+
+    #[test]
+    fn later_layers_and_later_entries_replace_earlier_ones() {
+        check(vec![
+            (vec![vec![file("a")], vec![file("a")]], "a:1"),
+            (vec![vec![file("a"), symlink("a", "b")]], "a->b:0"),
+            (vec![vec![symlink("a", "b")], vec![file("a")]], "a:1"),
+            (vec![vec![folder("a"), file("a/b")], vec![file("a")]], "a:1"),
+            (vec![vec![folder("a"), file("a/b")], vec![file("a")], vec![folder("a")]], "a/:2"),
+            (vec![vec![file("a")], vec![folder("a"), file("a/b")]], "a/:1 a/b:1"),
+            (vec![vec![folder("a"), file("a/b")], vec![folder("a")]], "a/:1 a/b:0"),
+            (vec![vec![folder("a"), file("a/b"), file("a")]], "a:0"),
+            (vec![vec![folder("d")], vec![symlink("l", "d")], vec![folder("l")]], "d/:0 l/:2"),
+            (vec![], ""),
+        ]);
+    }
+
+    #[test]
+    fn folders_that_no_entry_speaks_of_are_implied_until_one_does() {
+        check(vec![
+            (vec![vec![file("a/b/c")]], "a//:0 a/b//:0 a/b/c:0"),
+            (vec![vec![file("a/b")], vec![folder("a")]], "a/:1 a/b:0"),
+            (vec![vec![folder("a")], vec![file("a/b")]], "a/:0 a/b:1"),
+        ]);
+        let layers = [layer([file("a/b")])];
+        let root = merge(&layers);
+        let a = root.get(&path("a")).unwrap();
+        assert_eq!((a.mode(), a.uid(), a.gid(), a.entry().is_none()), (0o755, 0, 0, true));
+    }
+
+    #[test]
+    fn a_whiteout_removes_what_lower_layers_put_there() {
+        check(vec![
+            (vec![vec![file("a"), file("b")], vec![whiteout("a")]], "b:0"),
+            (vec![vec![folder("a"), file("a/b")], vec![whiteout("a")]], ""),
+            (vec![vec![folder("a"), file("a/b")], vec![whiteout("a/b")]], "a/:0"),
+            (vec![vec![folder("d"), file("d/x"), symlink("l", "d")], vec![whiteout("l")]], "d/:0 d/x:0"),
+            (vec![vec![file("a")], vec![whiteout("a")], vec![file("a")]], "a:2"),
+            (vec![vec![file("a")], vec![whiteout("b"), whiteout("c/d"), whiteout("a/b")]], "a:0"),
+            (vec![vec![whiteout("a"), file("b")]], "b:0"),
+        ]);
+    }
+
+    #[test]
+    fn a_whiteout_never_removes_what_its_own_layer_puts_there() {
+        let lower = || vec![folder("a"), file("a/old"), folder("a/b"), file("a/b/old")];
+        check(vec![
+            (vec![lower(), vec![whiteout("a"), folder("a"), file("a/new")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![folder("a"), whiteout("a"), file("a/new")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![folder("a"), file("a/new"), whiteout("a")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![file("a"), whiteout("a")]], "a:1"),
+            (vec![lower(), vec![whiteout("a"), file("a/b/new")]], "a//:1 a/b//:1 a/b/new:1"),
+            // As umoci has it: the folder was in use before it was removed.
+            (vec![lower(), vec![file("a/b/new"), whiteout("a")]], "a/:0 a/b/:0 a/b/new:1"),
+            (vec![lower(), vec![file("a/b/new"), whiteout("a"), whiteout("a/b/new")]], "a/:0 a/b/:0 a/b/new:1"),
+        ]);
+    }
+
+    #[test]
+    fn an_opaque_folder_hides_all_that_lower_layers_have_in_it() {
+        let lower = || vec![folder("a"), file("a/old"), folder("a/b"), file("a/b/old"), file("c")];
+        check(vec![
+            (vec![lower(), vec![opaque("a")]], "a/:0 c:0"),
+            (vec![lower(), vec![opaque("a"), file("a/new")]], "a/:0 a/new:1 c:0"),
+            (vec![lower(), vec![file("a/new"), opaque("a")]], "a/:0 a/new:1 c:0"),
+            (vec![lower(), vec![file("a/b/new"), opaque("a")]], "a/:0 a/b/:0 a/b/new:1 c:0"),
+            (vec![lower(), vec![folder("a"), opaque("a"), file("a/b/new")]], "a/:1 a/b//:1 a/b/new:1 c:0"),
+            (vec![lower(), vec![opaque("")]], ""),
+            (vec![lower(), vec![file("a/old"), opaque("")]], "a/:0 a/old:1"),
+            (vec![lower(), vec![opaque("c"), opaque("missing")]], "a/:0 a/b/:0 a/b/old:0 a/old:0 c:0"),
+            (vec![lower(), vec![opaque("a"), folder("a/x")], vec![opaque("a")]], "a/:0 c:0"),
+            (vec![lower(), vec![opaque("a"), file("a/x")], vec![file("a/y"), opaque("a")]], "a/:0 a/y:2 c:0"),
+        ]);
+    }
+
+    #[test]
+    fn a_hard_link_keeps_the_file_it_led_to_at_that_moment() {
+        check(vec![
+            (vec![vec![file("a"), hard_link("b", "a")]], "a:0 b:0"),
+            (vec![vec![file("a"), hard_link("b", "a")], vec![file("a")]], "a:1 b:0"),
+            (vec![vec![file("a"), hard_link("b", "a")], vec![whiteout("a")]], "b:0"),
+            (vec![vec![symlink("l", "x"), hard_link("b", "l")]], "b->x:0 l->x:0"),
+            (vec![vec![file("d/a"), symlink("l", "d"), hard_link("b", "l/a")]], "b:0 d//:0 d/a:0 l->d:0"),
+        ]);
+        let layers = [layer([file("a"), hard_link("b", "a"), file("a")])];
+        let root = merge(&layers);
+        let b = root.get(&path("b")).unwrap();
+        assert_eq!(root.content(b), Some(b"0".as_slice()), "the first file of the name");
+        assert_eq!(root.content(root.get(&path("a")).unwrap()), Some(b"2".as_slice()));
+        assert_eq!(b.entry().unwrap().path, path("a"));
+        assert_eq!(b.hard_link().unwrap().path, path("b"));
+    }
+
+    #[test]
+    fn a_hard_link_that_leads_nowhere_is_odd_and_leaves_nothing() {
+        for (stack, expected, why) in [
+            (vec![vec![hard_link("b", "a"), file("a")]], "a:0", Oddity::MissingTarget),
+            (vec![vec![file("b")], vec![hard_link("b", "a")]], "", Oddity::MissingTarget),
+            (vec![vec![hard_link("b", "a/x/y"), file("a")]], "a:0", Oddity::MissingTarget),
+            (vec![vec![folder("a"), hard_link("b", "a")]], "a/:0", Oddity::FolderTarget),
+            // The old file makes room for the link before the link looks for it.
+            (
+                vec![vec![file("d/a"), symlink("l", "d"), hard_link("l/a", "d/a")]],
+                "d//:0 l->d:0",
+                Oddity::MissingTarget,
+            ),
+            (vec![vec![file("d/a"), hard_link("d", "d/a")]], "", Oddity::MissingTarget),
+        ] {
+            let (root, odd) = merged(stack);
+            assert_eq!(root, expected);
+            assert_eq!(odd.into_iter().map(|(_, why)| why).collect::<Vec<_>>(), [why], "{expected}");
+            assert!(!why.is_applied());
+        }
+    }
+
+    #[test]
+    fn a_hard_link_to_a_lower_layer_is_odd_and_works() {
+        let (root, odd) = merged(vec![vec![file("a")], vec![hard_link("b", "a")], vec![hard_link("c", "b")]]);
+        assert_eq!(root, "a:0 b:1<0 c:2<0");
+        assert_eq!(odd, [("/b".to_owned(), Oddity::LowerTarget), ("/c".to_owned(), Oddity::LowerTarget)]);
+        assert!(Oddity::LowerTarget.is_applied());
+    }
+
+    #[test]
+    fn what_lies_below_a_link_goes_where_the_link_leads() {
+        for (target, expected) in [
+            ("d", "d/:0 d/x:1 l->d:0"),
+            ("/d", "d/:0 d/x:1 l->/d:0"),
+            ("./d/", "d/:0 d/x:1 l->./d/:0"),
+            ("../../d", "d/:0 d/x:1 l->../../d:0"),
+            ("/", "d/:0 l->/:0 x:1"),
+            ("m/n", "d/:0 l->m/n:0 m//:1 m/n//:1 m/n/x:1"),
+            ("m/../d", "d/:0 d/x:1 l->m/../d:0"),
+            ("m/../../d", "d/:0 d/x:1 l->m/../../d:0"),
+        ] {
+            let (root, odd) = merged(vec![vec![folder("d"), symlink("l", target)], vec![file("l/x")]]);
+            assert_eq!(root, expected, "{target}");
+            assert_eq!(odd, [("/l/x".to_owned(), Oddity::ThroughLink)]);
+            let (_, odd) = merged(vec![vec![folder("d"), symlink("l", target), file("l/x")]]);
+            assert_eq!(odd, [], "all runtimes follow a link of the same layer");
+        }
+    }
+
+    #[test]
+    fn markers_are_about_where_a_link_leads_too() {
+        let lower = || vec![folder("d"), file("d/x"), file("d/y"), symlink("l", "d")];
+        for (marker, expected) in [(whiteout("l/x"), "d/:0 d/y:0 l->d:0"), (opaque("l"), "d/:0 l->d:0")] {
+            let at = marker.path.to_string();
+            assert_eq!(merged(vec![lower(), vec![marker]]), (expected.to_owned(), vec![(at, Oddity::ThroughLink)]));
+        }
+    }
+
+    #[test]
+    fn what_no_runtime_could_put_there_is_odd() {
+        let chain = |links: usize| {
+            let link = |number: usize| symlink(&format!("l{number}"), format!("l{}", number + 1));
+            (0..links).map(link).chain([folder(&format!("l{links}"))]).collect::<Vec<_>>()
+        };
+        let deep = "d/".repeat(1000);
+        for (stack, expected) in [
+            (vec![vec![file("a")], vec![file("a/b")]], vec![Oddity::BelowFile]),
+            (vec![vec![file("a"), file("a/b/c/d")]], vec![Oddity::BelowFile]),
+            (vec![vec![symlink("a", "a"), file("a/x")]], vec![Oddity::Loop]),
+            (vec![vec![symlink("a", "b"), symlink("b", "a"), file("a/x"), whiteout("a/x")]], vec![Oddity::Loop; 2]),
+            (vec![chain(40), vec![file("l0/x")]], vec![Oddity::ThroughLink]),
+            (vec![chain(41), vec![file("l0/x")]], vec![Oddity::Loop]),
+            (vec![vec![file("n".repeat(255))]], vec![]),
+            (vec![vec![file("n".repeat(256))]], vec![Oddity::ImpossiblePath]),
+            (vec![vec![symlink("l", b"a\0b"), file("l/x")]], vec![Oddity::ImpossiblePath]),
+            // Each entry is short enough; where it goes is not.
+            (vec![vec![symlink("l", &deep), file(format!("l/{deep}x")), symlink("m", format!("l/{deep}"))]], vec![]),
+            (
+                vec![vec![symlink("l", &deep), symlink("m", format!("l/{deep}")), file(format!("m/{deep}x"))]],
+                vec![Oddity::ImpossiblePath],
+            ),
+        ] {
+            let (root, odd) = merged(stack);
+            assert_eq!(odd.into_iter().map(|(_, why)| why).collect::<Vec<_>>(), expected);
+            assert!(expected.is_empty() || expected == [Oddity::ThroughLink] || !root.contains("/x"), "{root}");
+        }
+    }
+
+    #[test]
+    fn implied_folders_are_limited_in_number() {
+        let entries = (0..300).map(|number| file(format!("{number}/{}x", "d/".repeat(1000))));
+        let layers = [layer(entries)];
+        let root = merge(&layers);
+        assert_eq!(root.odd().len(), 300 - MOST_IMPLIED / 1001);
+        assert!(root.odd().iter().all(|odd| odd.why == Oddity::TooManyFolders));
+    }
+
+    #[test]
+    fn a_thousand_marks_for_one_folder_cost_no_more_than_one() {
+        // Without that, this would be 10,000,000,000 steps.
+        let files = (0..100_000).map(|number| file(format!("a/{number}")));
+        let marks = (0..100_000).map(|number| if number % 2 == 0 { whiteout("a") } else { opaque("a") });
+        let layers = [layer([file("a/old")]), layer(files.chain(marks))];
+        assert_eq!(merge(&layers).folder(&path("a")).count(), 100_000);
+    }
+
+    #[test]
+    fn the_root_takes_the_attributes_that_an_entry_gives_it() {
+        let layers = [layer([Entry { mode: 0o700, uid: 7, ..folder("") }]), layer([file("a")])];
+        let merged = merge(&layers);
+        let root = merged.get(&RootPath::root()).unwrap();
+        assert_eq!((root.mode(), root.uid(), root.layer()), (0o700, 7, 0));
+    }
+
+    #[test]
+    fn devices_pipes_and_names_that_are_not_text_are_nodes() {
+        let null = EntryKind::Character { major: 1, minor: 3 };
+        let setuid = Entry { mode: 0o4755, uid: u64::from(u32::MAX) + 1, ..file(b"\xff/su\x80") };
+        let layers = [layer([entry("null", null.clone()), entry("pipe", EntryKind::Fifo), setuid])];
+        let root = merge(&layers);
+        assert_eq!(*root.get(&path("null")).unwrap().kind(), null);
+        assert_eq!(*root.get(&path("pipe")).unwrap().kind(), EntryKind::Fifo);
+        let setuid = root.get(&path(b"\xff/su\x80")).unwrap();
+        assert_eq!((setuid.mode(), setuid.uid()), (0o4755, 1 << 32));
+    }
+}

@@ -1,0 +1,164 @@
+//! Which file a command's first word names, as a runtime finds it: `execvp(3)`, and where the two
+//! differ, Go's `exec.LookPath`, which runc uses.
+
+use super::lost::{Candidate, Lost, Why};
+use super::resolve::Resolved;
+use super::root::Root;
+use crate::layer::{EntryKind, RootPath};
+
+/// The file that will be executed.
+#[derive(Debug, Clone)]
+pub struct Found<'r> {
+    /// The path that is executed, before any link.
+    pub written: String,
+    pub file: Resolved<'r>,
+}
+
+impl Root<'_> {
+    /// A name with a slash is a path, seen from the working folder; any other is looked for in the
+    /// folders of `PATH`. Only files with an execute bit count. An empty `PATH` has no folders; an
+    /// empty folder in it is the working folder.
+    pub fn search(&self, name: &str, path_variable: &str, working_dir: &RootPath) -> Result<Found<'_>, Lost> {
+        let mut candidates = Vec::new();
+        for written in candidate_paths(name, path_variable, working_dir) {
+            match self.executable(&written) {
+                Ok(file) => return Ok(Found { written: String::from_utf8_lossy(&written).into_owned(), file }),
+                Err(candidate) => candidates.push(candidate),
+            }
+        }
+        Err(Lost { candidates })
+    }
+
+    fn executable(&self, written: &[u8]) -> Result<Resolved<'_>, Candidate> {
+        let shown = || String::from_utf8_lossy(written).into_owned();
+        let file = self.resolve_written(written).map_err(|strayed| self.candidate(shown(), strayed))?;
+        let why = match file.node.kind() {
+            EntryKind::File { .. } if file.node.mode() & 0o111 != 0 => return Ok(file),
+            EntryKind::File { .. } => Why::NotExecutable,
+            EntryKind::Directory => Why::Folder,
+            _ => Why::NotAFile,
+        };
+        Err(Candidate { written: shown(), links: file.links, why })
+    }
+}
+
+/// The paths to try, in order, each from the root.
+fn candidate_paths(name: &str, path_variable: &str, working_dir: &RootPath) -> Vec<Vec<u8>> {
+    if name.is_empty() {
+        return Vec::new();
+    }
+    if name.contains('/') {
+        return vec![seen_from(working_dir, name)];
+    }
+    if path_variable.is_empty() {
+        return Vec::new();
+    }
+    let in_folder = |folder: &str| match folder {
+        "" => seen_from(working_dir, name),
+        folder => seen_from(working_dir, &format!("{}/{name}", folder.trim_end_matches('/'))),
+    };
+    path_variable.split(':').map(in_folder).collect()
+}
+
+fn seen_from(working_dir: &RootPath, written: &str) -> Vec<u8> {
+    if written.starts_with('/') {
+        return written.as_bytes().to_vec();
+    }
+    let folder: &[u8] = if working_dir.is_root() { b"" } else { b"/" };
+    [folder, working_dir.as_bytes(), b"/", written.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rootfs::merge;
+    use crate::rootfs::sample::{entry, file, folder, hard_link, layer, path, program, symlink};
+
+    fn entries() -> Vec<crate::layer::Entry> {
+        vec![
+            program("usr/bin/app"),
+            program("usr/bin/two"),
+            program("opt/bin/two"),
+            file("usr/local/bin/app"),
+            folder("usr/local/bin/two"),
+            symlink("bin", "usr/bin"),
+            symlink("usr/bin/link", "/opt/bin/two"),
+            symlink("usr/bin/dangling", "../lib/gone"),
+            symlink("usr/bin/loop", "loop"),
+            crate::layer::Entry { mode: 0o755, ..entry("usr/bin/pipe", EntryKind::Fifo) },
+            hard_link("usr/bin/hard", "usr/bin/app"),
+            program("work/run.sh"),
+        ]
+    }
+
+    const PATH: &str = "/usr/local/bin:/usr/bin:/opt/bin";
+
+    #[test]
+    fn a_name_is_found_as_a_runtime_would() {
+        let layers = [layer(entries())];
+        let root = merge(&layers);
+        for (name, variable, written, file) in [
+            ("app", PATH, "/usr/bin/app", "usr/bin/app"),
+            ("two", PATH, "/usr/bin/two", "usr/bin/two"),
+            ("two", "/opt/bin/:/usr/bin", "/opt/bin/two", "opt/bin/two"),
+            ("hard", PATH, "/usr/bin/hard", "usr/bin/hard"),
+            ("link", PATH, "/usr/bin/link", "opt/bin/two"),
+            ("app", "/bin", "/bin/app", "usr/bin/app"),
+            ("/bin/app", "", "/bin/app", "usr/bin/app"),
+            ("./run.sh", PATH, "/work/./run.sh", "work/run.sh"),
+            ("../bin/app", "", "/work/../bin/app", "usr/bin/app"),
+            ("../../../bin/app", "", "/work/../../../bin/app", "usr/bin/app"),
+            ("run.sh", "/usr/bin:", "/work/run.sh", "work/run.sh"),
+            ("run.sh", ".", "/work/./run.sh", "work/run.sh"),
+        ] {
+            let found = root.search(name, variable, &path("work")).unwrap();
+            assert_eq!((found.written.as_str(), &found.file.path), (written, &path(file)), "{name} in {variable}");
+        }
+        let found = root.search("bin/app", "", &RootPath::root()).unwrap();
+        assert_eq!(found.written, "/bin/app");
+    }
+
+    #[test]
+    fn a_name_that_is_not_found_says_why_for_each_candidate() {
+        let layers = [layer(entries())];
+        let root = merge(&layers);
+        let missing = |at: &str| Why::Missing(path(at));
+        let dangling =
+            Why::Dangling { link: path("usr/bin/dangling"), target: "../lib/gone".into(), missing: path("usr/lib") };
+        for (name, variable, reasons) in [
+            ("no", PATH, vec![missing("usr/local/bin/no"), missing("usr/bin/no"), missing("opt/bin/no")]),
+            ("app", "/usr/local/bin:/none", vec![Why::NotExecutable, missing("none")]),
+            ("two", "/usr/local/bin", vec![Why::Folder]),
+            ("dangling", "/usr/bin", vec![dangling]),
+            ("loop", "/usr/bin", vec![Why::Loop]),
+            ("pipe", "/usr/bin", vec![Why::NotAFile]),
+            (
+                "run.sh",
+                PATH,
+                vec![missing("usr/local/bin/run.sh"), missing("usr/bin/run.sh"), missing("opt/bin/run.sh")],
+            ),
+            ("/usr/local/bin/app", PATH, vec![Why::NotExecutable]),
+            ("/bin/app/", PATH, vec![Why::NotAFolder(path("usr/bin/app"))]),
+            ("app", "", vec![]),
+            ("", PATH, vec![]),
+            ("a\0b", "/usr/bin", vec![missing("usr/bin")]),
+        ] {
+            let lost = root.search(name, variable, &path("work")).unwrap_err();
+            let given: Vec<Why> = lost.candidates.into_iter().map(|candidate| candidate.why).collect();
+            assert_eq!(given, reasons, "{name:?} in {variable}");
+        }
+    }
+
+    #[test]
+    fn the_reasons_read_as_sentences_and_do_not_act() {
+        let layers = [layer(entries())];
+        let root = merge(&layers);
+        let lost = root.search("app", "/usr/local/bin:/no\u{1b}[2J", &RootPath::root()).unwrap_err();
+        assert_eq!(
+            lost.to_string(),
+            "/usr/local/bin/app: it is not executable\n/no\\u{1b}[2J/app: /no\\u{1b}[2J is not there"
+        );
+        let lost = root.search("app", "", &RootPath::root()).unwrap_err();
+        assert_eq!(lost.to_string(), "PATH names no folder to look in");
+    }
+}
