@@ -3,6 +3,7 @@
 mod args;
 mod completions;
 mod console;
+mod elf;
 mod inspect;
 mod man;
 mod plan;
@@ -29,6 +30,7 @@ enum Command {
     Rebase(rebase::Rebase),
     Plan(plan::Plan),
     Inspect(inspect::Inspect),
+    Elf(elf::Elf),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -49,6 +51,7 @@ pub fn main() -> ExitCode {
         Command::Rebase(rebase) => rebase.run(),
         Command::Plan(plan) => plan.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Elf(elf) => elf.run(),
         Command::Verify(verify) => verify.run(),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::Man(man) => man.run(Cli::command()),
