@@ -11,6 +11,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`oci`] | the values: digest, diff id, reference, platform, documents |
+//! | [`elf`] | the bytes of a program to its linkage, machine and Go facts |
 //! | [`layer`] | compressed tar bytes to an index of typed entries |
 //! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
 //! | [`examine`] | questions put to an image: its old base, its command |
@@ -26,14 +27,16 @@
 //!
 //! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
 //! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
-//! archive, POSIX tar with PAX and GNU extensions, gzip, zstd; our own are the layer index and
-//! the cache (`store::disk`), the report (`docs/reports.md`) and the `dev.underpin.*` annotations.
+//! archive, POSIX tar with PAX and GNU extensions, gzip, zstd; ELF and Go's build
+//! info; our own are the layer index and the cache (`store::disk`), the report (`docs/reports.md`)
+//! and the `dev.underpin.*` annotations.
 
 // Tests put files where they like, and tables of cases are long.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::too_many_lines))]
 
 pub mod assemble;
 pub mod cli;
+pub mod elf;
 pub mod error;
 pub mod examine;
 pub mod layer;

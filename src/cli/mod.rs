@@ -3,6 +3,7 @@
 mod args;
 mod completions;
 mod console;
+mod elf;
 mod inspect;
 mod man;
 mod plan;
@@ -31,6 +32,7 @@ enum Command {
     Rebase(rebase::Rebase),
     Plan(plan::Plan),
     Inspect(inspect::Inspect),
+    Elf(elf::Elf),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -52,6 +54,7 @@ pub fn main() -> ExitCode {
         Command::Rebase(rebase) => rebase.run(&console),
         Command::Plan(plan) => plan.run(&console),
         Command::Inspect(inspect) => inspect.run(&console),
+        Command::Elf(elf) => elf.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         Command::Man(man) => man.run(&console, Cli::command()),
@@ -73,6 +76,7 @@ impl Command {
             Self::Rebase(rebase) => rebase.say,
             Self::Plan(plan) => plan.say,
             Self::Inspect(inspect) => inspect.say,
+            Self::Elf(elf) => elf.say(),
             Self::Verify(verify) => verify.say,
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

@@ -37,3 +37,4 @@ pub use layout_sink::LayoutSink;
 pub use lock::{Held, Mode, Patience, folder as lock_folder};
 pub use named_file::{check_writable, read_file, write_file};
 pub use partial::{Partial, Receiving};
+pub use regular::{Links, open as open_regular};

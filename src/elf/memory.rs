@@ -1,0 +1,271 @@
+//! What is remembered of a stream that is seen once: its beginning, the stretches that were asked
+//! for, and the last block.
+//!
+//! The rule it owns: never more than 2 MiB, whatever the file and whoever asks. Bytes are worked on
+//! in blocks that begin at fixed offsets of the file, so an answer cannot depend on the sizes in
+//! which the bytes arrived.
+
+/// Names and tables usually stand at the beginning.
+const HEAD: usize = 1 << 20;
+/// Bytes of a block.
+const BLOCK: usize = 64 << 10;
+/// Bytes of the block before that stay in sight.
+pub(super) const CARRY: usize = 4 << 10;
+/// Bytes of all stretches of each kind together.
+const ASKED: usize = 608 << 10;
+const GLIMPSED: usize = 256 << 10;
+/// What it takes to remember a stretch, besides its bytes.
+const FRAME: usize = 96;
+
+/// Why a stretch is remembered. What a file has much of must not use up the room of what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// A header says that something is there.
+    Asked,
+    /// It looks like something that a header may refer to later.
+    Glimpsed,
+}
+
+/// A stretch that was asked for; it fills as the bytes go by.
+struct Stretch {
+    start: u64,
+    wanted: usize,
+    bytes: Vec<u8>,
+}
+
+pub(super) struct Memory {
+    head: Vec<u8>,
+    stretches: Vec<Stretch>,
+    /// How many bytes of stretches may still be remembered.
+    asked_left: usize,
+    glimpsed_left: usize,
+    /// The carry of the block before, then the block itself.
+    recent: Vec<u8>,
+    /// Where in the file `recent` begins.
+    start: u64,
+    /// How much of `recent` is carry.
+    carried: usize,
+}
+
+impl Memory {
+    pub fn new() -> Self {
+        Self {
+            head: Vec::new(),
+            stretches: Vec::new(),
+            asked_left: ASKED,
+            glimpsed_left: GLIMPSED,
+            recent: Vec::new(),
+            start: 0,
+            carried: 0,
+        }
+    }
+
+    /// Takes as much of `bytes` as the block has room for, and gives the rest.
+    pub fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let room = self.carried + BLOCK - self.recent.len();
+        let (now, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        self.recent.extend_from_slice(now);
+        rest
+    }
+
+    pub fn block_is_full(&self) -> bool {
+        self.recent.len() >= self.carried + BLOCK
+    }
+
+    /// Puts the block where it was asked for.
+    pub fn settle(&mut self) {
+        let Self { head, stretches, recent, start, carried, .. } = self;
+        let fresh = recent.get(*carried..).unwrap_or_default();
+        let room = HEAD - head.len();
+        head.extend_from_slice(fresh.get(..room).unwrap_or(fresh));
+        let at = *start + *carried as u64;
+        for stretch in stretches {
+            stretch.fill(at, fresh);
+        }
+    }
+
+    /// Makes room for the next block.
+    pub fn turn(&mut self) {
+        let gone = self.recent.len().saturating_sub(CARRY);
+        self.recent.drain(..gone);
+        self.start += gone as u64;
+        self.carried = self.recent.len();
+    }
+
+    /// The carry and the block, where in the file they begin, and how much of it is carry.
+    pub fn recent(&self) -> (&[u8], u64, usize) {
+        (&self.recent, self.start, self.carried)
+    }
+
+    /// Remembers a stretch that is in sight or still to come. What is gone stays unknown, and so
+    /// does what there is no room for.
+    pub fn want(&mut self, start: u64, wanted: usize, reason: Reason) {
+        if start.saturating_add(wanted as u64) <= HEAD as u64 {
+            return;
+        }
+        let left = match reason {
+            Reason::Asked => &mut self.asked_left,
+            Reason::Glimpsed => &mut self.glimpsed_left,
+        };
+        let Some(rest) = left.checked_sub(wanted.saturating_add(FRAME)) else { return };
+        *left = rest;
+        // The part that is gone is left out: what remains may still be of use.
+        let gone = usize::try_from(self.start.saturating_sub(start)).unwrap_or(usize::MAX);
+        let wanted = wanted.saturating_sub(gone);
+        let mut stretch = Stretch { start: start.max(self.start), wanted, bytes: Vec::new() };
+        stretch.fill(self.start, &self.recent);
+        self.stretches.push(stretch);
+    }
+
+    /// The bytes at `start`, all of them, where they are remembered.
+    pub fn bytes(&self, start: u64, len: usize) -> Option<&[u8]> {
+        self.known(start).find_map(|bytes| bytes.get(..len))
+    }
+
+    /// The longest remembered run of bytes at `start`, at most `limit` of them.
+    pub fn run(&self, start: u64, limit: usize) -> &[u8] {
+        let longest = self.known(start).max_by_key(|bytes| bytes.len()).unwrap_or_default();
+        longest.get(..limit).unwrap_or(longest)
+    }
+
+    /// The bytes at `start` up to the next NUL, where both are remembered.
+    pub fn text(&self, start: u64) -> Option<&[u8]> {
+        self.known(start)
+            .find_map(|bytes| bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len()))
+    }
+
+    /// Every remembered run that begins at `start`.
+    fn known(&self, start: u64) -> impl Iterator<Item = &[u8]> {
+        let head = (0, self.head.as_slice());
+        let stretches = self.stretches.iter().map(|stretch| (stretch.start, stretch.bytes.as_slice()));
+        let recent = (self.start, self.recent.as_slice());
+        [head].into_iter().chain(stretches).chain([recent]).filter_map(move |(from, bytes)| {
+            let skip = usize::try_from(start.checked_sub(from)?).ok()?;
+            bytes.get(skip..)
+        })
+    }
+}
+
+impl Stretch {
+    /// Takes what comes next of it out of `bytes`, which stand at `at` in the file.
+    fn fill(&mut self, at: u64, bytes: &[u8]) {
+        let missing = self.wanted - self.bytes.len();
+        let next = self.start + self.bytes.len() as u64;
+        let Some(skip) = next.checked_sub(at).and_then(|skip| usize::try_from(skip).ok()) else { return };
+        let Some(there) = bytes.get(skip..) else { return };
+        if missing > 0 && !there.is_empty() {
+            self.bytes.reserve_exact(missing.min(there.len()));
+            self.bytes.extend_from_slice(there.get(..missing).unwrap_or(there));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Reason::{Asked, Glimpsed};
+    use super::*;
+
+    fn byte(at: usize) -> u8 {
+        u8::try_from(at * 7 % 251).unwrap()
+    }
+
+    fn feed(memory: &mut Memory, bytes: &[u8], mut each: impl FnMut(&mut Memory)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            rest = memory.take(rest);
+            if memory.block_is_full() {
+                memory.settle();
+                each(memory);
+                memory.turn();
+            }
+        }
+        memory.settle();
+        each(memory);
+    }
+
+    fn held(memory: &Memory) -> usize {
+        let stretches = memory.stretches.iter().map(|stretch| stretch.bytes.capacity() + size_of::<Stretch>());
+        memory.head.capacity() + memory.recent.capacity() + stretches.sum::<usize>()
+    }
+
+    #[test]
+    fn the_beginning_and_what_was_asked_for_in_time_are_remembered() {
+        let file: Vec<u8> = (0..3 * HEAD).map(byte).collect();
+        let mut memory = Memory::new();
+        let mut block = 0;
+        let late = 2 * HEAD + 5000;
+        feed(&mut memory, &file, |memory| {
+            block += 1;
+            match block {
+                1 => memory.want(late as u64, 100_000, Asked),
+                20 => memory.want(HEAD as u64 + 10, 10, Asked),
+                // In sight: the carry of block 29.
+                30 => memory.want((29 * BLOCK - CARRY) as u64, 2 * CARRY, Glimpsed),
+                _ => {}
+            }
+        });
+        assert_eq!(memory.bytes(0, HEAD), Some(&file[..HEAD]));
+        assert_eq!(memory.bytes(late as u64, 100_000), Some(&file[late..late + 100_000]));
+        assert_eq!(
+            memory.bytes((29 * BLOCK - CARRY) as u64, 2 * CARRY),
+            Some(&file[29 * BLOCK - CARRY..][..2 * CARRY])
+        );
+        assert_eq!(memory.bytes(HEAD as u64 + 10, 10), None, "it was gone");
+        assert_eq!(memory.bytes(u64::MAX, 1), None);
+        assert_eq!(memory.run(HEAD as u64 - 5, 100).len(), 5);
+    }
+
+    #[test]
+    fn text_counts_only_with_its_end() {
+        let mut memory = Memory::new();
+        feed(&mut memory, b"\0one\0two", |_| ());
+        assert_eq!(memory.text(1), Some(&b"one"[..]));
+        assert_eq!(memory.text(0), Some(&b""[..]));
+        assert_eq!(memory.text(5), None);
+        assert_eq!(memory.text(50), None);
+    }
+
+    #[test]
+    fn never_holds_more_than_two_mebibytes() {
+        let block = vec![0; BLOCK];
+        let mut memory = Memory::new();
+        for _ in 0..100 {
+            feed(&mut memory, &block, |memory| {
+                let (bytes, start, _) = memory.recent();
+                let end = start + bytes.len() as u64;
+                for at in (start..end).step_by(16) {
+                    memory.want(at, 144, Glimpsed);
+                    memory.want(at, 4000, Asked);
+                }
+                memory.want(end, usize::MAX, Asked);
+            });
+            memory.turn();
+            assert!(held(&memory) <= 2 << 20, "{}", held(&memory));
+        }
+        assert!(held(&memory) > 1 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_remembered_is_what_was_there(
+            wants in proptest::collection::vec((HEAD - 9..HEAD + 9 * BLOCK, 0_usize..BLOCK, 0_usize..25), 0..20),
+        ) {
+            let file: Vec<u8> = (0..HEAD + 10 * BLOCK).map(byte).collect();
+            let mut memory = Memory::new();
+            let mut block = 0;
+            feed(&mut memory, &file, |memory| {
+                for (start, len, _) in wants.iter().filter(|(.., when)| *when == block) {
+                    memory.want(*start as u64, *len, Asked);
+                }
+                block += 1;
+            });
+            for (start, len, _) in &wants {
+                if let Some(bytes) = memory.bytes(*start as u64, *len) {
+                    prop_assert_eq!(bytes, &file[*start..start + len]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The bytes of a file to what it takes to start it: linkage, machine, Go facts.
+//!
+//! [`Probe`] is the way in, for files on disk and for files inside a layer alike: it is fed the
+//! bytes once, in order, keeps at most 2 MiB of them, and gives a [`Program`]. The rule it owns:
+//! a file is static because that was seen, never because something could not be read. Whatever
+//! does not fit together is [`Linkage::Other`] with a note.
+//!
+//! Formats: System V ABI (ELF header, program headers, dynamic section), `#!` lines as Linux reads
+//! them, Go's build info (`debug/buildinfo`).
+
+mod dynamic;
+mod fault;
+mod go;
+mod header;
+mod linkage;
+mod machine;
+mod memory;
+mod outline;
+mod probe;
+mod program;
+mod script;
+mod search;
+mod segments;
+mod words;
+
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod specimen;
+
+pub use go::GoFacts;
+pub use probe::Probe;
+pub use program::{Class, Endian, FloatAbi, Linkage, Program, Script};

@@ -1,0 +1,146 @@
+//! What was found out about one file.
+//!
+//! It is kept in the index of a layer, so no field may be left out when it is written: `postcard`
+//! knows fields by their order.
+
+use serde::{Deserialize, Serialize};
+
+use super::go::GoFacts;
+
+/// How a file is started, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Linkage {
+    /// A program at a fixed address that needs nothing but the kernel.
+    Static,
+    /// The same at any address.
+    StaticPie,
+    /// A program that needs an interpreter or libraries.
+    Dynamic,
+    /// A library.
+    SharedObject,
+    /// Text that begins with `#!`.
+    Script,
+    /// Everything else: data, objects, other systems' programs, damaged files.
+    Other,
+}
+
+impl Linkage {
+    /// The word in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::StaticPie => "static-pie",
+            Self::Dynamic => "dynamic",
+            Self::SharedObject => "shared-object",
+            Self::Script => "script",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether the kernel alone can start it.
+    #[must_use]
+    pub const fn is_static(self) -> bool {
+        matches!(self, Self::Static | Self::StaticPie)
+    }
+}
+
+/// The width of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Class {
+    Bits32,
+    Bits64,
+}
+
+impl Class {
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Bits32 => 32,
+            Self::Bits64 => 64,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Little => "little",
+            Self::Big => "big",
+        }
+    }
+}
+
+/// How floating-point arguments are passed, where the machine is ARM and its flags say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FloatAbi {
+    Hard,
+    Soft,
+}
+
+impl FloatAbi {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Hard => "hard",
+            Self::Soft => "soft",
+        }
+    }
+}
+
+/// The first line of a script, taken apart as Linux does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    pub interpreter: String,
+    /// Everything after the interpreter is one argument.
+    pub argument: Option<String>,
+}
+
+/// What was found out about one file. Fields that do not apply are `None` or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    pub linkage: Linkage,
+    pub class: Option<Class>,
+    pub endian: Option<Endian>,
+    /// As in OCI platforms: `amd64`, `arm64`, ...; `unknown(N)` for others.
+    pub machine: Option<String>,
+    pub float_abi: Option<FloatAbi>,
+    pub interpreter: Option<String>,
+    /// Libraries by name; `?` where one is needed and its name could not be read.
+    pub needed: Vec<String>,
+    pub go: Option<GoFacts>,
+    pub script: Option<Script>,
+    /// What a person should know, one line each. A linkage of `Other` for an ELF file says here why.
+    pub notes: Vec<String>,
+    /// Words of the fixed table that stand somewhere in an ELF file, also as a part of other words:
+    /// Go and Rust put strings side by side without anything between them.
+    pub mentions: Vec<String>,
+}
+
+impl Program {
+    pub(super) fn of(linkage: Linkage) -> Self {
+        Self {
+            linkage,
+            class: None,
+            endian: None,
+            machine: None,
+            float_abi: None,
+            interpreter: None,
+            needed: Vec::new(),
+            go: None,
+            script: None,
+            notes: Vec::new(),
+            mentions: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The program headers: what is loaded where, and where interpreter, dynamic section and notes are.
+
+use object::elf;
+use object::endian::Endianness;
+use object::pod;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use super::fault::{Fault, Sound, require};
+use super::header::{Elf32, Elf64, Header};
+use super::program::Class;
+
+/// Linux takes no longer name of an interpreter.
+const LONGEST_INTERPRETER: u64 = 4096;
+/// Far beyond what any linker writes.
+const LARGEST_DYNAMIC: u64 = 64 << 10;
+/// Of notes only the first bytes are looked at: Go's stands alone in its segment.
+const NOTE: u64 = 64;
+
+/// A part of the file, within its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub offset: u64,
+    pub len: usize,
+}
+
+/// A segment that is mapped into memory.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    offset: u64,
+    address: u64,
+    in_file: u64,
+    in_memory: u64,
+}
+
+/// The program headers, checked against the size of the file and against each other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Segments {
+    loads: Vec<Load>,
+    pub interpreter: Option<Part>,
+    pub dynamic: Option<Part>,
+    dynamic_address: u64,
+    pub notes: Vec<Part>,
+}
+
+/// One row, whatever its class.
+struct Row {
+    kind: elf::ProgramType,
+    load: Load,
+}
+
+impl Segments {
+    pub fn read(bytes: &[u8], count: usize, header: &Header, size: u64) -> Sound<Self> {
+        let rows = match header.class {
+            Class::Bits32 => rows::<Elf32>(bytes, count, header.endianness()),
+            Class::Bits64 => rows::<Elf64>(bytes, count, header.endianness()),
+        };
+        let mut segments = Self::default();
+        for row in rows? {
+            segments.add(&row, size)?;
+        }
+        require(!segments.loads.is_empty(), "nothing in it is loaded")?;
+        segments.check_overlap()?;
+        segments.check_dynamic_is_loaded()?;
+        Ok(segments)
+    }
+
+    fn add(&mut self, row: &Row, size: u64) -> Sound<()> {
+        let load = row.load;
+        match row.kind {
+            elf::PT_LOAD => {
+                load.part(size)?;
+                require(load.in_file <= load.in_memory, "a segment is larger in the file than in memory")?;
+                require(load.address.checked_add(load.in_memory).is_some(), "a segment ends beyond all addresses")?;
+                self.loads.push(load);
+            }
+            elf::PT_INTERP => {
+                require(self.interpreter.is_none(), "two interpreters are named")?;
+                require(
+                    (2..=LONGEST_INTERPRETER).contains(&load.in_file),
+                    "an interpreter's name of no possible length",
+                )?;
+                self.interpreter = Some(load.part(size)?);
+            }
+            elf::PT_DYNAMIC => {
+                require(self.dynamic.is_none(), "two dynamic sections")?;
+                require(load.in_file <= LARGEST_DYNAMIC, "a dynamic section of no possible size")?;
+                self.dynamic = Some(load.part(size)?);
+                self.dynamic_address = load.address;
+            }
+            elf::PT_NOTE => {
+                let first = Load { in_file: load.in_file.min(NOTE), ..load };
+                self.notes.push(first.part(size)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Two segments over the same addresses: what is in memory is then not what stands in the file.
+    fn check_overlap(&self) -> Sound<()> {
+        let mut spans: Vec<(u64, u64)> =
+            self.loads.iter().map(|load| (load.address, load.address.saturating_add(load.in_memory))).collect();
+        spans.retain(|(from, to)| from < to);
+        spans.sort_unstable();
+        let apart = spans.windows(2).all(|pair| matches!(pair, [(_, end), (next, _)] if end <= next));
+        require(apart, "segments overlap in memory")
+    }
+
+    /// A loader reads the dynamic section where it is in memory, we where it is in the file.
+    fn check_dynamic_is_loaded(&self) -> Sound<()> {
+        let Some(dynamic) = self.dynamic else { return Ok(()) };
+        let loaded = self.offset_of(self.dynamic_address) == Some(dynamic.offset);
+        require(loaded, "the dynamic section is not where the loader will look for it")
+    }
+
+    /// Where in the file the byte stands that is loaded at `address`.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        self.loads.iter().find_map(|load| {
+            let inside = address.checked_sub(load.address).filter(|inside| *inside < load.in_file)?;
+            load.offset.checked_add(inside)
+        })
+    }
+}
+
+impl Load {
+    fn part(self, size: u64) -> Sound<Part> {
+        let outside = || Fault::new("a segment lies outside the file: it is cut short");
+        self.offset.checked_add(self.in_file).filter(|end| *end <= size).ok_or_else(outside)?;
+        Ok(Part { offset: self.offset, len: usize::try_from(self.in_file).map_err(|_| outside())? })
+    }
+}
+
+fn rows<E: FileHeader<Endian = Endianness>>(bytes: &[u8], count: usize, endian: Endianness) -> Sound<Vec<Row>> {
+    let (rows, _) = pod::slice_from_bytes::<E::ProgramHeader>(bytes, count)
+        .map_err(|()| Fault::new("the program headers cannot be read"))?;
+    Ok(rows.iter().map(|row| Row::of(row, endian)).collect())
+}
+
+impl Row {
+    fn of<P: ProgramHeader<Endian = Endianness>>(row: &P, endian: Endianness) -> Self {
+        let load = Load {
+            offset: row.p_offset(endian).into(),
+            address: row.p_vaddr(endian).into(),
+            in_file: row.p_filesz(endian).into(),
+            in_memory: row.p_memsz(endian).into(),
+        };
+        Self { kind: row.p_type(endian), load }
+    }
+}
