@@ -3,6 +3,7 @@
 use super::command::{Command, ShellForm};
 use super::container::Container;
 use super::oddity::{Oddity, oddities};
+use super::program::{Start, start};
 use super::subject::{PlatformSubject, Subject};
 
 /// The subject with the answers beside it, platform by platform in the same order.
@@ -19,6 +20,7 @@ pub struct PlatformFacts {
     /// What a container starts with once the image has moved.
     pub container: Container,
     pub shell_form: Option<ShellForm>,
+    pub start: Start,
     pub oddities: Vec<Oddity>,
     /// What reading the layers brought up, such as a wrong media type.
     pub layer_notes: Vec<String>,
@@ -39,6 +41,7 @@ fn look_at(subject: &PlatformSubject) -> PlatformFacts {
     PlatformFacts {
         command: Command::of(&subject.source.config),
         shell_form: container.command.shell_form(),
+        start: start(&container, subject.base_layers.iter().chain(&subject.layers).map(AsRef::as_ref)),
         container,
         oddities: oddities(&subject.source.config),
         layer_notes: layer_notes(subject),

@@ -8,6 +8,7 @@ mod command;
 mod container;
 mod facts;
 mod oddity;
+mod program;
 #[cfg(test)]
 pub mod sample;
 mod subject;
@@ -16,4 +17,5 @@ pub use command::{Command, ShellForm};
 pub use container::Container;
 pub use facts::{Facts, PlatformFacts, look};
 pub use oddity::Oddity;
+pub use program::{Presence, Start, Started, needs_new_base, start};
 pub use subject::{LeftBehind, Origin, PlatformSubject, Shape, Subject};

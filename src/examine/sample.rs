@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::base::{Choice, Lookup, OldBase, find};
 use super::{Origin, PlatformSubject, Shape, Subject};
-use crate::layer::LayerIndex;
+use crate::elf::{Linkage, Probe, Program};
+use crate::layer::{Entry, EntryKind, Inspected, LayerIndex, RootPath};
 use crate::oci::sample::Sample;
 use crate::oci::{Compression, Image, Location};
 
@@ -32,7 +33,8 @@ fn old_base(source: &Image, old: &Sample) -> OldBase {
     find(source, &Map::new(), &choice, &[], &Old(old.image())).unwrap()
 }
 
-/// A subject of one platform: `source` on `old`, to be moved to `new`. Its layers are empty.
+/// A subject of one platform: `source` on `old`, to be moved to `new`. Each layer above the old base
+/// holds the static programs `/app` and `/own`.
 pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
     let (source, base) = (source.image(), new.image());
     let old_base = old_base(&source, old);
@@ -45,8 +47,9 @@ pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
                 diff_id: layer.diff_id,
                 unpacked: 0,
                 compression: Compression::Gzip,
-                entries: Vec::new(),
+                entries: ["app", "own"].map(program_entry).to_vec(),
                 captured: Vec::new(),
+                programs: [0, 1].map(|entry| Inspected { entry, program: program(Linkage::Static) }).to_vec(),
                 notes: Vec::new(),
             })
         })
@@ -64,8 +67,29 @@ pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
             base,
             old_base,
             layers,
+            base_layers: Vec::new(),
         }],
         missing: Vec::new(),
         left_behind: Vec::new(),
     }
+}
+
+fn program_entry(path: &str) -> Entry {
+    Entry {
+        path: RootPath::new(path).unwrap(),
+        kind: EntryKind::File { size: 1 },
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+        mtime: 0,
+        xattrs: Vec::new(),
+        offset: 0,
+    }
+}
+
+/// A program for the platform of the samples.
+pub fn program(linkage: Linkage) -> Program {
+    let mut program = Probe::new(0).finish();
+    (program.linkage, program.machine) = (linkage, Some("arm".to_owned()));
+    program
 }

@@ -57,6 +57,8 @@ pub struct PlatformSubject {
     pub old_base: OldBase,
     /// The indexes of the source's layers above the old base, in order.
     pub layers: Vec<Arc<LayerIndex>>,
+    /// The indexes of the new base's layers, where a question could not be answered without them.
+    pub base_layers: Vec<Arc<LayerIndex>>,
 }
 
 /// Something beside the image that describes bytes which will no longer be there.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::Captured;
 use super::entry::Entry;
+use super::inspected::Inspected;
 use super::path::RootPath;
 use crate::error::{Error, Result};
 use crate::oci::{Compression, DiffId, Digest};
@@ -30,13 +31,14 @@ pub struct LayerIndex {
     /// In the order of the tar. A path can be there twice; see [`LayerIndex::find`].
     pub entries: Vec<Entry>,
     pub captured: Vec<Captured>,
+    pub programs: Vec<Inspected>,
     /// What a person should know of the layer, one line each.
     pub notes: Vec<String>,
 }
 
 impl LayerIndex {
     /// Raised whenever the index of the same layer would have other bytes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// What this layer puts at `path`. Of several entries the last counts, as it does when a
     /// runtime unpacks them. Whiteouts are about lower layers and put nothing there.

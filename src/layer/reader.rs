@@ -69,6 +69,11 @@ impl<'a, T: Transport> Reader<'a, T> {
         Ok(head)
     }
 
+    /// Passes the member's data, showing it piece by piece.
+    pub(super) fn watch(&mut self, size: u64, look: impl FnMut(&[u8])) -> Result<()> {
+        self.tape.data(size, look)
+    }
+
     pub(super) fn skip(&mut self, size: u64) -> Result<()> {
         self.tape.skip(size)
     }

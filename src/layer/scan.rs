@@ -105,7 +105,7 @@ fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Re
 }
 
 fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: Listing) -> LayerIndex {
-    let Listing { entries, captured, mut notes } = listing;
+    let Listing { entries, captured, programs, mut notes } = listing;
     if LayerType::of(&of.media_type).is_ok_and(|stated| stated.0 != compression) {
         notes.insert(0, format!("layer is {}, though its media type is {}", name(compression), of.media_type));
     }
@@ -117,6 +117,7 @@ fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compressi
         compression,
         entries,
         captured,
+        programs,
         notes,
     }
 }

@@ -6,6 +6,7 @@ use std::io::BufRead;
 use super::capture::{Captured, Choice, Collection};
 use super::entry::{Entries, Entry, EntryKind};
 use super::extended::{Member, SparseForm};
+use super::inspected::Inspected;
 use super::kind;
 use super::limits::Limits;
 use super::path::RootPath;
@@ -15,12 +16,14 @@ use super::sparse::{self, MapPlace};
 use super::tape::Tape;
 use super::transport::{Hashing, Transport};
 use super::whiteout;
+use crate::elf::Probe;
 use crate::error::Result;
 
 /// What the walk found.
 pub(super) struct Listing {
     pub(super) entries: Vec<Entry>,
     pub(super) captured: Vec<Captured>,
+    pub(super) programs: Vec<Inspected>,
     pub(super) notes: Vec<String>,
 }
 
@@ -31,6 +34,7 @@ pub(super) fn walk<R: BufRead>(tape: &mut Tape<Hashing<R>>, limits: &Limits) -> 
         limits,
         entries: Entries::of("layer"),
         captured: Collection::default(),
+        programs: Vec::new(),
         remarks: Remarks::default(),
     };
     while let Some(found) = walk.tar.step()? {
@@ -49,6 +53,7 @@ struct Walk<'a, T> {
     limits: &'a Limits,
     entries: Entries,
     captured: Collection,
+    programs: Vec<Inspected>,
     remarks: Remarks,
 }
 
@@ -90,7 +95,17 @@ impl<T: Transport> Walk<'_, T> {
             Choice::TooLarge => self.remarks.add(Remark::TooLargeToRead, path),
             Choice::Skip => {}
         }
-        self.tar.skip(member.stored)
+        match kind {
+            EntryKind::File { size: 1.. } if member.sparse.is_none() => self.inspect(member.stored),
+            _ => self.tar.skip(member.stored),
+        }
+    }
+
+    fn inspect(&mut self, size: u64) -> Result<()> {
+        let mut probe = Probe::new(size);
+        self.tar.watch(size, |bytes| probe.feed(bytes))?;
+        self.programs.extend(Inspected::new(self.entries.len(), probe));
+        Ok(())
     }
 
     fn check_sparse_data(&mut self, stored: u64) -> Result<()> {
@@ -102,7 +117,12 @@ impl<T: Transport> Walk<'_, T> {
     fn finish(mut self) -> Listing {
         let entries = self.entries.finish();
         remark_duplicates(&entries, &mut self.remarks);
-        Listing { notes: self.remarks.lines().collect(), entries, captured: self.captured.finish() }
+        Listing {
+            notes: self.remarks.lines().collect(),
+            entries,
+            captured: self.captured.finish(),
+            programs: self.programs,
+        }
     }
 }
 

@@ -7,6 +7,10 @@ use crate::oci::Platform;
 /// The rules by their stable ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
+    EntrypointMissing,
+    DynamicBinary,
+    WrongMachine,
+    NotABinary,
     NeedsShell,
     OldBaseUnknown,
     OldBaseUnproven,
@@ -22,12 +26,23 @@ pub enum Rule {
 impl Rule {
     /// The refusals that a user may answer for with `--allow`. The others have flags of
     /// their own, or are about what was asked for and not about the image.
-    pub(super) const ALLOWABLE: [Self; 2] = [Self::NeedsShell, Self::OldBaseUnknown];
+    pub(super) const ALLOWABLE: [Self; 6] = [
+        Self::EntrypointMissing,
+        Self::DynamicBinary,
+        Self::WrongMachine,
+        Self::NotABinary,
+        Self::NeedsShell,
+        Self::OldBaseUnknown,
+    ];
 
     /// The id that others rely on.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
+            Self::EntrypointMissing => "entrypoint-missing",
+            Self::DynamicBinary => "dynamic-binary",
+            Self::WrongMachine => "wrong-machine",
+            Self::NotABinary => "not-a-binary",
             Self::NeedsShell => "needs-shell",
             Self::OldBaseUnknown => "old-base-unknown",
             Self::OldBaseUnproven => "old-base-unproven",

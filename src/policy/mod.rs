@@ -5,6 +5,7 @@
 
 mod allow;
 mod finding;
+mod program;
 mod rules;
 #[cfg(test)]
 mod tests;

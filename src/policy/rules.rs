@@ -2,6 +2,7 @@
 
 use super::allow::{self, Allow};
 use super::finding::{Finding, Findings, Level, Rule};
+use super::program;
 use crate::examine::base::Sureness;
 use crate::examine::{Facts, PlatformFacts, PlatformSubject};
 use crate::oci::{Platform, is_dangerous};
@@ -20,6 +21,7 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
     let platforms = judged
         .map(|(subject, answers)| {
             let mut findings = Vec::new();
+            findings.extend(program::judge(&answers.start, &subject.platform));
             findings.extend(needs_shell(answers));
             findings.extend(cmd_changes_meaning(answers));
             findings.extend(old_base(subject));

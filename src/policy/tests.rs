@@ -1,8 +1,11 @@
 //! Each rule fires on what it is about, and stays silent on the twin.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
+use crate::elf::{Linkage, Program, Script};
 use crate::examine::base::Sureness;
 use crate::examine::sample::subject;
 use crate::examine::{LeftBehind, Subject, look};
@@ -26,6 +29,68 @@ fn found(subject: Subject) -> Vec<(Rule, Level)> {
 #[test]
 fn a_plain_image_gives_no_finding() {
     assert_eq!(found(plain()), []);
+}
+
+/// The plain image with another program at `/app`.
+fn with_program(change: impl FnOnce(&mut Program)) -> Subject {
+    let mut subject = plain();
+    let layer = Arc::make_mut(&mut subject.platforms[0].layers[0]);
+    change(&mut layer.programs[0].program);
+    subject
+}
+
+#[test]
+fn entrypoint_missing() {
+    let refusal = [(Rule::EntrypointMissing, Level::Refuse)];
+    assert_eq!(found(moving(json!({"Entrypoint": ["/gone"]}))), refusal);
+    assert_eq!(found(moving(json!({"Entrypoint": ["app"], "Env": ["PATH=/bin"]}))), refusal);
+    assert_eq!(found(moving(json!({"Entrypoint": ["app"], "Env": ["PATH=/bin:/"]}))), []);
+    assert_eq!(found(moving(json!({"Entrypoint": ["./app"]}))), []);
+    let mut subject = plain();
+    Arc::make_mut(&mut subject.platforms[0].layers[0]).entries[0].mode = 0o644;
+    assert_eq!(found(subject), refusal);
+}
+
+#[test]
+fn dynamic_binary() {
+    for (linkage, refuses) in [(Linkage::Static, false), (Linkage::StaticPie, false), (Linkage::Dynamic, true)] {
+        let subject = with_program(|program| program.linkage = linkage);
+        let expected: &[(Rule, Level)] = if refuses { &[(Rule::DynamicBinary, Level::Refuse)] } else { &[] };
+        assert_eq!(found(subject), expected, "{linkage:?}");
+    }
+    let dynamic = with_program(|program| {
+        program.linkage = Linkage::Dynamic;
+        program.interpreter = Some("/lib/ld-linux-armhf.so.3".to_owned());
+        program.needed = vec!["libc.so.6".to_owned()];
+    });
+    let findings = judge(&look(dynamic), OnMissing::Refuse, &["dynamic-binary=/app".parse().unwrap()]);
+    let finding = &findings.platforms[0][0];
+    assert_eq!(finding.evidence, "needs interpreter /lib/ld-linux-armhf.so.3; libraries libc.so.6");
+    assert_eq!(finding.level, Level::Excepted);
+}
+
+#[test]
+fn wrong_machine() {
+    let subject = with_program(|program| program.machine = Some("amd64".to_owned()));
+    assert_eq!(found(subject), [(Rule::WrongMachine, Level::Refuse)]);
+}
+
+#[test]
+fn not_a_binary() {
+    let refusal = [(Rule::NotABinary, Level::Refuse)];
+    for linkage in [Linkage::Other, Linkage::SharedObject] {
+        assert_eq!(found(with_program(|program| program.linkage = linkage)), refusal, "{linkage:?}");
+    }
+    let mut text = plain();
+    Arc::make_mut(&mut text.platforms[0].layers[0]).programs.clear();
+    assert_eq!(found(text), refusal);
+    for (interpreter, expected) in [("/bin/sh", &refusal[..]), ("/own", &[])] {
+        let script = with_program(|program| {
+            (program.linkage, program.machine) = (Linkage::Script, None);
+            program.script = Some(Script { interpreter: interpreter.to_owned(), argument: None });
+        });
+        assert_eq!(found(script), expected, "{interpreter}");
+    }
 }
 
 #[test]

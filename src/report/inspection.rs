@@ -6,12 +6,13 @@ use bytesize::ByteSize;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::model::{Named, OldBase};
+use super::model::{Binary, Named, OldBase};
 use super::text::old_base_line;
+use crate::elf::GoFacts;
 use crate::error::printable;
-use crate::examine::{Command, LeftBehind};
+use crate::examine::{Command, LeftBehind, Start};
 use crate::oci::{HistoryEntry, Image};
-use crate::store::fetch::Inspected;
+use crate::store::fetch::{Inspected, InspectedPlatform};
 
 #[derive(Debug, Serialize)]
 pub struct Inspection {
@@ -35,6 +36,9 @@ pub struct Platform {
     pub user: String,
     pub working_dir: String,
     pub annotations: Map<String, Value>,
+    /// What a container starts, and its Go build facts.
+    pub program: Option<Binary>,
+    pub go: Option<GoFacts>,
     pub size: u64,
 }
 
@@ -54,18 +58,15 @@ impl Inspection {
         Self {
             schema: "underpin.inspect/v1",
             image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
-            platforms: inspected
-                .platforms
-                .iter()
-                .map(|(platform, image, old)| Platform::new(platform, image, old))
-                .collect(),
+            platforms: inspected.platforms.iter().map(Platform::new).collect(),
             attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
         }
     }
 }
 
 impl Platform {
-    fn new(platform: &crate::oci::Platform, image: &Image, old: &crate::examine::base::OldBase) -> Self {
+    fn new(inspected: &InspectedPlatform) -> Self {
+        let InspectedPlatform { platform, image, old_base: old, start } = inspected;
         let command = Command::of(&image.config);
         let container = image.config.container();
         let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -82,9 +83,30 @@ impl Platform {
             user: text("User"),
             working_dir: text("WorkingDir"),
             annotations: image.manifest.annotations.clone(),
+            program: Binary::of(start),
+            go: go(start).cloned(),
             size: image.size(),
         }
     }
+}
+
+fn go(start: &Start) -> Option<&GoFacts> {
+    match start {
+        Start::Found(started) => started.program.as_ref()?.go.as_ref(),
+        _ => None,
+    }
+}
+
+fn program_line(platform: &Platform) -> String {
+    let Some(program) = &platform.program else { return String::new() };
+    let go = platform.go.as_ref().and_then(|go| go.version.clone()).unwrap_or_default();
+    let words = [program.path.as_str(), program.linkage, &program.machine, &go];
+    words
+        .into_iter()
+        .chain(program.needed.iter().map(String::as_str))
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn layers(image: &Image, old_base: usize) -> Vec<Layer> {
@@ -132,6 +154,7 @@ fn platform_lines(out: &mut String, platform: &Platform) {
     for (name, value) in [
         ("entrypoint", format!("{:?}", platform.entrypoint)),
         ("cmd", format!("{:?}", platform.cmd)),
+        ("program", program_line(platform)),
         ("user", platform.user.clone()),
         ("workdir", platform.working_dir.clone()),
         ("created", platform.created.clone().unwrap_or_default()),

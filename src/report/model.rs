@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::assemble::Assembled;
-use crate::examine::{Command, Facts, PlatformSubject};
+use crate::elf::Linkage;
+use crate::examine::{Command, Facts, PlatformFacts, PlatformSubject, Start};
 use crate::oci::Location;
 use crate::plan::{Fate, Plan, PlannedLayer, PlatformPlan};
 use crate::policy::{Finding, Findings};
@@ -66,7 +67,7 @@ pub struct Platform {
     pub entrypoint: Words,
     pub cmd: Words,
     pub logs: Logs,
-    pub binaries: Vec<serde_json::Value>,
+    pub binaries: Vec<Binary>,
     pub findings: Vec<ReportedFinding>,
     pub size: Size,
 }
@@ -86,6 +87,36 @@ pub struct Layer {
     pub size: u64,
     pub fate: &'static str,
     pub why: String,
+}
+
+/// A program that was looked into.
+#[derive(Debug, Clone, Serialize)]
+pub struct Binary {
+    pub path: String,
+    pub linkage: &'static str,
+    pub machine: String,
+    pub needed: Vec<String>,
+}
+
+impl Binary {
+    pub fn of(start: &Start) -> Option<Self> {
+        let Start::Found(started) = start else { return None };
+        let program = started.program.as_ref();
+        Some(Self {
+            path: started.path.clone(),
+            linkage: linkage_word(program.map_or(Linkage::Other, |program| program.linkage)),
+            machine: program.and_then(|program| program.machine.clone()).unwrap_or_default(),
+            needed: program.map(|program| program.needed.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+/// The words that others rely on; a library that is started as a program is something else.
+const fn linkage_word(linkage: Linkage) -> &'static str {
+    match linkage {
+        Linkage::SharedObject => Linkage::Other.word(),
+        linkage => linkage.word(),
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -169,11 +200,12 @@ impl Target {
 
 fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
     let subjects = ending.facts.subject.platforms.iter();
-    let judged = subjects.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
-    let looked_at = judged.map(|(at, ((subject, plan), findings))| {
+    let answers = subjects.zip(&ending.facts.platforms);
+    let judged = answers.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
+    let looked_at = judged.map(|(at, ((answers, plan), findings))| {
         let digest =
             ending.assembled.and_then(|assembled| assembled.platforms.get(at)).map(|(_, digest)| digest.to_string());
-        platform(subject, plan, findings, digest)
+        platform(answers, plan, findings, digest)
     });
     let missing = ending.findings.missing.iter().map(|(platform, finding)| Platform {
         findings: vec![finding.into()],
@@ -182,7 +214,12 @@ fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
     looked_at.chain(missing).collect()
 }
 
-fn platform(subject: &PlatformSubject, plan: &PlatformPlan, findings: &[Finding], digest: Option<String>) -> Platform {
+fn platform(
+    (subject, answers): (&PlatformSubject, &PlatformFacts),
+    plan: &PlatformPlan,
+    findings: &[Finding],
+    digest: Option<String>,
+) -> Platform {
     let words = |of: fn(&Command) -> &Option<Vec<String>>| Words {
         before: of(&plan.before).clone().unwrap_or_default(),
         after: of(&plan.after).clone().unwrap_or_default(),
@@ -195,6 +232,7 @@ fn platform(subject: &PlatformSubject, plan: &PlatformPlan, findings: &[Finding]
         layers: plan.layers.iter().map(Layer::from).collect(),
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
+        binaries: Binary::of(&answers.start).into_iter().collect(),
         findings: findings.iter().map(ReportedFinding::from).collect(),
         size: Size { before: subject.source.size(), after },
         ..Platform::unknown(plan.platform.to_string())

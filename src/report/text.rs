@@ -41,6 +41,10 @@ fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
         Detail::Short => summary_line(out, &platform.layers),
     }
     command_lines(out, platform);
+    for binary in &platform.binaries {
+        let kind = [binary.linkage, &binary.machine].join(" ");
+        line(out, format_args!("  program   {} ({})", printable(&binary.path), kind.trim_end()));
+    }
     if platform.old_base.is_some() {
         let (before, after) = (platform.size.before, platform.size.after);
         line(out, format_args!("  size      {} → {}", ByteSize(before), ByteSize(after)));

@@ -4,6 +4,7 @@ use super::node::Node;
 use super::odd::Odd;
 use super::steps::split_last;
 use super::tree::Tree;
+use crate::elf::Program;
 use crate::layer::{LayerIndex, RootPath};
 
 /// The files of an image as a container sees them, made by [`super::merge`].
@@ -31,6 +32,14 @@ impl<'a> Root<'a> {
         let source = node.source()?;
         let captured = &self.layers.get(source.layer)?.captured;
         captured.iter().find(|captured| captured.entry == source.position).map(|captured| captured.content.as_slice())
+    }
+
+    /// What is known of a file that is a program or a script; `None` for plain data.
+    #[must_use]
+    pub fn program(&self, node: &Node<'a>) -> Option<&'a Program> {
+        let source = node.source()?;
+        let programs = &self.layers.get(source.layer)?.programs;
+        programs.iter().find(|inspected| inspected.entry == source.position).map(|inspected| &inspected.program)
     }
 
     /// The entries that runtimes do not take or do not agree about, in the order of the layers.

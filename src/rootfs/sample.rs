@@ -52,6 +52,7 @@ pub(super) fn layer(entries: impl IntoIterator<Item = Entry>) -> LayerIndex {
         diff_id: DiffId(digest),
         unpacked: 0,
         compression: Compression::None,
+        programs: Vec::new(),
         captured: captured.collect(),
         entries,
         notes: Vec::new(),

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::rig::cli::Sandbox;
 use crate::rig::image::{Content, Dialect, Recipe};
-use crate::rig::layer::{Layer, Pack, file};
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::program::{Machine, prints};
 use crate::rig::stock;
 
 struct Case {
@@ -29,7 +30,7 @@ fn with_config(config: Value) -> Content {
 fn packed(pack: Pack) -> Content {
     let mut app = stock::app("linux/amd64", 100);
     app.layers.pop();
-    app.layers.push(Layer::of(pack, &[file("app", "not a program\n")]));
+    app.layers.push(Layer::of(pack, &[program("app", prints(Machine::of("linux/amd64"), "hello\n"))]));
     app.build()
 }
 

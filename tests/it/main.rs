@@ -18,6 +18,7 @@ mod golden;
 mod hostile;
 mod local_faults;
 mod old_base;
+mod proves;
 mod pull_faults;
 mod push_faults;
 mod rebase;

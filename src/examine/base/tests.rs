@@ -59,6 +59,7 @@ impl Lookup for World {
             compression: Compression::None,
             entries: files.iter().map(entry).collect(),
             captured: Vec::new(),
+            programs: Vec::new(),
             notes: Vec::new(),
         }))
     }

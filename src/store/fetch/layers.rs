@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Fetcher;
 use crate::error::{Error, Kind, Result};
-use crate::examine::PlatformSubject;
+use crate::examine::{Container, PlatformSubject, Start, start};
 use crate::layer::{self, LayerIndex, Limits};
-use crate::oci::{Digest, Hashed, ImageLayer};
+use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::store::disk::{Partial, Receiving};
 use crate::store::once::Once;
 use crate::store::receive::REFETCHES;
@@ -36,6 +36,20 @@ impl<'a> LayerReader<'a> {
             platform.layers = read.by_ref().take(above(platform).len()).collect();
         }
         Ok(())
+    }
+
+    /// What a container of `image` starts: looked for above the old base first, since that is where
+    /// it is as a rule, and in the whole image where it is not.
+    pub fn start(&self, image: &Image, old_base: usize) -> Result<Start> {
+        let container = Container::of(&image.config);
+        let look = |layers: &[ImageLayer]| {
+            let indexes = parallel::map(layers, self.fetcher.jobs, |layer| self.read(layer))?;
+            Ok(start(&container, indexes.iter().map(AsRef::as_ref)))
+        };
+        match look(image.layers.get(old_base..).unwrap_or_default())? {
+            Start::Lost { .. } if old_base > 0 => look(&image.layers),
+            found => Ok(found),
+        }
     }
 
     /// The index of one layer, verified against its digest and its diff id.

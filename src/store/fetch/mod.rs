@@ -14,7 +14,7 @@ use super::once::Once;
 use super::{Notices, Places, Progress, Source, parallel};
 use crate::error::Result;
 use crate::examine::base::{self, Choice, Known, OldBase};
-use crate::examine::{LeftBehind, Origin, PlatformSubject, Shape, Subject};
+use crate::examine::{LeftBehind, Origin, PlatformSubject, Shape, Start, Subject, needs_new_base};
 use crate::oci::{DocumentKind, Image, Location, Platform};
 
 use images::Loader;
@@ -68,8 +68,17 @@ pub struct Fetcher<'a> {
 #[derive(Debug)]
 pub struct Inspected {
     pub origin: Origin,
-    pub platforms: Vec<(Platform, Image, OldBase)>,
+    pub platforms: Vec<InspectedPlatform>,
     pub left_behind: Vec<LeftBehind>,
+}
+
+#[derive(Debug)]
+pub struct InspectedPlatform {
+    pub platform: Platform,
+    pub image: Image,
+    pub old_base: OldBase,
+    /// What a container of the image starts, in the image's own root.
+    pub start: Start,
 }
 
 impl Fetcher<'_> {
@@ -86,6 +95,10 @@ impl Fetcher<'_> {
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
         layers.read_above_the_seam(&mut platforms, self.jobs)?;
+        let base_layers = LayerReader::new(self, base.place.as_ref());
+        for platform in platforms.iter_mut().filter(|platform| needs_new_base(platform)) {
+            platform.base_layers = parallel::map(&platform.base.layers, self.jobs, |layer| base_layers.read(layer))?;
+        }
 
         let shape = shape(&source.origin, request);
         Ok(Subject { source: source.origin.clone(), base: base.origin.clone(), shape, platforms, missing, left_behind })
@@ -99,8 +112,9 @@ impl Fetcher<'_> {
         let layers = LayerReader::new(self, source.place.as_ref());
         let platforms = parallel::map(&chosen, self.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
-            let old = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
-            Ok((listed.platform.clone(), listed.image.clone(), old))
+            let old_base = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
+            let start = layers.start(&listed.image, old_base.layers)?;
+            Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
     }
@@ -163,6 +177,7 @@ impl Fetcher<'_> {
             base: new.image.clone(),
             old_base,
             layers: Vec::new(),
+            base_layers: Vec::new(),
         }))
     }
 }
