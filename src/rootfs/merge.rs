@@ -367,6 +367,15 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_link_starts_at_its_folder_and_an_absolute_one_at_the_root() {
+        check(vec![
+            (vec![vec![folder("d"), symlink("p/l", "/d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->/d:0"),
+            (vec![vec![folder("d"), symlink("p/l", "../d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->../d:0"),
+            (vec![vec![symlink("p/l", "d"), file("p/l/x")]], "p//:0 p/d//:0 p/d/x:0 p/l->d:0"),
+        ]);
+    }
+
+    #[test]
     fn markers_are_about_where_a_link_leads_too() {
         let lower = || vec![folder("d"), file("d/x"), file("d/y"), symlink("l", "d")];
         for (marker, expected) in [(whiteout("l/x"), "d/:0 d/y:0 l->d:0"), (opaque("l"), "d/:0 l->d:0")] {

@@ -7,7 +7,7 @@
 pub(super) const MAX_LINKS: usize = 40;
 /// Names that one path may have with all its links. Linux has no such limit, but the targets of 40
 /// links can hold 80,000 names, and a layer can ask for that with each of its entries.
-const MAX_STEPS: usize = 8192;
+const MAX_STEPS: usize = 4096;
 
 /// There were too many links, or too many names in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,106 @@
+//! An OCI layout that umoci makes, and its layers as the library reads them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use underpin::layer::{LayerIndex, Limits, scan};
+use underpin::oci::Descriptor;
+
+pub struct Layout {
+    folder: tempfile::TempDir,
+}
+
+impl Layout {
+    /// A layout with an image that has no layers.
+    pub fn new() -> Self {
+        let layout = Self { folder: tempfile::tempdir().unwrap() };
+        umoci(&["init", "--layout", &layout.path("image")]);
+        umoci(&["new", "--image", &layout.image()]);
+        layout
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn image(&self) -> String {
+        self.path("image") + ":v1"
+    }
+
+    /// Lays a tar upon the image as it is.
+    pub fn add(&self, tar: &Path) {
+        umoci(&["raw", "add-layer", "--image", &self.image(), &tar.display().to_string()]);
+    }
+
+    pub fn add_bytes(&self, tar: &[u8]) {
+        let file = self.folder.path().join("layer.tar");
+        std::fs::write(&file, tar).unwrap();
+        self.add(&file);
+    }
+
+    /// Puts `content` in the place of all that a folder has.
+    pub fn insert_opaque(&self, content: &Path, folder: &str) {
+        umoci(&["insert", "--image", &self.image(), "--opaque", &content.display().to_string(), folder]);
+    }
+
+    /// Unpacks the image, and changes it with scripts that run in its root. What each of them
+    /// changed is laid upon the image as one more layer.
+    pub fn change(&self, scripts: &[&str]) {
+        let bundle = self.path("bundle");
+        umoci(&["unpack", "--image", &self.image(), &bundle]);
+        for script in scripts {
+            shell(&Path::new(&bundle).join("rootfs"), script);
+            umoci(&["repack", "--refresh-bundle", "--image", &self.image(), &bundle]);
+        }
+    }
+
+    /// The root as umoci writes it, or what it had to say instead.
+    pub fn unpack(&self) -> Result<PathBuf, String> {
+        let root = self.path("root");
+        let out = run(&["raw", "unpack", "--image", &self.image(), &root]);
+        if out.status.success() { Ok(root.into()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
+    }
+
+    /// The layers, bottom first, each checked against the image's documents.
+    pub fn indexes(&self) -> Vec<LayerIndex> {
+        let index = self.json(&self.folder.path().join("image/index.json"));
+        let manifest = self.json(&self.blob(&index["manifests"][0]["digest"]));
+        let config = self.json(&self.blob(&manifest["config"]["digest"]));
+        let layers = manifest["layers"].as_array().unwrap().iter();
+        let diff_ids = config["rootfs"]["diff_ids"].as_array().unwrap().iter();
+        let index = |(layer, diff_id): (&Value, &Value)| {
+            let descriptor = Descriptor::read(layer, "layer").unwrap();
+            let diff_id = diff_id.as_str().unwrap().parse().unwrap();
+            let blob = File::open(self.blob(&layer["digest"])).unwrap();
+            scan(blob, &descriptor, Some(&diff_id), &Limits::default()).unwrap()
+        };
+        layers.zip(diff_ids).map(index).collect()
+    }
+
+    fn blob(&self, digest: &Value) -> PathBuf {
+        self.folder.path().join("image/blobs").join(digest.as_str().unwrap().replace(':', "/"))
+    }
+
+    #[allow(clippy::unused_self, reason = "reads as part of the layout")]
+    fn json(&self, file: &Path) -> Value {
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+}
+
+/// Folders that umoci makes on its own have the mode that the umask leaves, so it is set.
+fn run(args: &[&str]) -> Output {
+    Command::new("sh").args(["-c", "umask 022; exec umoci \"$@\"", "umoci"]).args(args).output().unwrap()
+}
+
+fn umoci(args: &[&str]) {
+    let out = run(args);
+    assert!(out.status.success(), "umoci {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Runs a script that must succeed.
+pub fn shell(folder: &Path, script: &str) {
+    let out = Command::new("sh").args(["-euc", &format!("umask 022; {script}")]).current_dir(folder).output().unwrap();
+    assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
+}

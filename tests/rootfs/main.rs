@@ -1,0 +1,47 @@
+//! The virtual root against `umoci unpack`: of the same image both must make the same files.
+//!
+//! This one is linked against the library, which has no command that lists a root. umoci writes to
+//! disk as root; what it wrote is read with `lstat` and compared path by path.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::disallowed_methods, clippy::print_stderr)]
+
+mod disk;
+mod layout;
+#[path = "../it/rig/need.rs"]
+mod need;
+mod random;
+mod real;
+mod tarball;
+
+use std::collections::BTreeMap;
+
+use underpin::rootfs::Root;
+
+use disk::Seen;
+
+/// Whether this can run: umoci is here, and may give files to others.
+fn can_run(programs: &[&str]) -> bool {
+    let uid = std::process::Command::new("id").arg("-u").output().unwrap().stdout;
+    let is_root = uid == b"0\n";
+    if !is_root {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI runs as root, and skips nothing");
+        eprintln!("SKIPPED: only root can unpack an image with its owners");
+    }
+    is_root && need::need(programs)
+}
+
+/// Fails with the first paths that differ.
+fn compare(what: &str, root: &Root<'_>, unpacked: &BTreeMap<Vec<u8>, Seen>) {
+    let ours = disk::expected(root);
+    let paths: std::collections::BTreeSet<&Vec<u8>> = ours.keys().chain(unpacked.keys()).collect();
+    let differs = paths.into_iter().filter(|path| ours.get(*path) != unpacked.get(*path));
+    let lines: Vec<String> = differs
+        .map(|path| {
+            let path_shown = String::from_utf8_lossy(path);
+            format!("{path_shown}\n  ours  {:?}\n  umoci {:?}", ours.get(path), unpacked.get(path))
+        })
+        .take(10)
+        .collect();
+    assert!(lines.is_empty(), "{what}: the roots differ:\n{}", lines.join("\n"));
+}
