@@ -84,7 +84,8 @@ fn main() -> Result<()> {
     build.finish()
 }
 
-/// One file of pseudo-random words, a third of them zero, compressed as builders do.
+/// One large program: `hello`, followed by pseudo-random words, a third of them zero, compressed as
+/// builders do.
 fn big_layer(mebibytes: u64) -> Result<Layer> {
     let mut header = tar::Header::new_ustar();
     header.set_path("big")?;
@@ -97,12 +98,16 @@ fn big_layer(mebibytes: u64) -> Result<Layer> {
     out.write_all(header.as_bytes())?;
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut block = vec![0; 1 << 20];
-    for _ in 0..mebibytes {
+    for at in 0..mebibytes {
         for word in block.chunks_exact_mut(8) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
             word.copy_from_slice(&if state.is_multiple_of(3) { 0 } else { state }.to_le_bytes());
+        }
+        if at == 0 {
+            let program = hello("amd64");
+            block[..program.len()].copy_from_slice(&program);
         }
         out.write_all(&block)?;
     }

@@ -158,7 +158,7 @@ pub struct SayArgs {
     /// Print the report as JSON on stdout
     #[arg(long)]
     pub json: bool,
-    /// Say nothing but errors
+    /// Say nothing but errors and refusals
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Say every request and decision

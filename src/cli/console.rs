@@ -58,6 +58,11 @@ impl Console {
         });
     }
 
+    /// Words that are said even to those who want quiet.
+    pub fn insist(&self, text: &str) {
+        self.stderr(text);
+    }
+
     /// Words for people.
     pub fn say(&self, text: &str) {
         if self.voice > Voice::Quiet {

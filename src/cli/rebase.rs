@@ -76,7 +76,11 @@ impl Rebase {
 
 /// stdout carries one pinned reference per target, or the JSON report.
 fn show(console: &Console, report: &Report) -> Ended {
-    console.say(&to_text(report, console.detail()));
+    match report.outcome {
+        // Whoever wants quiet still wants to know why nothing was done.
+        Outcome::Refused => console.insist(&to_text(report, console.detail())),
+        _ => console.say(&to_text(report, console.detail())),
+    }
     match console.form {
         Form::Json => console.data(&format!("{}\n", to_json(report))),
         Form::Text => report.targets.iter().for_each(|target| console.data(&format!("{}\n", target.pinned))),
