@@ -56,7 +56,9 @@ impl Elf {
             }
         }
         console.data(&match console.form {
-            Form::Json => seen.iter().map(|(path, program)| format!("{}\n", to_json(path, program))).collect(),
+            Form::Json => {
+                seen.iter().flat_map(|(path, program)| [to_json(path, program).to_string(), "\n".to_owned()]).collect()
+            }
             Form::Text => to_text(&seen),
         });
         let all_static = seen.iter().all(|(_, program)| program.linkage.is_static());

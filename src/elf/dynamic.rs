@@ -53,7 +53,7 @@ impl Dynamic {
             elf::DT_STRTAB => self.strings = Some(value),
             elf::DT_STRSZ => self.strings_len = Some(value),
             elf::DT_SONAME => self.has_soname = true,
-            elf::DT_FLAGS_1 => self.is_pie = value & u64::from(elf::DF_1_PIE.0) != 0,
+            elf::DT_FLAGS_1 => self.is_pie = value & elf::DF_1_PIE.0 != 0,
             _ => {}
         }
         Ok(())

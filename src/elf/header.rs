@@ -116,7 +116,7 @@ impl Header {
         require(self.table.count > 0, "no program headers")?;
         require(usize::from(self.table.row) == row, "program headers of a wrong size")?;
         require(self.table.len() <= LARGEST_TABLE, "more program headers than Linux takes")?;
-        require(self.table.is_within(size), "the program headers lie outside the file")?;
+        require(self.table.is_within(size), "the program headers lie outside the file: it is cut short")?;
         require(self.sections_fit(size), "the section headers lie outside the file: it is cut short")?;
         let count = usize::from(self.table.count);
         Ok(Rows { offset: self.table.offset, len: row * count, count })

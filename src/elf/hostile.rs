@@ -111,6 +111,8 @@ fn what_does_not_fit_together_is_not_a_program() {
         ("interpreter outside", with(Segment { kind: 3, offset: 1 << 40, ..load(BASE, 16, 16) })),
         ("interpreter without a name", with(Segment { kind: 3, ..load(BASE, 0, 0) })),
         ("interpreter of 1 MiB", with(Segment { kind: 3, ..load(BASE, 1 << 20, 0) })),
+        ("entry that is not in the file", Specimen { entry: BASE + 0x1000, ..Specimen::new(EXEC) }.build()),
+        ("no entry", Specimen { entry: 0, ..Specimen::new(EXEC) }.build()),
         ("note outside", with(Segment { kind: 4, offset: 1 << 40, ..load(BASE, 16, 16) })),
     ] {
         let program = probe(&file);
@@ -172,7 +174,7 @@ fn far_away(table_at: u64, dynamic_at: u64) -> Vec<u8> {
 
 #[test]
 fn names_far_behind_are_found_before_and_after_the_dynamic_section() {
-    for (table_at, dynamic_at) in [(2 << 20, 3 << 20), (3 << 20, 2 << 20), ((2 << 20) - 5, 2 << 20)] {
+    for (table_at, dynamic_at) in [(2 << 20, 3 << 20), (3 << 20, 2 << 20), ((2 << 20) - 15, 2 << 20)] {
         let program = probe(&far_away(table_at, dynamic_at));
         assert_eq!(program.needed, ["liblate.so.1"], "{:?}", program.notes);
         assert_eq!(program.linkage, Linkage::SharedObject);

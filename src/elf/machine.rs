@@ -27,8 +27,8 @@ pub(super) fn word(machine: elf::Machine, class: Class, endian: Endian) -> Strin
     word.to_owned()
 }
 
-/// What the flags of an ARM file say. Where they say nothing it is in `.ARM.attributes`, which
-/// stands behind everything else, and nobody has written such files for a decade.
+/// What the flags of an ARM file say. Go's linker says nothing there: its programs call nobody.
+/// `.ARM.attributes` would tell more, but where it is stands behind everything else.
 pub(super) fn float_abi(machine: elf::Machine, flags: u32) -> Option<FloatAbi> {
     match flags & (elf::EF_ARM_ABI_FLOAT_HARD | elf::EF_ARM_ABI_FLOAT_SOFT) {
         _ if machine != elf::EM_ARM => None,

@@ -4,7 +4,7 @@
 //! stands at the beginning and is remembered, or is still to come and can be asked for.
 
 use super::dynamic::Dynamic;
-use super::fault::{Fault, Sound};
+use super::fault::{Fault, Sound, require};
 use super::header::{Header, LARGEST};
 use super::linkage::{self, Traits};
 use super::machine;
@@ -95,7 +95,9 @@ impl Outline {
             is_pie: dynamic.is_pie,
             has_entry: header.entry != 0,
         });
-        Ok(())
+        // Files of debug information have the headers of a program, and nothing behind them.
+        let starts = segments.offset_of(header.entry).is_some();
+        require(starts || !program.linkage.is_static(), "its first instruction is not in the file")
     }
 }
 

@@ -28,7 +28,7 @@ enum Subject {
     Unknown,
     Elf(Box<Elf>),
     /// Known from its beginning; the rest is of no interest.
-    Known(Program),
+    Known(Box<Program>),
 }
 
 struct Elf {
@@ -63,7 +63,7 @@ impl Probe {
         self.work();
         let mut program = match self.subject {
             Subject::Elf(elf) => elf.finish(&self.memory),
-            Subject::Known(program) => program,
+            Subject::Known(program) => *program,
             Subject::Unknown => Program::of(Linkage::Other),
         };
         if self.fed != self.size {
@@ -92,7 +92,7 @@ impl Subject {
             let (trail, search) = (Trail::default(), Search::default());
             return Self::Elf(Box::new(Elf { outline: Outline::new(size), trail, search }));
         }
-        Self::Known(if script::is_script(head) { script::read(head) } else { foreign(head) })
+        Self::Known(Box::new(if script::is_script(head) { script::read(head) } else { foreign(head) }))
     }
 }
 

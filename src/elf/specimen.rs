@@ -63,7 +63,7 @@ impl Specimen {
             kind,
             machine: 62,
             flags: 0,
-            entry: BASE + 0x100,
+            entry: BASE + 0x40,
             interpreter: None,
             needed: Vec::new(),
             tags: Vec::new(),
@@ -124,7 +124,7 @@ impl Specimen {
             rows.push(self.part(2, body_at + body.len() as u64, dynamic.len() as u64));
             body.extend(dynamic);
         }
-        while (body_at + body.len() as u64) % 16 != 0 {
+        while !(body_at + body.len() as u64).is_multiple_of(16) {
             body.push(0);
         }
         body.extend(&self.tail);

@@ -14,6 +14,7 @@ mod rig;
 
 mod auth;
 mod crash;
+mod elf;
 mod golden;
 mod hostile;
 mod local_faults;

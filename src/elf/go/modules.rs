@@ -36,11 +36,12 @@ fn replace(facts: &mut GoFacts, path: &str, version: &str) {
     }
 }
 
-/// `NAME=VALUE`; either may be a quoted string of Go where it has unusual characters.
+/// `NAME=VALUE`; the value is quoted where it has unusual characters.
 fn setting(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
-    let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-    Some((name.to_owned(), value.to_owned()))
+    let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let value = quoted.map_or_else(|| value.to_owned(), |inner| inner.replace("\\\"", "\"").replace("\\\\", "\\"));
+    Some((name.to_owned(), value))
 }
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod tests {
     const TEXT: &str = "path\tk8s.io/app/cmd/app\nmod\tk8s.io/app\t(devel)\t\n\
         dep\tk8s.io/klog/v2\tv2.80.1\th1:atnLQ1\ndep\tk8s.io/api\tv0.0.0\n=>\t./staging/api\t(devel)\t\n\
         dep\tgolang.org/x/sys\tv0.1.0\th1:x\n=>\tgolang.org/x/sys\tv0.2.0\th1:y\nnonsense\nbuild\t-compiler=gc\n\
-        build\tCGO_ENABLED=0\nbuild\t-ldflags=\"-s -w\"\nbuild\tbroken\n";
+        build\tCGO_ENABLED=0\nbuild\t-ldflags=\"-s -X \\\"a=b\\\"\"\nbuild\tbroken\n";
 
     #[test]
     fn the_lines_become_facts() {
@@ -62,7 +63,10 @@ mod tests {
         let modules =
             [("k8s.io/klog/v2", "v2.80.1"), ("k8s.io/api", "./staging/api (devel)"), ("golang.org/x/sys", "v0.2.0")];
         assert_eq!(facts.modules, modules.map(pair));
-        assert_eq!(facts.settings, [("-compiler", "gc"), ("CGO_ENABLED", "0"), ("-ldflags", "-s -w")].map(pair));
+        assert_eq!(
+            facts.settings,
+            [("-compiler", "gc"), ("CGO_ENABLED", "0"), ("-ldflags", "-s -X \"a=b\"")].map(pair)
+        );
     }
 
     #[test]

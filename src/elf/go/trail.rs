@@ -34,7 +34,7 @@ struct Info {
 impl Trail {
     pub fn see(&mut self, hit: Hit, memory: &mut Memory) {
         match hit.meaning {
-            Meaning::BuildInfo if hit.offset % ALIGNMENT == 0 && self.infos.len() < CANDIDATES => {
+            Meaning::BuildInfo if hit.offset.is_multiple_of(ALIGNMENT) && self.infos.len() < CANDIDATES => {
                 memory.want(hit.offset, INFO, Reason::Asked);
                 self.infos.push(Info { offset: hit.offset, form: None });
             }
