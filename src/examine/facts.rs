@@ -1,10 +1,12 @@
 //! The answers: what the later stages decide on.
 
+use super::account::{self, UnknownAccount};
 use super::command::{Command, ShellForm};
 use super::container::Container;
 use super::oddity::{Oddity, oddities};
 use super::program::{Start, start};
 use super::subject::{PlatformSubject, Subject};
+use crate::rootfs::merge;
 
 /// The subject with the answers beside it, platform by platform in the same order.
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub struct PlatformFacts {
     pub container: Container,
     pub shell_form: Option<ShellForm>,
     pub start: Start,
+    pub unknown_accounts: Vec<UnknownAccount>,
     pub oddities: Vec<Oddity>,
     /// What reading the layers brought up, such as a wrong media type.
     pub layer_notes: Vec<String>,
@@ -38,10 +41,12 @@ pub fn look(subject: Subject) -> Facts {
 fn look_at(subject: &PlatformSubject) -> PlatformFacts {
     let already_right = already_right(subject);
     let container = if already_right { Container::of(&subject.source.config) } else { Container::moved(subject) };
+    let root = merge(subject.base_layers.iter().chain(&subject.layers).map(AsRef::as_ref));
     PlatformFacts {
         command: Command::of(&subject.source.config),
         shell_form: container.command.shell_form(),
-        start: start(&container, subject.base_layers.iter().chain(&subject.layers).map(AsRef::as_ref)),
+        start: start(&container, &root),
+        unknown_accounts: account::unknown(&container, &root),
         container,
         oddities: oddities(&subject.source.config),
         layer_notes: layer_notes(subject),

@@ -3,6 +3,7 @@
 //! Everything here is pure. Where a question needs more of the world (the old base that an
 //! annotation names, the index of a layer), it asks through [`base::Lookup`].
 
+mod account;
 pub mod base;
 mod command;
 mod container;
@@ -13,6 +14,7 @@ mod program;
 pub mod sample;
 mod subject;
 
+pub use account::UnknownAccount;
 pub use command::{Command, ShellForm};
 pub use container::Container;
 pub use facts::{Facts, PlatformFacts, look};

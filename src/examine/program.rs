@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::account;
 use super::container::Container;
 use super::subject::PlatformSubject;
 use crate::elf::Program;
-use crate::layer::{LayerIndex, RootPath};
+use crate::layer::RootPath;
 use crate::rootfs::{Found, Root, merge};
 
 /// What runtimes search where the image sets no `PATH`.
@@ -44,26 +45,29 @@ pub enum Presence {
     Missing,
 }
 
-/// Looks for the program of `container` in the root that `layers` make, bottom first.
-pub fn start<'a>(container: &Container, layers: impl IntoIterator<Item = &'a LayerIndex>) -> Start {
+/// Looks for the program of `container` in the root.
+#[must_use]
+pub fn start(container: &Container, root: &Root<'_>) -> Start {
     if container.command.shell_form().is_some() {
         return Start::Shell;
     }
     let Some(name) = container.command.program() else { return Start::NoCommand };
-    let root = merge(layers);
     match root.search(&name, &path_variable(container), &working_dir(container)) {
-        Ok(found) => Start::Found(Box::new(started(&root, &found))),
+        Ok(found) => Start::Found(Box::new(started(root, &found))),
         Err(lost) => Start::Lost { name, reasons: lost.to_string() },
     }
 }
 
 /// Whether the layers of the new base must be known to answer: not when the application's own
-/// layers hold the program at its full path, whatever lies below them.
+/// layers hold the program at its full path, whatever lies below them, and accounts are numbers.
 #[must_use]
 pub fn needs_new_base(subject: &PlatformSubject) -> bool {
     let container = Container::moved(subject);
     let is_full_path = container.command.program().is_some_and(|program| program.starts_with('/'));
-    match start(&container, subject.layers.iter().map(AsRef::as_ref)) {
+    if !account::named(&container).is_empty() {
+        return true;
+    }
+    match start(&container, &merge(subject.layers.iter().map(AsRef::as_ref))) {
         Start::NoCommand | Start::Shell => false,
         Start::Found(started) => !is_full_path || started.interpreter == Presence::Missing,
         Start::Lost { .. } => true,

@@ -12,6 +12,8 @@ pub enum Rule {
     WrongMachine,
     NotABinary,
     NeedsShell,
+    HealthcheckShell,
+    UserMissing,
     OldBaseUnknown,
     OldBaseUnproven,
     PlatformMissing,
@@ -26,12 +28,14 @@ pub enum Rule {
 impl Rule {
     /// The refusals that a user may answer for with `--allow`. The others have flags of
     /// their own, or are about what was asked for and not about the image.
-    pub(super) const ALLOWABLE: [Self; 6] = [
+    pub(super) const ALLOWABLE: [Self; 8] = [
         Self::EntrypointMissing,
         Self::DynamicBinary,
         Self::WrongMachine,
         Self::NotABinary,
         Self::NeedsShell,
+        Self::HealthcheckShell,
+        Self::UserMissing,
         Self::OldBaseUnknown,
     ];
 
@@ -44,6 +48,8 @@ impl Rule {
             Self::WrongMachine => "wrong-machine",
             Self::NotABinary => "not-a-binary",
             Self::NeedsShell => "needs-shell",
+            Self::HealthcheckShell => "healthcheck-shell",
+            Self::UserMissing => "user-missing",
             Self::OldBaseUnknown => "old-base-unknown",
             Self::OldBaseUnproven => "old-base-unproven",
             Self::PlatformMissing => "platform-missing",

@@ -23,6 +23,8 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
             let mut findings = Vec::new();
             findings.extend(program::judge(&answers.start, &subject.platform));
             findings.extend(needs_shell(answers));
+            findings.extend(healthcheck_shell(answers));
+            findings.extend(user_missing(answers));
             findings.extend(cmd_changes_meaning(answers));
             findings.extend(old_base(subject));
             findings.extend(layer_odd(answers));
@@ -48,6 +50,28 @@ fn needs_shell(facts: &PlatformFacts) -> Option<Finding> {
             .evidence(evidence)
             .fix("build the image with an exec-form ENTRYPOINT or CMD, such as [\"/app\", \"--flag\"]"),
     )
+}
+
+fn healthcheck_shell(facts: &PlatformFacts) -> Option<Finding> {
+    let test = facts.container.members.get("Healthcheck")?.get("Test")?.as_array()?;
+    let words: Vec<&str> = test.iter().filter_map(|word| word.as_str()).collect();
+    let (&"CMD-SHELL", script) = words.split_first()? else { return None };
+    Some(
+        Finding::new(Rule::HealthcheckShell, Level::Refuse, "the health check needs a shell and would always fail")
+            .evidence(script.join(" "))
+            .fix("write HEALTHCHECK in exec form, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator"),
+    )
+}
+
+fn user_missing(facts: &PlatformFacts) -> Vec<Finding> {
+    let finding = |account: &crate::examine::UnknownAccount| {
+        let message = format!("the image runs as {}, which the rebased image does not know", account.name);
+        Finding::new(Rule::UserMissing, Level::Refuse, message)
+            .about(account.file)
+            .evidence(format!("{} has no line for it", account.file))
+            .fix("write USER as a number, such as 65532:65532 (Kubernetes' runAsNonRoot wants one, too)")
+    };
+    facts.unknown_accounts.iter().map(finding).collect()
 }
 
 fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {

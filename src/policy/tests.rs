@@ -9,6 +9,7 @@ use crate::elf::{Linkage, Program, Script};
 use crate::examine::base::Sureness;
 use crate::examine::sample::subject;
 use crate::examine::{LeftBehind, Subject, look};
+use crate::layer::{Captured, Entry, RootPath};
 use crate::oci::Digest;
 use crate::oci::sample::Sample;
 
@@ -118,6 +119,40 @@ fn old_base_unknown_and_unproven() {
     let mut subject = plain();
     subject.platforms[0].old_base.notes.push("a clue led nowhere".to_owned());
     assert_eq!(found(subject), [(Rule::OldBaseUnproven, Level::Note)]);
+}
+
+#[test]
+fn healthcheck_shell() {
+    let checked = |test: Value| moving(json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test}}));
+    assert_eq!(
+        found(checked(json!(["CMD-SHELL", "curl -f http://x || exit 1"]))),
+        [(Rule::HealthcheckShell, Level::Refuse)]
+    );
+    assert_eq!(found(checked(json!(["CMD", "/app", "health"]))), []);
+    assert_eq!(found(checked(json!(["NONE"]))), []);
+}
+
+#[test]
+fn user_missing() {
+    let runs_as = |user: &str| {
+        let mut subject = moving(json!({"Entrypoint": ["/app"], "User": user}));
+        let layer = Arc::make_mut(&mut subject.platforms[0].layers[0]);
+        for (path, content) in
+            [("etc/passwd", "root:x:0:0::/:\nnonroot:x:65532:65532::/:\n"), ("etc/group", "nonroot:x:65532:\n")]
+        {
+            let entry = layer.entries.len();
+            layer.entries.push(Entry { path: RootPath::new(path).unwrap(), ..layer.entries[0].clone() });
+            layer.captured.push(Captured { entry, content: content.as_bytes().to_vec() });
+        }
+        found(subject)
+    };
+    for user in ["", "0", "65532:65532", "nonroot", "nonroot:nonroot", "root", "12345"] {
+        assert_eq!(runs_as(user), [], "{user}");
+    }
+    let refusal = (Rule::UserMissing, Level::Refuse);
+    assert_eq!(runs_as("nobody"), [refusal]);
+    assert_eq!(runs_as("nonroot:nogroup"), [refusal]);
+    assert_eq!(runs_as("nobody:nogroup"), [refusal, refusal]);
 }
 
 #[test]

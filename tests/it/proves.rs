@@ -103,6 +103,30 @@ fn a_script_starts_where_its_interpreter_is_in_the_image() {
 }
 
 #[test]
+fn accounts_by_name_must_be_in_the_rebased_image() {
+    let runs_as = |user: &str| {
+        let config = json!({"Entrypoint": ["/app"], "User": user});
+        refusals(&app(&[program("app", hello("linux/amd64"))], config), &[])
+    };
+    // The new base has root and nonroot; `nobody` was the old base's at best.
+    for user in ["", "0", "65532:65532", "nonroot", "nonroot:nonroot"] {
+        assert_eq!(runs_as(user), [""; 0], "{user}");
+    }
+    assert_eq!(runs_as("nobody"), ["user-missing"]);
+    assert_eq!(runs_as("nonroot:nogroup"), ["user-missing"]);
+}
+
+#[test]
+fn a_health_check_in_shell_form_is_refused() {
+    let checked = |test: Value| {
+        let config = json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test}});
+        refusals(&app(&[program("app", hello("linux/amd64"))], config), &[])
+    };
+    assert_eq!(checked(json!(["CMD-SHELL", "true"])), ["healthcheck-shell"]);
+    assert_eq!(checked(json!(["CMD", "/app"])), [""; 0]);
+}
+
+#[test]
 fn what_is_allowed_is_on_record() {
     let text = app(&[program("app", "hello\n")], json!({"Entrypoint": ["/app"]}));
     assert_eq!(refusals(&text, &["--allow", "not-a-binary=/other"]), ["not-a-binary"]);

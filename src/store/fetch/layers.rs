@@ -8,6 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::examine::{Container, PlatformSubject, Start, start};
 use crate::layer::{self, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
+use crate::rootfs::merge;
 use crate::store::disk::{Partial, Receiving};
 use crate::store::once::Once;
 use crate::store::receive::REFETCHES;
@@ -44,7 +45,7 @@ impl<'a> LayerReader<'a> {
         let container = Container::of(&image.config);
         let look = |layers: &[ImageLayer]| {
             let indexes = parallel::map(layers, self.fetcher.jobs, |layer| self.read(layer))?;
-            Ok(start(&container, indexes.iter().map(AsRef::as_ref)))
+            Ok(start(&container, &merge(indexes.iter().map(AsRef::as_ref))))
         };
         match look(image.layers.get(old_base..).unwrap_or_default())? {
             Start::Lost { .. } if old_base > 0 => look(&image.layers),
