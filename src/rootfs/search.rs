@@ -87,7 +87,7 @@ mod tests {
             symlink("usr/bin/loop", "loop"),
             crate::layer::Entry { mode: 0o755, ..entry("usr/bin/pipe", EntryKind::Fifo) },
             hard_link("usr/bin/hard", "usr/bin/app"),
-            program("work/run.sh"),
+            program("jobs/run.sh"),
         ]
     }
 
@@ -105,13 +105,13 @@ mod tests {
             ("link", PATH, "/usr/bin/link", "opt/bin/two"),
             ("app", "/bin", "/bin/app", "usr/bin/app"),
             ("/bin/app", "", "/bin/app", "usr/bin/app"),
-            ("./run.sh", PATH, "/work/./run.sh", "work/run.sh"),
-            ("../bin/app", "", "/work/../bin/app", "usr/bin/app"),
-            ("../../../bin/app", "", "/work/../../../bin/app", "usr/bin/app"),
-            ("run.sh", "/usr/bin:", "/work/run.sh", "work/run.sh"),
-            ("run.sh", ".", "/work/./run.sh", "work/run.sh"),
+            ("./run.sh", PATH, "/jobs/./run.sh", "jobs/run.sh"),
+            ("../bin/app", "", "/jobs/../bin/app", "usr/bin/app"),
+            ("../../../bin/app", "", "/jobs/../../../bin/app", "usr/bin/app"),
+            ("run.sh", "/usr/bin:", "/jobs/run.sh", "jobs/run.sh"),
+            ("run.sh", ".", "/jobs/./run.sh", "jobs/run.sh"),
         ] {
-            let found = root.search(name, variable, &path("work")).unwrap();
+            let found = root.search(name, variable, &path("jobs")).unwrap();
             assert_eq!((found.written.as_str(), &found.file.path), (written, &path(file)), "{name} in {variable}");
         }
         let found = root.search("bin/app", "", &RootPath::root()).unwrap();
@@ -143,7 +143,7 @@ mod tests {
             ("", PATH, vec![]),
             ("a\0b", "/usr/bin", vec![missing("usr/bin")]),
         ] {
-            let lost = root.search(name, variable, &path("work")).unwrap_err();
+            let lost = root.search(name, variable, &path("jobs")).unwrap_err();
             let given: Vec<Why> = lost.candidates.into_iter().map(|candidate| candidate.why).collect();
             assert_eq!(given, reasons, "{name:?} in {variable}");
         }
