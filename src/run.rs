@@ -73,15 +73,7 @@ fn unexpected(job: &Job, assembled: &Assembled) -> Option<Finding> {
 }
 
 fn publisher<'a>(world: &'a World, job: &'a Job) -> Publisher<'a> {
-    Publisher {
-        places: &world.places,
-        cache: &world.cache,
-        notices: &world.notices,
-        progress: &world.progress,
-        jobs: world.jobs,
-        source: &job.request.source,
-        base: &job.request.base,
-    }
+    Publisher { tools: &world.tools, source: &job.request.source, base: &job.request.base }
 }
 
 fn is_unchanged(plan: &Plan, receipt: &Receipt) -> bool {

@@ -38,7 +38,7 @@ pub struct Verification {
 
 /// Does the work again and compares digests.
 pub fn verify(world: &World, image: &Location) -> Result<Verification> {
-    let place = world.places.source(image)?;
+    let place = world.tools.places.source(image)?;
     let top = place.top()?;
     let job = recorded(place.as_ref(), &top).map_err(|error| error.fact("image", image))?;
     let derived = run::derive(world, &job)?;

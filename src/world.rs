@@ -5,15 +5,11 @@ use crate::settings::{CacheChoice, Network, Surroundings};
 use crate::store::disk::Cache;
 use crate::store::fetch::Fetcher;
 use crate::store::registry::{Credentials, Options, Pace, Registry};
-use crate::store::{Notices, Once, Places, Progress, Traffic};
+use crate::store::{Notices, Once, Places, Progress, Tools, Traffic};
 
 pub struct World {
-    pub places: Places,
-    pub cache: Cache,
+    pub tools: Tools,
     pub traffic: Traffic,
-    pub notices: Notices,
-    pub progress: Progress,
-    pub jobs: usize,
 }
 
 impl World {
@@ -34,18 +30,12 @@ impl World {
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let places = Places::new(registry, notices.clone());
-        Ok(Self { places, cache, traffic, notices, progress, jobs: surroundings.jobs })
+        let tools = Tools { places, cache, notices, progress, jobs: surroundings.jobs };
+        Ok(Self { tools, traffic })
     }
 
     #[must_use]
     pub fn fetcher(&self) -> Fetcher<'_> {
-        Fetcher {
-            places: &self.places,
-            cache: &self.cache,
-            notices: &self.notices,
-            progress: &self.progress,
-            jobs: self.jobs,
-            opened: Once::default(),
-        }
+        Fetcher { tools: &self.tools, opened: Once::default() }
     }
 }

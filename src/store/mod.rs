@@ -14,6 +14,7 @@ mod progress;
 pub mod publish;
 mod receive;
 pub mod registry;
+mod tools;
 mod traffic;
 
 pub use notice::{Notice, Notices};
@@ -21,4 +22,5 @@ pub use once::Once;
 pub use place::{Blob, Delivery, Sink, Source, Stream};
 pub use places::Places;
 pub use progress::{Meter, Progress};
+pub use tools::Tools;
 pub use traffic::{Tally, Traffic};

@@ -2,8 +2,8 @@
 
 use std::io::Cursor;
 
-use super::disk::{Cache, Receiving};
-use super::{Blob, Notices, Places, Progress, Sink, Source, Stream, parallel};
+use super::disk::Receiving;
+use super::{Blob, Sink, Source, Stream, Tools, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, DocumentKind, Location, Name};
@@ -30,11 +30,7 @@ pub enum Change {
 
 /// What publishing needs of the world, and where the inherited blobs are.
 pub struct Publisher<'a> {
-    pub places: &'a Places,
-    pub cache: &'a Cache,
-    pub notices: &'a Notices,
-    pub progress: &'a Progress,
-    pub jobs: usize,
+    pub tools: &'a Tools,
     pub source: &'a Location,
     pub base: &'a Location,
 }
@@ -42,7 +38,8 @@ pub struct Publisher<'a> {
 impl Publisher<'_> {
     /// Makes every target name the result. A target that already does is left alone.
     pub fn publish(&self, assembled: &Assembled, targets: &[Location]) -> Result<Receipt> {
-        let origins = Origins { source: self.places.source(self.source)?, base: self.places.source(self.base)? };
+        let origins =
+            Origins { source: self.tools.places.source(self.source)?, base: self.tools.places.source(self.base)? };
         // A target that cannot take the result is found before the first one has it.
         let sinks = targets.iter().map(|target| self.usable(assembled, target)).collect::<Result<Vec<_>>>()?;
         let mut published = Vec::new();
@@ -59,7 +56,7 @@ impl Publisher<'_> {
                 .fact("target", target)
                 .hint("choose one with --platform, or write an oci-archive"));
         }
-        self.places.sink(target)
+        self.tools.places.sink(target)
     }
 
     fn publish_to(
@@ -73,7 +70,7 @@ impl Publisher<'_> {
             return Ok(Change::AlreadyThere);
         }
         // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
-        let jobs = if matches!(target, Location::Registry(_)) { self.jobs } else { 1 };
+        let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs } else { 1 };
         parallel::map(&assembled.blobs, jobs, |blob| self.put(sink, blob, origins))?;
         parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
         sink.tag(&assembled.top)?;
@@ -88,7 +85,7 @@ impl Publisher<'_> {
             BlobOrigin::Source => self.inherited(of, origins.source.as_ref()),
             BlobOrigin::Base => self.inherited(of, origins.base.as_ref()),
         };
-        let watched = || Ok(self.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
+        let watched = || Ok(self.tools.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
         sink.put_blob(&Blob { descriptor: of, held_by: &held_by, open: &watched })?;
         Ok(())
     }
@@ -96,10 +93,10 @@ impl Publisher<'_> {
     /// An inherited blob: out of the cache, where it is put first if it is not there. What is sent
     /// on has been verified, so a damaged download never reaches a target.
     fn inherited(&self, of: &Descriptor, place: &dyn Source) -> Result<Stream> {
-        let kept = match self.cache.receive(of)? {
+        let kept = match self.tools.cache.receive(of)? {
             Receiving::Present(file) => Some(file),
             Receiving::Nothing => None,
-            Receiving::Partial(partial) => super::receive::blob(of, place, partial, self.notices)?,
+            Receiving::Partial(partial) => super::receive::blob(of, place, partial, &self.tools.notices)?,
         };
         match kept {
             Some(file) => Ok(Box::new(file)),

@@ -44,7 +44,7 @@ impl<'a> LayerReader<'a> {
     pub fn start(&self, image: &Image, old_base: usize) -> Result<Start> {
         let container = Container::of(&image.config);
         let look = |layers: &[ImageLayer]| {
-            let indexes = parallel::map(layers, self.fetcher.jobs, |layer| self.read(layer))?;
+            let indexes = parallel::map(layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
             Ok(start(&container, &merge(indexes.iter().map(AsRef::as_ref))))
         };
         match look(image.layers.get(old_base..).unwrap_or_default())? {
@@ -64,7 +64,7 @@ impl<'a> LayerReader<'a> {
     }
 
     fn cached(&self, layer: &ImageLayer) -> Option<LayerIndex> {
-        let bytes = self.fetcher.cache.index(&layer.descriptor.digest, LayerIndex::VERSION)?;
+        let bytes = self.fetcher.tools.cache.index(&layer.descriptor.digest, LayerIndex::VERSION)?;
         let index = LayerIndex::from_bytes(&bytes).ok()?;
         (index.digest == layer.descriptor.digest && index.size == layer.descriptor.size).then_some(index)
     }
@@ -75,12 +75,12 @@ impl<'a> LayerReader<'a> {
         loop {
             match self.receive_once(layer, tries > 0) {
                 Ok(index) => {
-                    self.fetcher.cache.keep_index(&of.digest, LayerIndex::VERSION, &index.to_bytes());
+                    self.fetcher.tools.cache.keep_index(&of.digest, LayerIndex::VERSION, &index.to_bytes());
                     return Ok(index);
                 }
                 Err(error) if error.kind() == Kind::Integrity && tries < REFETCHES => {
                     tries += 1;
-                    self.fetcher.notices.warn(format!("layer {}: digest mismatch, fetching again", of.digest));
+                    self.fetcher.tools.notices.warn(format!("layer {}: digest mismatch, fetching again", of.digest));
                 }
                 Err(error) => return Err(error.fact("layer", of.digest)),
             }
@@ -89,8 +89,9 @@ impl<'a> LayerReader<'a> {
 
     fn receive_once(&self, layer: &ImageLayer, afresh: bool) -> Result<LayerIndex> {
         let of = &layer.descriptor;
-        let open = |from| Ok(self.fetcher.progress.watch(&label(layer), of.size - from, self.place.open(of, from)?));
-        match self.fetcher.cache.receive(of)? {
+        let open =
+            |from| Ok(self.fetcher.tools.progress.watch(&label(layer), of.size - from, self.place.open(of, from)?));
+        match self.fetcher.tools.cache.receive(of)? {
             Receiving::Present(file) => layer::scan(file, of, None, &Limits::default()),
             Receiving::Nothing => layer::scan(open(0)?, of, None, &Limits::default()),
             Receiving::Partial(mut partial) => {

@@ -9,9 +9,8 @@ mod select;
 
 use std::sync::Arc;
 
-use super::disk::Cache;
 use super::once::Once;
-use super::{Notices, Places, Progress, Source, parallel};
+use super::{Source, Tools, parallel};
 use crate::error::Result;
 use crate::examine::base::{self, Choice, Known, OldBase};
 use crate::examine::{LeftBehind, Origin, PlatformSubject, Shape, Start, Subject, needs_new_base};
@@ -56,11 +55,7 @@ impl OldBaseChoice {
 
 /// What fetching needs of the world.
 pub struct Fetcher<'a> {
-    pub places: &'a Places,
-    pub cache: &'a Cache,
-    pub notices: &'a Notices,
-    pub progress: &'a Progress,
-    pub jobs: usize,
+    pub tools: &'a Tools,
     pub opened: Once<Location, Arc<Opened>>,
 }
 
@@ -89,15 +84,16 @@ impl Fetcher<'_> {
         let (chosen, left_behind) = self.chosen(&source, &request.platforms)?;
         let bases = Listing::read(&base.loader(self), &base.origin.top)?;
         let layers = LayerReader::new(self, source.place.as_ref());
-        let platforms = parallel::map(&chosen, self.jobs, |listed| {
+        let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             self.platform(request, &source, (&base, &bases), listed, &layers)
         })?;
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
-        layers.read_above_the_seam(&mut platforms, self.jobs)?;
+        layers.read_above_the_seam(&mut platforms, self.tools.jobs)?;
         let base_layers = LayerReader::new(self, base.place.as_ref());
         for platform in platforms.iter_mut().filter(|platform| needs_new_base(platform)) {
-            platform.base_layers = parallel::map(&platform.base.layers, self.jobs, |layer| base_layers.read(layer))?;
+            platform.base_layers =
+                parallel::map(&platform.base.layers, self.tools.jobs, |layer| base_layers.read(layer))?;
         }
 
         let shape = shape(&source.origin, request);
@@ -110,7 +106,7 @@ impl Fetcher<'_> {
         let source = self.opened(location)?;
         let (chosen, left_behind) = self.chosen(&source, platforms)?;
         let layers = LayerReader::new(self, source.place.as_ref());
-        let platforms = parallel::map(&chosen, self.jobs, |listed| {
+        let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
             let start = layers.start(&listed.image, old_base.layers)?;
@@ -122,7 +118,7 @@ impl Fetcher<'_> {
     /// A location is resolved once a run, whoever asks for it.
     fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
         self.opened.get(location.clone(), || {
-            let place = self.places.source(location)?;
+            let place = self.tools.places.source(location)?;
             let top = place.top()?;
             Ok(Arc::new(Opened { origin: Origin { location: location.clone(), top }, place }))
         })
@@ -190,7 +186,7 @@ pub struct Opened {
 
 impl Opened {
     fn loader<'a>(&'a self, fetcher: &'a Fetcher<'_>) -> Loader<'a> {
-        Loader { place: self.place.as_ref(), cache: fetcher.cache, jobs: fetcher.jobs }
+        Loader { place: self.place.as_ref(), cache: &fetcher.tools.cache, jobs: fetcher.tools.jobs }
     }
 }
 
