@@ -47,9 +47,9 @@ pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
                 diff_id: layer.diff_id,
                 unpacked: 0,
                 compression: Compression::Gzip,
-                entries: ["app", "own"].map(program_entry).to_vec(),
+                entries: ["app", "own"].map(entry).to_vec(),
                 captured: Vec::new(),
-                programs: [0, 1].map(|entry| Inspected { entry, program: program(Linkage::Static) }).to_vec(),
+                programs: [0, 1].map(|at| Inspected { entry: at, program: program(Linkage::Static) }).to_vec(),
                 notes: Vec::new(),
             })
         })
@@ -74,10 +74,11 @@ pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
     }
 }
 
-fn program_entry(path: &str) -> Entry {
+/// An executable file, or a folder where the path ends with a slash.
+pub fn entry(path: &str) -> Entry {
     Entry {
         path: RootPath::new(path).unwrap(),
-        kind: EntryKind::File { size: 1 },
+        kind: if path.ends_with('/') { EntryKind::Directory } else { EntryKind::File { size: 1 } },
         mode: 0o755,
         uid: 0,
         gid: 0,

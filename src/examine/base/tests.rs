@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::error::Error;
-use crate::layer::{Entry, EntryKind, RootPath};
+use crate::examine::sample::entry;
 use crate::oci::sample::{Sample, history, map};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest};
 
@@ -41,23 +41,13 @@ impl Lookup for World {
 
     fn layer(&self, at: usize) -> Result<Arc<LayerIndex>> {
         let files = self.layers.get(at).ok_or_else(|| Error::input("no such layer"))?;
-        let entry = |path: &&str| Entry {
-            path: RootPath::new(path).unwrap(),
-            kind: if path.ends_with('/') { EntryKind::Directory } else { EntryKind::File { size: 1 } },
-            mode: 0o755,
-            uid: 0,
-            gid: 0,
-            mtime: 0,
-            xattrs: Vec::new(),
-            offset: 0,
-        };
         Ok(Arc::new(LayerIndex {
             digest: Digest::of(b""),
             size: 0,
             diff_id: DiffId(Digest::of(b"")),
             unpacked: 0,
             compression: Compression::None,
-            entries: files.iter().map(entry).collect(),
+            entries: files.iter().map(|path| entry(path)).collect(),
             captured: Vec::new(),
             programs: Vec::new(),
             notes: Vec::new(),

@@ -225,7 +225,7 @@ mod tests {
     use crate::error::Kind;
     use crate::oci::{MediaType, json};
     use crate::store::Source;
-    use crate::store::disk::sample::{self, Packer, Sample, local};
+    use crate::store::disk::sample::{self, Packer, Sample, local, names};
     use crate::store::disk::{DockerArchive, OciArchive};
 
     const FLAVORS: [Flavor; 2] = [Flavor::Oci, Flavor::Docker];
@@ -240,13 +240,6 @@ mod tests {
             Flavor::Oci => Box::new(OciArchive::source(&local).unwrap()),
             Flavor::Docker => Box::new(DockerArchive::source(&local).unwrap()),
         }
-    }
-
-    fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
     }
 
     #[test]

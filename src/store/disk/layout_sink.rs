@@ -194,17 +194,10 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::store::disk::Layout;
-    use crate::store::disk::sample::{self, Sample, local};
+    use crate::store::disk::sample::{self, Sample, local, names};
 
     fn sink(dir: &Path, tag: Option<&str>) -> LayoutSink {
         Layout::sink(&local(dir, tag), &Notices::silent()).unwrap()
-    }
-
-    fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
     }
 
     #[test]

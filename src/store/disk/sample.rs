@@ -150,3 +150,11 @@ impl Packer {
         self.0
     }
 }
+
+/// The names in a folder, sorted.
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
