@@ -85,6 +85,7 @@ pub fn entry(path: &str) -> Entry {
         mtime: 0,
         xattrs: Vec::new(),
         offset: 0,
+        sparse: false,
     }
 }
 

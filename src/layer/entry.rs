@@ -21,6 +21,8 @@ pub struct Entry {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// Where the entry's data starts in the tar stream.
     pub offset: u64,
+    /// Whether the tar keeps the file without its holes: then its bytes there are not its content.
+    pub sparse: bool,
 }
 
 /// What stands at the path.

@@ -127,8 +127,8 @@ impl Extended {
 impl Member {
     /// The entry of the list that the member becomes, once it is known where and what it is.
     pub(super) fn entry(self, path: RootPath, kind: EntryKind, offset: u64) -> Entry {
-        let Self { mode, uid, gid, mtime, xattrs, .. } = self;
-        Entry { path, kind, mode, uid, gid, mtime, xattrs, offset }
+        let Self { mode, uid, gid, mtime, xattrs, sparse, .. } = self;
+        Entry { path, kind, mode, uid, gid, mtime, xattrs, offset, sparse: sparse.is_some() }
     }
 }
 

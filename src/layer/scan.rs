@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 use super::compression::{name, unpack};
 use super::index::LayerIndex;
 use super::limits::Limits;
-use super::pipe::{Feeder, Stream, pipe};
+use super::pipe::{Drain, Feeder, Stream, pipe};
 use super::tape::Tape;
 use super::walk::{Listing, walk};
 use crate::error::{Error, Kind, Result};
@@ -21,23 +21,47 @@ use crate::oci::{Compression, Descriptor, DiffId, Hashed, Hasher, LayerType};
 /// inflated without fault to a tar stream that hashes to `diff_id` where one was given, and every
 /// entry of it is in the index.
 pub fn scan(bytes: impl Read + Send, of: &Descriptor, diff_id: Option<&DiffId>, limits: &Limits) -> Result<LayerIndex> {
+    let unpacked = unpacked(bytes, of, limits, |tar| {
+        let mut tape = Tape::new(tar);
+        let listing = walk(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()))?;
+        Ok((listing, tape.finish()))
+    })?;
+    let (listing, tar) = unpacked.outcome;
+    check_diff_id(&tar, of, diff_id)?;
+    Ok(assemble(of, unpacked.packed, tar, unpacked.compression.unwrap_or(Compression::None), listing))
+}
+
+/// A layer whose bytes were the promised ones.
+pub(super) struct Unpacked<T> {
+    pub(super) packed: Hashed,
+    /// `None` where the packing could not be told, which no reader of the tar will have accepted.
+    pub(super) compression: Option<Compression>,
+    /// What came of the tar stream.
+    pub(super) outcome: T,
+}
+
+/// Shows the tar stream of a layer to `read`, and checks digest and size of the layer's bytes even
+/// where `read` stops early. What `read` made counts only if this succeeds.
+pub(super) fn unpacked<T>(
+    bytes: impl Read + Send,
+    of: &Descriptor,
+    limits: &Limits,
+    read: impl FnOnce(Drain) -> Result<T>,
+) -> Result<Unpacked<T>> {
     let (packed_in, packed_out) = pipe();
     let (tar_in, tar_out) = pipe();
     scope(|scope| {
         let arrival = start(scope, "layer-read", move || take_in(bytes, of, packed_in))?;
         let unpacking = start(scope, "layer-unpack", move || unpack(packed_out, tar_in, limits))?;
-        let mut tape = Tape::new(tar_out);
-        let listing = walk(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()));
-        let tar = tape.finish();
+        let outcome = read(tar_out);
         let compression = join(unpacking);
         let packed = join(arrival)?;
-        let listing = listing.map_err(|error| error.fact("layer", of.digest))?;
-        check_diff_id(&tar, of, diff_id)?;
-        Ok(assemble(of, packed, tar, compression.unwrap_or(Compression::None), listing))
+        let outcome = outcome.map_err(|error| error.fact("layer", of.digest))?;
+        Ok(Unpacked { packed, compression, outcome })
     })
 }
 
-fn start<'scope, T: Send + 'scope>(
+pub(super) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -10,7 +10,7 @@ pub(super) fn path(text: impl AsRef<[u8]>) -> RootPath {
 
 pub(super) fn entry(at: impl AsRef<[u8]>, kind: EntryKind) -> Entry {
     let mode = if kind == EntryKind::Directory { 0o755 } else { 0o644 };
-    Entry { path: path(at), kind, mode, uid: 0, gid: 0, mtime: 0, xattrs: Vec::new(), offset: 0 }
+    Entry { path: path(at), kind, mode, uid: 0, gid: 0, mtime: 0, xattrs: Vec::new(), offset: 0, sparse: false }
 }
 
 pub(super) fn file(at: impl AsRef<[u8]>) -> Entry {
