@@ -75,7 +75,7 @@ fn line(entry: &Entry) -> String {
 }
 
 /// Compares every tar that we accept; returns how many that were.
-fn compare(tars: &[Vec<u8>]) -> Option<usize> {
+pub(super) fn compare(tars: &[Vec<u8>]) -> Option<usize> {
     let mut accepted = 0;
     for (tar, list) in tars.iter().zip(python_lists(tars)?) {
         let Ok(index) = scan_blob(tar) else {

@@ -1,6 +1,6 @@
-//! A layer: compressed tar bytes, read once into an index of its entries.
+//! A layer: compressed tar bytes, read once into an index of its entries, or written from a draft.
 //!
-//! [`scan`] is the way in. One streaming pass checks the digest and the length of the bytes
+//! [`scan`] is the way in, [`write`](write()) the way out. One streaming pass checks the digest and the length of the bytes
 //! as they travel, inflates them, checks the diff id, and lists the tar's entries together with
 //! the few small files that later stages read. Nothing is ever unpacked, memory does not grow
 //! with the layer's size, and whatever a layer can be made to demand has a limit with a name.
@@ -32,6 +32,7 @@ mod tape;
 mod transport;
 mod walk;
 mod whiteout;
+mod write;
 mod xattr;
 
 #[cfg(test)]
@@ -52,3 +53,4 @@ pub use list::list;
 pub use path::RootPath;
 pub(crate) use path::shown;
 pub use scan::scan;
+pub use write::{Data, Draft, DraftEntry, Gathered, Manner, Written, write};

@@ -3,9 +3,9 @@
 use super::path::RootPath;
 use crate::error::{Error, Result};
 
-const PREFIX: &[u8] = b".wh.";
+pub(super) const PREFIX: &[u8] = b".wh.";
 const AUFS: &[u8] = b".wh..wh.";
-const OPAQUE: &[u8] = b".wh..wh..opq";
+pub(super) const OPAQUE: &[u8] = b".wh..wh..opq";
 
 /// What a path says by its name.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,126 @@
+//! What a layer may not have: refused here, so that writing cannot meet it.
+//!
+//! The limits are the reader's own. What is written is read again, by underpin and by others.
+
+use super::draft::{Data, DraftEntry};
+use super::name;
+use crate::error::{Error, Result};
+use crate::layer::entry::{Entry, EntryKind};
+use crate::layer::kind;
+use crate::layer::limits::{Limits, over};
+use crate::layer::path::RootPath;
+use crate::layer::xattr::Xattrs;
+
+/// The largest device number that seven octal digits hold. Linux has none that is larger.
+const DEVICE: u32 = 0o777_7777;
+
+/// Room for the records of one entry beside its names and attributes.
+const OTHER_RECORDS: usize = 512;
+
+/// Checks what only all entries together show.
+pub(super) fn whole(entries: &[DraftEntry]) -> Result<()> {
+    let limits = Limits::default();
+    if entries.len() > limits.entries {
+        return Err(over("layer has a number of entries", format!("{} entries", limits.entries)));
+    }
+    let footprint = entries.iter().fold(0_usize, |sum, draft| sum.saturating_add(draft.entry.footprint()));
+    if footprint > limits.index {
+        return Err(over("list of the layer's entries is", format!("{} bytes of memory", limits.index)));
+    }
+    // Headers and padding take at most as much as the list itself and two blocks for each entry.
+    let headers = (footprint as u64).saturating_add(entries.len() as u64 * 2048 + 1024);
+    let total = entries.iter().fold(headers, |sum, draft| sum.saturating_add(size(&draft.entry)));
+    if total > limits.unpacked {
+        return Err(over("layer unpacks to a size", format!("{} bytes", limits.unpacked)));
+    }
+    Ok(())
+}
+
+fn size(entry: &Entry) -> u64 {
+    match entry.kind {
+        EntryKind::File { size } => size,
+        _ => 0,
+    }
+}
+
+/// Checks one entry for itself.
+pub(super) fn entry(draft: &DraftEntry) -> Result<()> {
+    let DraftEntry { entry, data } = draft;
+    kind_of(entry)?;
+    attributes(entry)?;
+    records(entry)?;
+    name::check(entry)?;
+    content(entry, data)
+}
+
+fn kind_of(entry: &Entry) -> Result<()> {
+    let limits = Limits::default();
+    kind::path(&name::written(entry)?, &limits)?;
+    match &entry.kind {
+        EntryKind::Directory | EntryKind::Opaque => Ok(()),
+        _ if entry.path.is_root() => Err(Error::input("the root can only be a directory")),
+        EntryKind::Symlink(target) => symlink(target, &limits),
+        EntryKind::Hardlink(target) => kind::path(target.as_bytes(), &limits).map(|_: RootPath| ()),
+        EntryKind::Character { major, minor } | EntryKind::Block { major, minor } if *major.max(minor) > DEVICE => {
+            Err(Error::input("device has a number that Linux does not have"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn symlink(target: &[u8], limits: &Limits) -> Result<()> {
+    if target.is_empty() || target.contains(&0) {
+        return Err(Error::input("symbolic link has no target, or one with a NUL byte"));
+    }
+    if target.len() > limits.path {
+        return Err(over("target of a symbolic link is", format!("{} bytes", limits.path)));
+    }
+    Ok(())
+}
+
+fn attributes(entry: &Entry) -> Result<()> {
+    if entry.mode > 0o7777 {
+        return Err(Error::input("mode has more than permission bits").fact("mode", format!("{:o}", entry.mode)));
+    }
+    if i64::try_from(entry.uid.max(entry.gid)).is_err() {
+        return Err(Error::input("owner has a number that no tar can hold"));
+    }
+    let mut seen = Xattrs::default();
+    for (name, value) in &entry.xattrs {
+        // PAX cuts records at the first `=`, and takes an empty value for "not there".
+        if name.contains(&0) || name.contains(&b'=') || value.is_empty() {
+            return Err(
+                Error::input("extended attribute cannot be kept in a tar").fact("attribute", crate::layer::shown(name))
+            );
+        }
+        seen.insert(name, value, &Limits::default())?;
+    }
+    if seen.sorted() == entry.xattrs { Ok(()) } else { Err(Error::input("extended attributes are not sorted")) }
+}
+
+/// Checks that the records of one entry stay within what a reader takes.
+pub(super) fn records(entry: &Entry) -> Result<()> {
+    let limit = Limits::default().metadata;
+    if (entry.footprint() + OTHER_RECORDS) as u64 > limit {
+        return Err(over("metadata of one entry is", format!("{limit} bytes")));
+    }
+    Ok(())
+}
+
+fn content(entry: &Entry, data: &Data) -> Result<()> {
+    let EntryKind::File { size } = entry.kind else {
+        return match data {
+            Data::None => Ok(()),
+            _ => Err(Error::input("only files can have content")),
+        };
+    };
+    let fits = match data {
+        Data::None => size == 0,
+        Data::Bytes(bytes) => bytes.len() as u64 == size,
+        Data::Of(_) if entry.sparse => {
+            return Err(Error::input("file is stored sparse in its layer, so its bytes there are not its content"));
+        }
+        Data::Of(_) => entry.offset.checked_add(size).is_some(),
+    };
+    if fits { Ok(()) } else { Err(Error::input("content of a file is not as long as its size says")) }
+}

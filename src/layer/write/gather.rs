@@ -1,0 +1,114 @@
+//! Content on its way from source layers to a new one. A layer is a stream, and what is wanted of
+//! it is wanted in another order, so it waits in scratch space.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::{BufRead, Read, Seek, SeekFrom, Write};
+
+use super::draft::{Draft, DraftEntry, Stretch};
+use crate::error::{Error, Kind, Result};
+use crate::layer::limits::Limits;
+use crate::layer::pipe::Drain;
+use crate::layer::scan::unpacked;
+use crate::oci::{Descriptor, Digest};
+
+const PIECE: usize = 64 << 10;
+
+/// Content of source layers, in scratch space that nobody else writes to.
+pub struct Gathered<S> {
+    scratch: S,
+    /// Where in the scratch space a stretch of a layer stands.
+    places: HashMap<(Digest, Stretch), u64>,
+    end: u64,
+}
+
+impl<S: Read + Write + Seek> Gathered<S> {
+    /// Nothing yet. The scratch space is overwritten from its beginning.
+    pub fn new(scratch: S) -> Self {
+        Self { scratch, places: HashMap::new(), end: 0 }
+    }
+
+    /// Copies what `draft` wants of one source layer, whose bytes as they travel are `blob`.
+    /// Success means: digest and size of the bytes are those of `of`, and all that the draft wants
+    /// of it is there. After a failure nothing of the layer counts as gathered.
+    pub fn gather(&mut self, draft: &Draft, blob: impl Read + Send, of: &Descriptor, limits: &Limits) -> Result<()> {
+        let wanted = wanted(draft, of.digest)?;
+        let start = self.end;
+        self.scratch.seek(SeekFrom::Start(start)).map_err(scratch_failed)?;
+        let scratch = &mut self.scratch;
+        unpacked(blob, of, limits, |tar| copy(tar, &wanted, scratch))?;
+        for stretch in wanted {
+            self.places.insert((of.digest, stretch), self.end);
+            self.end += stretch.size;
+        }
+        Ok(())
+    }
+
+    /// Shows the content of an entry, piece by piece.
+    pub(super) fn show(&mut self, entry: &DraftEntry, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let Some((layer, stretch)) = entry.source() else { return Ok(()) };
+        let place = self.places.get(&(layer, stretch)).ok_or_else(|| {
+            let missing = Error::input("content of a file was not gathered before the layer was written");
+            missing.fact("entry", &entry.entry.path).fact("layer", layer)
+        })?;
+        self.scratch.seek(SeekFrom::Start(*place)).map_err(scratch_failed)?;
+        let at_most = |missing| usize::try_from(missing).unwrap_or(PIECE).min(PIECE);
+        let mut buffer = vec![0; at_most(stretch.size)];
+        let mut missing = stretch.size;
+        while missing > 0 {
+            let most = at_most(missing);
+            let piece = buffer.get_mut(..most).unwrap_or_default();
+            self.scratch.read_exact(piece).map_err(scratch_failed)?;
+            look(piece)?;
+            missing -= most as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The stretches of a layer that the draft wants, in the order of its tar; no two may overlap,
+/// since no two entries of a layer share their data in part.
+fn wanted(draft: &Draft, layer: Digest) -> Result<BTreeSet<Stretch>> {
+    let of_layer = |entry: &DraftEntry| entry.source().filter(|(source, _)| *source == layer);
+    let wanted: BTreeSet<Stretch> = draft.entries().iter().filter_map(of_layer).map(|(_, stretch)| stretch).collect();
+    let mut end = 0;
+    for stretch in &wanted {
+        if stretch.offset < end {
+            return Err(Error::input("two entries claim the same bytes of their layer")
+                .fact("layer", layer)
+                .fact("tar offset", stretch.offset));
+        }
+        end = stretch.offset.saturating_add(stretch.size);
+    }
+    Ok(wanted)
+}
+
+/// Copies the stretches, and reads no further than the last of them.
+fn copy(mut tar: Drain, wanted: &BTreeSet<Stretch>, scratch: &mut impl Write) -> Result<()> {
+    let mut at = 0;
+    for stretch in wanted {
+        pass(&mut tar, stretch.offset - at, |_| Ok(()))?;
+        pass(&mut tar, stretch.size, |bytes| scratch.write_all(bytes).map_err(scratch_failed))?;
+        at = stretch.offset + stretch.size;
+    }
+    scratch.flush().map_err(scratch_failed)
+}
+
+/// Lets `len` bytes go by, showing them.
+fn pass(tar: &mut Drain, len: u64, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut missing = len;
+    while missing > 0 {
+        let bytes = tar.fill_buf().map_err(|error| Error::from_stream(error, "layer could not be read"))?;
+        let taken = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
+        let Some(bytes) = bytes.get(..taken).filter(|bytes| !bytes.is_empty()) else {
+            return Err(Error::input("layer ends before the content of a file that it should have"));
+        };
+        look(bytes)?;
+        tar.consume(taken);
+        missing -= taken as u64;
+    }
+    Ok(())
+}
+
+fn scratch_failed(error: std::io::Error) -> Error {
+    Error::new(Kind::Io, "scratch space could not be written or read").cause(error)
+}

@@ -1,0 +1,134 @@
+//! Drafts for tests, and what becomes of them.
+
+use std::io::{Cursor, Read as _};
+use std::num::NonZeroUsize;
+
+use super::{Data, Draft, DraftEntry, Gathered, Manner, Written, write};
+use crate::error::Result;
+use crate::layer::entry::{Entry, EntryKind};
+use crate::layer::gzip::Members;
+use crate::layer::index::LayerIndex;
+use crate::layer::limits::Limits;
+use crate::layer::path::RootPath;
+use crate::layer::scan::scan;
+
+/// File capabilities as Linux keeps them: `cap_net_bind_service`, effective.
+pub(super) const CAPABILITY: &[u8] = b"\x01\0\0\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+pub(super) fn path(text: impl AsRef<[u8]>) -> RootPath {
+    RootPath::new(text).unwrap()
+}
+
+/// Anything without content.
+pub(super) fn bare(at: impl AsRef<[u8]>, kind: EntryKind) -> DraftEntry {
+    let mode = if kind == EntryKind::Directory { 0o755 } else { 0o644 };
+    let entry =
+        Entry { path: path(at), kind, mode, uid: 0, gid: 0, mtime: 0, xattrs: Vec::new(), offset: 0, sparse: false };
+    DraftEntry { entry, data: Data::None }
+}
+
+pub(super) fn file(at: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> DraftEntry {
+    let content = content.as_ref().to_vec();
+    let entry = bare(at, EntryKind::File { size: content.len() as u64 }).entry;
+    DraftEntry { entry, data: Data::Bytes(content) }
+}
+
+pub(super) fn folder(at: impl AsRef<[u8]>) -> DraftEntry {
+    bare(at, EntryKind::Directory)
+}
+
+pub(super) fn symlink(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> DraftEntry {
+    bare(at, EntryKind::Symlink(target.as_ref().to_vec()))
+}
+
+pub(super) fn hard_link(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> DraftEntry {
+    bare(at, EntryKind::Hardlink(path(target)))
+}
+
+/// The same entry with something of it changed.
+pub(super) fn with(mut draft: DraftEntry, change: impl FnOnce(&mut Entry)) -> DraftEntry {
+    change(&mut draft.entry);
+    draft
+}
+
+pub(super) fn xattr(draft: DraftEntry, name: &[u8], value: &[u8]) -> DraftEntry {
+    with(draft, |entry| entry.xattrs.push((name.to_vec(), value.to_vec())))
+}
+
+/// Everything that a layer can have, and that readers could stumble over.
+pub(super) fn everything_odd() -> Vec<DraftEntry> {
+    let owned = |draft, uid, gid, mode| with(draft, |entry| (entry.uid, entry.gid, entry.mode) = (uid, gid, mode));
+    let long = "l".repeat(200);
+    vec![
+        folder(""),
+        owned(folder("usr"), 1, 2, 0o1777),
+        owned(file("usr/su", b"setuid"), 65_534, 2_097_152, 0o6755),
+        owned(file("usr/far", b""), 2_097_151, 4_294_967_294, 0),
+        xattr(xattr(file("usr/ping", b"ping"), b"security.capability", CAPABILITY), b"user.odd", b"=\n\0\xff"),
+        bare("dev/null", EntryKind::Character { major: 1, minor: 3 }),
+        bare("dev/sda", EntryKind::Block { major: 2_097_151, minor: 2_097_151 }),
+        bare("dev/pipe", EntryKind::Fifo),
+        symlink("absolute", "/usr/su"),
+        symlink("upwards", "../../etc"),
+        symlink("long-link", "t/".repeat(150)),
+        symlink(b"link-\xff", b"target-\xfe"),
+        symlink("a".repeat(99), "b".repeat(100)),
+        file("n".repeat(100), b"exactly a field"),
+        file("n".repeat(101), b"one more"),
+        file(format!("{}/{}", "p".repeat(155), "n".repeat(100)), b"prefix and name"),
+        file(format!("{}/{}", "p".repeat(156), "n".repeat(100)), b"neither"),
+        folder(format!("deep/{}", "d/".repeat(120))),
+        file("ünïcode", b"utf-8"),
+        file(b"bytes-\xff\xfe", b"not utf-8"),
+        file([b"\xf0".as_slice(), &[b'x'; 250]].concat(), b"long and not utf-8"),
+        file("spaces and\nlines = '\"\\", b""),
+        file("zz/file", b"has three names"),
+        hard_link("aa-first", "zz/file"),
+        hard_link("zz/again", "aa-first"),
+        hard_link(format!("zz/{long}"), "zz/file"),
+        bare("gone", EntryKind::Whiteout),
+        bare("-replaced", EntryKind::Whiteout),
+        file("-replaced", b"put back"),
+        folder("emptied"),
+        bare("emptied", EntryKind::Opaque),
+        file("emptied/new", b""),
+        bare("", EntryKind::Opaque),
+        file("a-b", b""),
+        folder("a"),
+        file("a/b", vec![b'x'; 512]),
+    ]
+}
+
+pub(super) fn manner(jobs: usize) -> Manner {
+    Manner { mtime: 0, jobs: NonZeroUsize::new(jobs).unwrap() }
+}
+
+pub(super) fn written_as(draft: &Draft, manner: Manner) -> (Vec<u8>, Written) {
+    let mut blob = Vec::new();
+    let written = write(draft, &mut Gathered::new(Cursor::new(Vec::new())), manner, &mut blob).unwrap();
+    (blob, written)
+}
+
+pub(super) fn blob_of(entries: Vec<DraftEntry>) -> Vec<u8> {
+    written_as(&Draft::new(entries).unwrap(), manner(1)).0
+}
+
+pub(super) fn tar_of(blob: &[u8]) -> Vec<u8> {
+    let mut tar = Vec::new();
+    Members::new(blob).read_to_end(&mut tar).unwrap();
+    tar
+}
+
+/// The index that our own reader makes of a written layer, all promises checked.
+pub(super) fn read_back(blob: &[u8], written: &Written) -> Result<LayerIndex> {
+    scan(blob, &written.descriptor(), Some(&written.diff_id), &Limits::default())
+}
+
+/// The entries of a draft without what a layer does not say of them.
+pub(super) fn listed(draft: &Draft) -> Vec<Entry> {
+    draft.entries().iter().map(|draft| bared(&draft.entry)).collect()
+}
+
+pub(super) fn bared(entry: &Entry) -> Entry {
+    Entry { offset: 0, mtime: 0, ..entry.clone() }
+}

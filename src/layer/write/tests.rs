@@ -1,0 +1,382 @@
+//! What drafts refuse, and what is in the bytes of a layer.
+
+use std::io::{Cursor, Write as _};
+
+use super::sketch::{
+    CAPABILITY, bare, bared, blob_of, everything_odd, file, folder, hard_link, listed, manner, path, read_back,
+    symlink, tar_of, with, written_as, xattr,
+};
+use super::{Data, Draft, DraftEntry, Gathered, Manner, write};
+use crate::error::{Error, Kind, Result};
+use crate::layer::entry::{Entry, EntryKind};
+use crate::layer::limits::Limits;
+use crate::layer::scan::scan;
+use crate::layer::specimen::{self, Member, described, scan_blob};
+use crate::oci::{Compression, Descriptor, Digest};
+
+/// Rows: what is refused, by which words, and a twin that differs in that only.
+#[test]
+fn refuses_drafts_that_would_not_read_back_as_they_are() {
+    let device = |major| bare("d", EntryKind::Character { major, minor: 0 });
+    let sized = |size| with(file("a", b"1234"), |entry| entry.kind = EntryKind::File { size });
+    let of =
+        |sparse| DraftEntry { data: Data::Of(Digest::of(b"")), ..with(file("a", b""), |entry| entry.sparse = sparse) };
+    let mode = |mode| with(file("a", b""), |entry| entry.mode = mode);
+    let uid = |uid| with(file("a", b""), |entry| entry.uid = uid);
+    let whiteout = |at: &str| bare(at, EntryKind::Whiteout);
+    let unsorted = |first: &[u8], second: &[u8]| xattr(xattr(file("a", b""), first, b"1"), second, b"1");
+    for (words, refused, twin) in [
+        ("two entries", vec![file("a", b""), folder("a")], vec![file("a", b""), whiteout("a")]),
+        ("two entries", vec![whiteout("a"), whiteout("a")], vec![whiteout("a"), whiteout("b")]),
+        (
+            "below",
+            vec![file("a", b""), file("a-b", b""), file("a/b", b"")],
+            vec![folder("a"), file("a-b", b""), file("a/b", b"")],
+        ),
+        ("below", vec![symlink("a", "b"), folder("a/b/c")], vec![symlink("a", "b"), folder("ab/c")]),
+        ("below", vec![file("a", b""), bare("a", EntryKind::Opaque)], vec![folder("a"), bare("a", EntryKind::Opaque)]),
+        ("below", vec![file("a", b""), whiteout("a/b")], vec![whiteout("a"), file("a/b", b"")]),
+        ("does not have", vec![hard_link("a", "b")], vec![hard_link("a", "b"), file("b", b"")]),
+        ("does not have", vec![hard_link("a", "b"), whiteout("b")], vec![hard_link("a", "b"), symlink("b", "c")]),
+        ("folder", vec![hard_link("a", "b"), folder("b")], vec![hard_link("a", "b"), bare("b", EntryKind::Fifo)]),
+        (
+            "each other",
+            vec![hard_link("a", "b"), hard_link("b", "a")],
+            vec![hard_link("a", "b"), hard_link("b", "c"), file("c", b"")],
+        ),
+        ("each other", vec![hard_link("a", "a")], vec![file("a", b"")]),
+        ("root", vec![file("", b"")], vec![folder("")]),
+        ("root", vec![whiteout("")], vec![bare("", EntryKind::Opaque)]),
+        ("whiteout", vec![file(".wh.a", b"")], vec![file(".wha", b"")]),
+        ("whiteout", vec![folder("a/.wh..wh..opq")], vec![folder("a/wh..wh..opq")]),
+        ("whiteout", vec![whiteout(".wh.a")], vec![whiteout("wh.a")]),
+        ("whiteout", vec![file(".wh.a/b", b"")], vec![file("wh.a/b", b"")]),
+        ("Linux", vec![device(2_097_152)], vec![device(2_097_151)]),
+        ("target", vec![symlink("a", "")], vec![symlink("a", ".")]),
+        ("target", vec![symlink("a", b"a\0b")], vec![symlink("a", b"a\x01b")]),
+        ("target", vec![symlink("a", "t".repeat(4097))], vec![symlink("a", "t".repeat(4096))]),
+        ("path", vec![file("n".repeat(4097), b"")], vec![file("n".repeat(4096), b"")]),
+        ("path", vec![whiteout(&"n".repeat(4093))], vec![whiteout(&"n".repeat(4092))]),
+        ("deep", vec![folder("d/".repeat(1025))], vec![folder("d/".repeat(1024))]),
+        ("mode", vec![mode(0o10_000)], vec![mode(0o7777)]),
+        ("owner", vec![uid(1 << 63)], vec![uid((1 << 63) - 1)]),
+        ("attribute", vec![xattr(file("a", b""), b"user.=", b"1")], vec![xattr(file("a", b""), b"user.", b"=")]),
+        ("attribute", vec![xattr(file("a", b""), b"user.\0", b"1")], vec![xattr(file("a", b""), b"user.a", b"\0")]),
+        ("attribute", vec![xattr(file("a", b""), b"user.a", b"")], vec![xattr(file("a", b""), b"user.a", b"1")]),
+        (
+            "capab",
+            vec![xattr(file("a", b""), b"security.capability", b"1")],
+            vec![xattr(file("a", b""), b"security.capability", CAPABILITY)],
+        ),
+        ("sorted", vec![unsorted(b"user.b", b"user.a")], vec![unsorted(b"user.a", b"user.b")]),
+        ("sorted", vec![unsorted(b"user.a", b"user.a")], vec![unsorted(b"user.a", b"user.aa")]),
+        ("size", vec![sized(5)], vec![sized(4)]),
+        ("size", vec![bare("a", EntryKind::File { size: 1 })], vec![bare("a", EntryKind::File { size: 0 })]),
+        ("only files", vec![DraftEntry { data: Data::Bytes(vec![1]), ..folder("a") }], vec![folder("a")]),
+        ("sparse", vec![of(true)], vec![of(false)]),
+        ("unpacks", vec![huge(64 << 30)], vec![huge(63 << 30)]),
+    ] {
+        let error = Draft::new(refused).expect_err(words);
+        assert_eq!(error.kind(), Kind::Input, "{words}: {error}");
+        assert!(error.what().contains(words), "{words}: {error}");
+        if let Err(error) = Draft::new(twin) {
+            panic!("{words}: the twin is refused: {error}");
+        }
+    }
+}
+
+/// A file in a source layer.
+fn huge(size: u64) -> DraftEntry {
+    DraftEntry { data: Data::Of(Digest::of(b"source")), ..bare("huge", EntryKind::File { size }) }
+}
+
+#[test]
+fn many_links_to_a_file_with_large_attributes_are_refused_and_few_are_not() {
+    let large = xattr(file("a", b""), b"user.a", &[1; 60 << 10]);
+    let linked = |links: usize| {
+        let links = (0..links).map(|number| hard_link(format!("l{number}"), "a"));
+        Draft::new([large.clone()].into_iter().chain(links).collect())
+    };
+    assert!(linked(5000).unwrap_err().what().contains("hard links"));
+    assert_eq!(linked(50).unwrap().entries().len(), 51);
+}
+
+#[test]
+fn a_layer_reads_back_as_its_draft() {
+    let draft = Draft::new(everything_odd()).unwrap();
+    let (blob, written) = written_as(&draft, manner(1));
+    let index = read_back(&blob, &written).unwrap();
+    assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&draft));
+    assert_eq!((index.size, index.unpacked), (written.size, written.unpacked));
+    assert_eq!(index.notes, Vec::<String>::new());
+}
+
+fn names(entries: Vec<DraftEntry>) -> Vec<String> {
+    let tar = tar_of(&blob_of(entries));
+    let entries = crate::layer::list(Cursor::new(tar), &Limits::default()).unwrap();
+    entries.iter().map(|entry| entry.path.to_string()).collect()
+}
+
+#[test]
+fn folders_come_before_what_they_hold_and_markers_where_they_take_effect() {
+    let whiteout = |at: &str| bare(at, EntryKind::Whiteout);
+    let opaque = |at: &str| bare(at, EntryKind::Opaque);
+    for (entries, expected) in [
+        (vec![file("a/b", b""), file("a-b", b""), folder("a")], vec!["/a", "/a-b", "/a/b"]),
+        (vec![file("-a", b""), whiteout("-a")], vec!["/.wh.-a", "/-a"]),
+        (
+            vec![file("d/!", b""), opaque("d"), folder("d"), whiteout("d")],
+            vec!["/.wh.d", "/d", "/d/.wh..wh..opq", "/d/!"],
+        ),
+        (vec![file("!", b""), opaque(""), folder("")], vec!["/", "/.wh..wh..opq", "/!"]),
+    ] {
+        assert_eq!(names(entries), expected);
+    }
+}
+
+#[test]
+fn the_first_name_of_a_file_is_the_file_and_all_have_its_attributes() {
+    let model = with(xattr(file("m", b"content"), b"security.capability", CAPABILITY), |entry| {
+        (entry.mode, entry.uid, entry.gid) = (0o4755, 7, 8);
+    });
+    for (links, first, others) in [
+        (vec![hard_link("z", "m")], "m", vec!["z"]),
+        (vec![hard_link("a", "m")], "a", vec!["m"]),
+        (vec![hard_link("z", "b"), hard_link("b", "m"), hard_link("a", "z")], "a", vec!["b", "m", "z"]),
+    ] {
+        let draft = Draft::new([model.clone()].into_iter().chain(links).collect()).unwrap();
+        let (blob, written) = written_as(&draft, manner(1));
+        let index = read_back(&blob, &written).unwrap();
+        let expected = |at: &str, kind| Entry { path: path(at), kind, ..model.entry.clone() };
+        let links = others.iter().map(|at| expected(at, EntryKind::Hardlink(path(first))));
+        let all: Vec<Entry> = [expected(first, EntryKind::File { size: 7 })].into_iter().chain(links).collect();
+        assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), all);
+        assert!(tar_of(&blob).windows(7).any(|part| part == b"content"));
+    }
+}
+
+#[test]
+fn pax_records_are_written_only_where_they_are_needed() {
+    let pax = |draft: DraftEntry, mtime: i64| {
+        let tar = tar_of(&written_as(&Draft::new(vec![draft]).unwrap(), Manner { mtime, ..manner(1) }).0);
+        (tar[156] == b'x').then(|| String::from_utf8_lossy(&tar[512..1024]).trim_end_matches('\0').to_owned())
+    };
+    let owned = |uid, gid| with(file("a", b""), |entry| (entry.uid, entry.gid) = (uid, gid));
+    for (draft, mtime, expected) in [
+        (file("a", b""), 0, None),
+        (file("ü", b""), 8_589_934_591, None),
+        (file(b"\xff", b""), 0, None),
+        (owned(2_097_151, 2_097_151), 0, None),
+        (owned(2_097_152, 0), 0, Some("15 uid=2097152\n")),
+        (owned(0, 2_097_152), 0, Some("15 gid=2097152\n")),
+        (file("a", b""), 8_589_934_592, Some("20 mtime=8589934592\n")),
+        (file("a", b""), -1, Some("12 mtime=-1\n")),
+        (xattr(owned(0, 1 << 40), b"user.a", b"b"), 0, Some("25 SCHILY.xattr.user.a=b\n21 gid=1099511627776\n")),
+        (symlink("a", "t".repeat(100)), 0, None),
+    ] {
+        assert_eq!(pax(draft.clone(), mtime).as_deref(), expected, "{draft:?}");
+    }
+}
+
+#[test]
+fn every_entry_gets_the_time_given() {
+    let draft = Draft::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
+    for mtime in [0, 1, 1_700_000_000, 8_589_934_592, i64::MAX, -1, -i64::MAX] {
+        let (blob, written) = written_as(&draft, Manner { mtime, ..manner(1) });
+        let index = read_back(&blob, &written).unwrap();
+        assert!(index.entries.iter().all(|entry| entry.mtime == mtime), "{mtime}");
+    }
+    let mut nowhere = Gathered::new(Cursor::new(Vec::new()));
+    assert!(write(&draft, &mut nowhere, Manner { mtime: i64::MIN, ..manner(1) }, Vec::new()).is_err());
+}
+
+#[test]
+fn a_small_tar_is_stored_and_a_larger_one_compressed() {
+    // One header, the content, two zero blocks.
+    let around = 3 * 512;
+    for (len, stored) in [(0, true), ((256 << 10) - around, true), ((256 << 10) - around + 1, false), (3 << 20, false)]
+    {
+        let blob = blob_of(vec![file("a", vec![0; len])]);
+        assert_eq!(blob[..10], *b"\x1f\x8b\x08\0\0\0\0\0\0\xff", "{len}");
+        assert_eq!(blob.len() > len, stored, "{len} bytes became {}", blob.len());
+        let tar = tar_of(&blob);
+        assert_eq!(tar.len(), len.next_multiple_of(512) + around);
+        assert!(tar.ends_with(&[0; 1024]));
+    }
+}
+
+#[test]
+fn an_empty_draft_is_an_empty_layer() {
+    let (blob, written) = written_as(&Draft::new(Vec::new()).unwrap(), manner(1));
+    assert_eq!(tar_of(&blob), [0; 1024]);
+    assert_eq!(read_back(&blob, &written).unwrap().entries, []);
+}
+
+/// A source layer, packed in each way, with the draft of all its files.
+fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<DraftEntry>)> {
+    let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
+    let tar = specimen::tar_of(&[
+        Member::file("z", b"last name, first in the tar"),
+        Member::file("empty", b""),
+        Member::directory("d"),
+        Member::file("d/large", &large),
+        Member::file("unwanted", b"stays where it is"),
+        Member::file("a", b"first name"),
+        Member::hardlink("0", "d/large"),
+    ]);
+    [
+        (Compression::None, tar.clone()),
+        (Compression::Gzip, specimen::gzip(&tar)),
+        (Compression::Zstd, specimen::zstd(&tar)),
+    ]
+    .map(|(compression, blob)| {
+        let of = described(&blob, compression);
+        let index = scan(blob.as_slice(), &of, None, &Limits::default()).unwrap();
+        let wanted = index.entries.into_iter().filter(|entry| entry.path != path("unwanted"));
+        let data = |kind: &EntryKind| match kind {
+            EntryKind::File { .. } => Data::Of(of.digest),
+            _ => Data::None,
+        };
+        let entries = wanted.map(|entry| DraftEntry { data: data(&entry.kind), entry }).collect();
+        (blob, of, entries)
+    })
+    .into_iter()
+}
+
+/// The same entries with their content at hand.
+fn at_hand(tar: &[u8], entries: &[DraftEntry]) -> Vec<DraftEntry> {
+    let content = |entry: &Entry| match entry.kind {
+        EntryKind::File { size } => {
+            let start = usize::try_from(entry.offset).unwrap();
+            Data::Bytes(tar[start..start + usize::try_from(size).unwrap()].to_vec())
+        }
+        _ => Data::None,
+    };
+    entries.iter().map(|draft| DraftEntry { data: content(&draft.entry), ..draft.clone() }).collect()
+}
+
+#[test]
+fn content_comes_out_of_source_layers_as_it_went_in() {
+    let mut blobs = Vec::new();
+    for (blob, of, entries) in sources() {
+        let draft = Draft::new(entries.clone()).unwrap();
+        assert_eq!(draft.sources().into_iter().collect::<Vec<_>>(), [of.digest]);
+        let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+        gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
+        let mut copied = Vec::new();
+        write(&draft, &mut gathered, manner(2), &mut copied).unwrap();
+        blobs.push(copied);
+    }
+    let (tar, _, entries) = sources().next().unwrap();
+    blobs.push(blob_of(at_hand(&tar, &entries)));
+    assert!(blobs.windows(2).all(|pair| pair[0] == pair[1]));
+    let index = scan_blob(&blobs[0]).unwrap();
+    assert_eq!(index.entries[0].kind, EntryKind::File { size: 3_000_000 });
+}
+
+#[test]
+fn several_layers_and_several_drafts_share_one_scratch_space() {
+    let all: Vec<_> = sources().collect();
+    let moved =
+        |(number, draft): (usize, &DraftEntry)| with(draft.clone(), |entry| entry.path = path(format!("{number}")));
+    let files: Vec<&DraftEntry> =
+        all.iter().flat_map(|(_, _, entries)| entries).filter(|draft| draft.data != Data::None).collect();
+    let draft = Draft::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
+    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+    for (blob, of, _) in &all {
+        gathered.gather(&draft, blob.as_slice(), of, &Limits::default()).unwrap();
+    }
+    let mut copied = Vec::new();
+    write(&draft, &mut gathered, manner(1), &mut copied).unwrap();
+    let whole: Vec<DraftEntry> = at_hand(&all[0].0, &files.iter().copied().enumerate().map(moved).collect::<Vec<_>>());
+    assert_eq!(copied, blob_of(whole));
+    let part = Draft::new(all[1].2.clone()).unwrap();
+    assert!(write(&part, &mut gathered, manner(1), Vec::new()).is_ok());
+}
+
+fn gather_from(blob: &[u8], of: &Descriptor, draft: &Draft) -> Result<()> {
+    Gathered::new(Cursor::new(Vec::new())).gather(draft, blob, of, &Limits::default())
+}
+
+#[test]
+fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
+    for (blob, of, entries) in sources() {
+        let draft = Draft::new(entries.clone()).unwrap();
+        let early = Draft::new(entries.into_iter().filter(|draft| draft.entry.path == path("z")).collect()).unwrap();
+        for draft in [&draft, &early] {
+            gather_from(&blob, &of, draft).unwrap();
+            for at in [0, 600, blob.len() / 2, blob.len() - 1] {
+                let mut damaged = blob.clone();
+                damaged[at] ^= 1;
+                assert_eq!(gather_from(&damaged, &of, draft).unwrap_err().kind(), Kind::Integrity, "byte {at}");
+            }
+            for cut in [&blob[..blob.len() - 1], &[blob.as_slice(), b"\0"].concat()] {
+                assert_eq!(gather_from(cut, &of, draft).unwrap_err().kind(), Kind::Integrity);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_not_gathered_is_not_written() {
+    let (blob, of, entries) = sources().next().unwrap();
+    let draft = Draft::new(entries).unwrap();
+    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+    let mut damaged = blob.clone();
+    damaged[9999] ^= 1;
+    gathered.gather(&draft, damaged.as_slice(), &of, &Limits::default()).unwrap_err();
+    let error = write(&draft, &mut gathered, manner(1), Vec::new()).unwrap_err();
+    assert!(error.what().contains("not gathered"), "{error}");
+    gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
+    assert!(write(&draft, &mut gathered, manner(1), Vec::new()).is_ok(), "after a failure it can be done again");
+}
+
+#[test]
+fn stretches_that_no_layer_has_are_refused() {
+    let (blob, of, entries) = sources().next().unwrap();
+    let changed = |change: fn(&mut Entry)| {
+        let of_z = |draft: &DraftEntry| draft.entry.path == path("z");
+        let entries = entries.iter().map(|draft| if of_z(draft) { with(draft.clone(), change) } else { draft.clone() });
+        Draft::new(entries.collect()).and_then(|draft| gather_from(&blob, &of, &draft))
+    };
+    changed(|_| {}).unwrap();
+    let beyond = changed(|entry| entry.offset = 1 << 40).unwrap_err();
+    assert!(beyond.what().contains("ends before"), "{beyond}");
+    let overlapping = changed(|entry| entry.kind = EntryKind::File { size: 3000 }).unwrap_err();
+    assert!(overlapping.what().contains("same bytes"), "{overlapping}");
+    assert!(changed(|entry| entry.offset = u64::MAX).is_err());
+}
+
+/// Takes some bytes, then fails.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0 == 0 {
+            return Err(Error::new(Kind::Io, "the disk is full").into());
+        }
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_wherever_it_strikes() {
+    let draft = Draft::new(vec![file("a", super::golden::prose(5 << 20))]).unwrap();
+    let size = usize::try_from(written_as(&draft, manner(1)).1.size).unwrap();
+    for room in [0, 5, 10, 1 << 20, size - 1] {
+        for jobs in [1, 3] {
+            let mut nothing = Gathered::new(Cursor::new(Vec::new()));
+            let error = write(&draft, &mut nothing, manner(jobs), Full(room)).unwrap_err();
+            assert_eq!(error.what(), "the disk is full", "{room}");
+        }
+    }
+    let mut enough = Full(size);
+    write(&draft, &mut Gathered::new(Cursor::new(Vec::new())), manner(1), enough.by_ref()).unwrap();
+    assert_eq!(enough.0, 0);
+}
