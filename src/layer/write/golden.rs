@@ -33,8 +33,8 @@ fn three_layers_have_the_digests_they_always_had() {
             "sha256:eb32b8e4eb1a0289fdd3d5c136bda0018d30c56a9722de8430fbeeeb688fec1c",
         ],
         [
-            "sha256:431b5414b8d66f5fdfab00c3fa039f56605839784295a5a540bb79ae3ac1ffcd",
-            "sha256:0b6e4df4e857cc595e9da5a6e89cc9e836177cca27ddd3eb10b12a954e1c29ec",
+            "sha256:fb3fa82fd15362c5345fb23704df1c0faeb88f6bbe995a4ace578647571e4838",
+            "sha256:baf95ee86aeb4f95e031af0fe61a03b9e25fd967dc96424c37fcf60a1d3718ca",
         ],
         [
             "sha256:a168c913e0327f2a472c012c1d2b07bf97c3c15f5640e23b62d2533404e48f2f",

@@ -1,11 +1,10 @@
 //! PAX records of one entry: `LENGTH KEY=VALUE` lines for what ustar cannot say, sorted by key.
+//! Names that are not UTF-8 stand there as they are, without `hdrcharset`, as Go writes them: GNU
+//! tar does not know that record, and says so for every entry.
 
 use std::collections::BTreeMap;
 
 const XATTR: &[u8] = b"SCHILY.xattr.";
-
-/// Tells readers that convert names not to: these are not UTF-8.
-const BINARY: (&[u8], &[u8]) = (b"hdrcharset", b"BINARY");
 
 #[derive(Default)]
 pub(super) struct Records(BTreeMap<Vec<u8>, Vec<u8>>);
@@ -13,12 +12,8 @@ pub(super) struct Records(BTreeMap<Vec<u8>, Vec<u8>>);
 impl Records {
     pub(super) fn text(&mut self, key: &'static str, value: &[u8]) {
         self.0.insert(key.as_bytes().to_vec(), value.to_vec());
-        if std::str::from_utf8(value).is_err() {
-            self.0.insert(BINARY.0.to_vec(), BINARY.1.to_vec());
-        }
     }
 
-    /// Attributes are bytes for every reader, so they say nothing about the names.
     pub(super) fn xattr(&mut self, name: &[u8], value: &[u8]) {
         self.0.insert([XATTR, name].concat(), value.to_vec());
     }
@@ -53,12 +48,11 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_are_not_utf_8_are_marked_as_bytes() {
+    fn records_are_sorted_and_hold_any_bytes() {
         let mut records = Records::default();
-        records.text("path", "ü".as_bytes());
-        records.xattr(b"user.a", b"\xff");
-        assert_eq!(records.to_bytes(), b"25 SCHILY.xattr.user.a=\xff\n11 path=\xc3\xbc\n");
-        records.text("linkpath", b"\xff");
-        assert!(records.to_bytes().windows(17).any(|part| part == b"hdrcharset=BINARY"));
+        records.text("path", b"\xff");
+        records.text("linkpath", "ü".as_bytes());
+        records.xattr(b"user.a", b"=\n");
+        assert_eq!(records.to_bytes(), b"26 SCHILY.xattr.user.a==\n\n15 linkpath=\xc3\xbc\n9 path=\xff\n");
     }
 }
