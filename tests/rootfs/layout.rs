@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
-use underpin::layer::{LayerIndex, Limits, scan};
-use underpin::oci::Descriptor;
+use serde_json::{Value, json};
+use underpin::layer::{LayerIndex, Limits, Written, scan};
+use underpin::oci::{Descriptor, MediaType};
 
 pub struct Layout {
     folder: tempfile::TempDir,
@@ -21,11 +21,41 @@ impl Layout {
         layout
     }
 
-    fn path(&self, name: &str) -> String {
+    /// A layout with an image of these layers as they are, each with its digest and diff id.
+    pub fn of_layers(layers: &[(Vec<u8>, Written)]) -> Self {
+        let layout = Self { folder: tempfile::tempdir().unwrap() };
+        let blobs = layout.folder.path().join("image/blobs/sha256");
+        std::fs::create_dir_all(&blobs).unwrap();
+        let put = |media_type: MediaType, bytes: &[u8]| {
+            let of = Descriptor::of(media_type, bytes);
+            std::fs::write(blobs.join(of.digest.hex()), bytes).unwrap();
+            of.to_value()
+        };
+        let diff_ids: Vec<String> = layers.iter().map(|(_, written)| written.diff_id.to_string()).collect();
+        let config = json!({ "architecture": "amd64", "os": "linux", "config": {},
+            "rootfs": { "type": "layers", "diff_ids": diff_ids } });
+        let config = put(MediaType::oci_config(), config.to_string().as_bytes());
+        let stored = |(blob, written): &(Vec<u8>, Written)| {
+            let of = put(written.descriptor().media_type, blob);
+            assert_eq!(of, written.descriptor().to_value());
+            of
+        };
+        let layers: Vec<Value> = layers.iter().map(stored).collect();
+        let manifest = json!({ "schemaVersion": 2, "mediaType": MediaType::oci_manifest().as_str(),
+            "config": config, "layers": layers });
+        let mut manifest = put(MediaType::oci_manifest(), manifest.to_string().as_bytes());
+        manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": "v1" });
+        let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
+        std::fs::write(layout.path("image/index.json"), index.to_string()).unwrap();
+        std::fs::write(layout.path("image/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+        layout
+    }
+
+    pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn image(&self) -> String {
+    pub fn image(&self) -> String {
         self.path("image") + ":v1"
     }
 

@@ -13,6 +13,7 @@ mod need;
 mod random;
 mod real;
 mod tarball;
+mod written;
 
 use std::collections::BTreeMap;
 

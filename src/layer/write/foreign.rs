@@ -147,13 +147,13 @@ fn line(draft: &DraftEntry, mtime: i64) -> String {
     };
     let content: &[u8] = if let Data::Bytes(bytes) = data { bytes } else { b"" };
     let name = hex(&super::name::written(entry).unwrap());
-    let mut line = format!("{typeflag} {name} {} {} {:o}", hex(link), content.len(), entry.mode);
+    let mut text = format!("{typeflag} {name} {} {} {:o}", hex(link), content.len(), entry.mode);
     let (uid, gid, hash) = (entry.uid, entry.gid, Digest::of(content).hex());
-    write!(line, " {uid} {gid} {mtime} {},{} {hash}", device.0, device.1).unwrap();
+    write!(text, " {uid} {gid} {mtime} {},{} {hash}", device.0, device.1).unwrap();
     for (name, value) in &entry.xattrs {
-        write!(line, " {}={}", hex(name), hex(value)).unwrap();
+        write!(text, " {}={}", hex(name), hex(value)).unwrap();
     }
-    line
+    text
 }
 
 #[test]

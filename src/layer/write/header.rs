@@ -149,13 +149,11 @@ impl Block {
     }
 
     fn time(&mut self, mtime: i64, records: &mut Records) -> Result<()> {
-        match u64::try_from(mtime) {
-            Ok(mtime) => self.number_or_record(MTIME, mtime, "mtime", records),
-            Err(_) => {
-                records.text("mtime", mtime.to_string().as_bytes());
-                self.number(MTIME, 0)
-            }
+        if let Ok(mtime) = u64::try_from(mtime) {
+            return self.number_or_record(MTIME, mtime, "mtime", records);
         }
+        records.text("mtime", mtime.to_string().as_bytes());
+        self.number(MTIME, 0)
     }
 
     fn name(&mut self, name: &[u8], records: &mut Records) -> Result<()> {

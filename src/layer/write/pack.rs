@@ -34,11 +34,16 @@ pub(super) struct Packer<'scope, 'env, W> {
 
 impl<'scope, 'env, W: Write> Packer<'scope, 'env, W> {
     pub(super) fn new(out: W, scope: &'scope Scope<'scope, 'env>, jobs: NonZeroUsize) -> Result<Self> {
-        let crew = Crew::new(scope, jobs);
-        let (packed, tar) = (Hasher::default(), Hasher::default());
-        let mut packer = Self { out, packed, tar, crc: Crc::new(), block: Vec::new(), crew };
-        packer.put(&HEADER)?;
-        Ok(packer)
+        let mut stream = Self {
+            out,
+            packed: Hasher::default(),
+            tar: Hasher::default(),
+            crc: Crc::new(),
+            block: Vec::new(),
+            crew: Crew::new(scope, jobs),
+        };
+        stream.put(&HEADER)?;
+        Ok(stream)
     }
 
     /// The next bytes of the tar.

@@ -92,7 +92,7 @@ fn huge(size: u64) -> DraftEntry {
 
 #[test]
 fn many_links_to_a_file_with_large_attributes_are_refused_and_few_are_not() {
-    let large = xattr(file("a", b""), b"user.a", &[1; 60 << 10]);
+    let large = xattr(file("a", b""), b"user.a", &vec![1; 60 << 10]);
     let linked = |links: usize| {
         let links = (0..links).map(|number| hard_link(format!("l{number}"), "a"));
         Draft::new([large.clone()].into_iter().chain(links).collect())
