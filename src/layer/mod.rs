@@ -1,9 +1,11 @@
 //! A layer: compressed tar bytes, read once into an index of its entries, or written from a draft.
 //!
-//! [`scan`] is the way in, [`write`](write()) the way out. One streaming pass checks the digest and the length of the bytes
+//! [`scan()`] is the way in. One streaming pass checks the digest and the length of the bytes
 //! as they travel, inflates them, checks the diff id, and lists the tar's entries together with
 //! the few small files that later stages read. Nothing is ever unpacked, memory does not grow
 //! with the layer's size, and whatever a layer can be made to demand has a limit with a name.
+//!
+//! [`write()`] is the way out: the same [`Draft`] always gives the same bytes.
 //!
 //! The tar rules are those of Go's `archive/tar`, because every container runtime reads layers
 //! with it: an entry means here what it will mean there. Where archive readers disagree and no

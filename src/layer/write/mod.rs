@@ -24,6 +24,8 @@ mod random;
 #[cfg(test)]
 mod sketch;
 #[cfg(test)]
+mod sources;
+#[cfg(test)]
 mod tests;
 
 use std::io::{Read, Seek, Write};

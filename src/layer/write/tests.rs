@@ -7,12 +7,10 @@ use super::sketch::{
     symlink, tar_of, with, written_as, xattr,
 };
 use super::{Data, Draft, DraftEntry, Gathered, Manner, write};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::Limits;
-use crate::layer::scan::scan;
-use crate::layer::specimen::{self, Member, described, scan_blob};
-use crate::oci::{Compression, Descriptor, Digest};
+use crate::oci::Digest;
 
 /// Rows: what is refused, by which words, and a twin that differs in that only.
 #[test]
@@ -210,141 +208,6 @@ fn an_empty_draft_is_an_empty_layer() {
     let (blob, written) = written_as(&Draft::new(Vec::new()).unwrap(), manner(1));
     assert_eq!(tar_of(&blob), [0; 1024]);
     assert_eq!(read_back(&blob, &written).unwrap().entries, []);
-}
-
-/// A source layer, packed in each way, with the draft of all its files.
-fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<DraftEntry>)> {
-    let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
-    let tar = specimen::tar_of(&[
-        Member::file("z", b"last name, first in the tar"),
-        Member::file("empty", b""),
-        Member::directory("d"),
-        Member::file("d/large", &large),
-        Member::file("unwanted", b"stays where it is"),
-        Member::file("a", b"first name"),
-        Member::hardlink("0", "d/large"),
-    ]);
-    [
-        (Compression::None, tar.clone()),
-        (Compression::Gzip, specimen::gzip(&tar)),
-        (Compression::Zstd, specimen::zstd(&tar)),
-    ]
-    .map(|(compression, blob)| {
-        let of = described(&blob, compression);
-        let index = scan(blob.as_slice(), &of, None, &Limits::default()).unwrap();
-        let wanted = index.entries.into_iter().filter(|entry| entry.path != path("unwanted"));
-        let data = |kind: &EntryKind| match kind {
-            EntryKind::File { .. } => Data::Of(of.digest),
-            _ => Data::None,
-        };
-        let entries = wanted.map(|entry| DraftEntry { data: data(&entry.kind), entry }).collect();
-        (blob, of, entries)
-    })
-    .into_iter()
-}
-
-/// The same entries with their content at hand.
-fn at_hand(tar: &[u8], entries: &[DraftEntry]) -> Vec<DraftEntry> {
-    let content = |entry: &Entry| match entry.kind {
-        EntryKind::File { size } => {
-            let start = usize::try_from(entry.offset).unwrap();
-            Data::Bytes(tar[start..start + usize::try_from(size).unwrap()].to_vec())
-        }
-        _ => Data::None,
-    };
-    entries.iter().map(|draft| DraftEntry { data: content(&draft.entry), ..draft.clone() }).collect()
-}
-
-#[test]
-fn content_comes_out_of_source_layers_as_it_went_in() {
-    let mut blobs = Vec::new();
-    for (blob, of, entries) in sources() {
-        let draft = Draft::new(entries.clone()).unwrap();
-        assert_eq!(draft.sources().into_iter().collect::<Vec<_>>(), [of.digest]);
-        let mut gathered = Gathered::new(Cursor::new(Vec::new()));
-        gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
-        let mut copied = Vec::new();
-        write(&draft, &mut gathered, manner(2), &mut copied).unwrap();
-        blobs.push(copied);
-    }
-    let (tar, _, entries) = sources().next().unwrap();
-    blobs.push(blob_of(at_hand(&tar, &entries)));
-    assert!(blobs.windows(2).all(|pair| pair[0] == pair[1]));
-    let index = scan_blob(&blobs[0]).unwrap();
-    assert_eq!(index.entries[0].kind, EntryKind::File { size: 3_000_000 });
-}
-
-#[test]
-fn several_layers_and_several_drafts_share_one_scratch_space() {
-    let all: Vec<_> = sources().collect();
-    let moved =
-        |(number, draft): (usize, &DraftEntry)| with(draft.clone(), |entry| entry.path = path(format!("{number}")));
-    let files: Vec<&DraftEntry> =
-        all.iter().flat_map(|(_, _, entries)| entries).filter(|draft| draft.data != Data::None).collect();
-    let draft = Draft::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
-    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
-    for (blob, of, _) in &all {
-        gathered.gather(&draft, blob.as_slice(), of, &Limits::default()).unwrap();
-    }
-    let mut copied = Vec::new();
-    write(&draft, &mut gathered, manner(1), &mut copied).unwrap();
-    let whole: Vec<DraftEntry> = at_hand(&all[0].0, &files.iter().copied().enumerate().map(moved).collect::<Vec<_>>());
-    assert_eq!(copied, blob_of(whole));
-    let part = Draft::new(all[1].2.clone()).unwrap();
-    assert!(write(&part, &mut gathered, manner(1), Vec::new()).is_ok());
-}
-
-fn gather_from(blob: &[u8], of: &Descriptor, draft: &Draft) -> Result<()> {
-    Gathered::new(Cursor::new(Vec::new())).gather(draft, blob, of, &Limits::default())
-}
-
-#[test]
-fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
-    for (blob, of, entries) in sources() {
-        let draft = Draft::new(entries.clone()).unwrap();
-        let early = Draft::new(entries.into_iter().filter(|draft| draft.entry.path == path("z")).collect()).unwrap();
-        for draft in [&draft, &early] {
-            gather_from(&blob, &of, draft).unwrap();
-            for at in [0, 600, blob.len() / 2, blob.len() - 1] {
-                let mut damaged = blob.clone();
-                damaged[at] ^= 1;
-                assert_eq!(gather_from(&damaged, &of, draft).unwrap_err().kind(), Kind::Integrity, "byte {at}");
-            }
-            for cut in [&blob[..blob.len() - 1], &[blob.as_slice(), b"\0"].concat()] {
-                assert_eq!(gather_from(cut, &of, draft).unwrap_err().kind(), Kind::Integrity);
-            }
-        }
-    }
-}
-
-#[test]
-fn what_was_not_gathered_is_not_written() {
-    let (blob, of, entries) = sources().next().unwrap();
-    let draft = Draft::new(entries).unwrap();
-    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
-    let mut damaged = blob.clone();
-    damaged[9999] ^= 1;
-    gathered.gather(&draft, damaged.as_slice(), &of, &Limits::default()).unwrap_err();
-    let error = write(&draft, &mut gathered, manner(1), Vec::new()).unwrap_err();
-    assert!(error.what().contains("not gathered"), "{error}");
-    gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
-    assert!(write(&draft, &mut gathered, manner(1), Vec::new()).is_ok(), "after a failure it can be done again");
-}
-
-#[test]
-fn stretches_that_no_layer_has_are_refused() {
-    let (blob, of, entries) = sources().next().unwrap();
-    let changed = |change: fn(&mut Entry)| {
-        let of_z = |draft: &DraftEntry| draft.entry.path == path("z");
-        let entries = entries.iter().map(|draft| if of_z(draft) { with(draft.clone(), change) } else { draft.clone() });
-        Draft::new(entries.collect()).and_then(|draft| gather_from(&blob, &of, &draft))
-    };
-    changed(|_| {}).unwrap();
-    let beyond = changed(|entry| entry.offset = 1 << 40).unwrap_err();
-    assert!(beyond.what().contains("ends before"), "{beyond}");
-    let overlapping = changed(|entry| entry.kind = EntryKind::File { size: 3000 }).unwrap_err();
-    assert!(overlapping.what().contains("same bytes"), "{overlapping}");
-    assert!(changed(|entry| entry.offset = u64::MAX).is_err());
 }
 
 /// Takes some bytes, then fails.
