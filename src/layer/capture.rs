@@ -1,7 +1,8 @@
 //! The content that is kept beside the list of entries: what later stages read of an image.
 //!
 //! A layer is read once, so what is not captured here is not known afterwards. To keep more,
-//! add a row to [`WANTED`].
+//! add a row to one of the tables. Each purpose has limits of its own, so that a layer full of
+//! scripts cannot hide its package database.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,16 @@ use super::limits::Limits;
 use super::path::RootPath;
 
 /// Small text files, kept whole.
-const WANTED: [&str; 4] = ["etc/os-release", "usr/lib/os-release", "etc/passwd", "etc/group"];
+const TEXTS: [&str; 4] = ["etc/os-release", "usr/lib/os-release", "etc/passwd", "etc/group"];
+/// What package managers write of the packages that they installed.
+const DATABASES: [&str; 4] =
+    ["var/lib/dpkg/status", "var/lib/dpkg/diversions", "lib/apk/db/installed", "usr/lib/apk/db/installed"];
+/// Folders of such files, each with how their names end.
+const DATABASE_FOLDERS: [(&str, &str); 2] = [("var/lib/dpkg/info/", ".list"), ("var/lib/dpkg/status.d/", "")];
+
+/// About what a kept file takes beside its content.
+const OVERHEAD: u64 = 64;
+const EXECUTE: u32 = 0o111;
 
 /// Kept content of one entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,10 +29,20 @@ pub struct Captured {
     pub content: Vec<u8>,
 }
 
+/// What content is kept for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Text,
+    Database,
+    Script,
+}
+
 /// Whether a file's content is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    Keep,
+    Keep(Purpose),
+    /// To be kept if it turns out to be a script.
+    KeepScript,
     Skip,
     /// It would have been kept, were it smaller.
     TooLarge,
@@ -32,26 +52,158 @@ pub(super) enum Choice {
 #[derive(Default)]
 pub(super) struct Collection {
     captured: Vec<Captured>,
-    bytes: u64,
+    texts: u64,
+    databases: u64,
+    scripts: u64,
 }
 
 impl Collection {
-    pub(super) fn choose(&self, path: &RootPath, size: u64, limits: &Limits) -> Choice {
-        if !WANTED.iter().any(|wanted| wanted.as_bytes() == path.as_bytes()) {
-            Choice::Skip
-        } else if size <= limits.captured_file && self.bytes.saturating_add(size) <= limits.captured {
-            Choice::Keep
-        } else {
-            Choice::TooLarge
+    pub(super) fn choose(&self, path: &RootPath, size: u64, mode: u32, limits: &Limits) -> Choice {
+        match purpose(path.as_bytes()) {
+            Some(purpose) if self.has_room(purpose, size, limits) => Choice::Keep(purpose),
+            Some(_) => Choice::TooLarge,
+            None if size > 0 && mode & EXECUTE != 0 && self.has_room(Purpose::Script, size, limits) => {
+                Choice::KeepScript
+            }
+            None => Choice::Skip,
         }
     }
 
-    pub(super) fn keep(&mut self, entry: usize, content: Vec<u8>) {
-        self.bytes += content.len() as u64;
+    pub(super) fn keep(&mut self, purpose: Purpose, entry: usize, content: Vec<u8>) {
+        let bytes = content.len() as u64 + OVERHEAD;
+        match purpose {
+            Purpose::Text => self.texts += bytes,
+            Purpose::Database => self.databases += bytes,
+            Purpose::Script => self.scripts += bytes,
+        }
         self.captured.push(Captured { entry, content });
     }
 
     pub(super) fn finish(self) -> Vec<Captured> {
         self.captured
+    }
+
+    fn has_room(&self, purpose: Purpose, size: u64, limits: &Limits) -> bool {
+        let (taken, of_one, of_all) = match purpose {
+            Purpose::Text => (self.texts, limits.captured_file, limits.captured),
+            Purpose::Database => (self.databases, limits.database_file, limits.database),
+            Purpose::Script => (self.scripts, limits.script_file, limits.scripts),
+        };
+        size <= of_one && taken.saturating_add(size).saturating_add(OVERHEAD) <= of_all
+    }
+}
+
+/// What a path alone says a file is needed for.
+fn purpose(path: &[u8]) -> Option<Purpose> {
+    let is_in = |table: &[&str]| table.iter().any(|row| row.as_bytes() == path);
+    let is_inside = |(folder, end): &(&str, &str)| {
+        let name = path.strip_prefix(folder.as_bytes()).unwrap_or_default();
+        !name.is_empty() && !name.contains(&b'/') && name.ends_with(end.as_bytes())
+    };
+    if is_in(&TEXTS) {
+        Some(Purpose::Text)
+    } else if is_in(&DATABASES) || DATABASE_FOLDERS.iter().any(is_inside) {
+        Some(Purpose::Database)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::LayerIndex;
+    use crate::layer::scan::scan;
+    use crate::layer::specimen::{Member, described, index_of, tar_of};
+    use crate::oci::Compression;
+
+    fn executable(name: &str, content: &[u8]) -> Member {
+        Member::file(name, content).patched(100, b"0000755\0")
+    }
+
+    fn kept(index: &LayerIndex) -> Vec<String> {
+        index.captured.iter().map(|captured| index.entries[captured.entry].path.to_string()).collect()
+    }
+
+    fn scan_with(members: &[Member], limits: &Limits) -> LayerIndex {
+        let tar = tar_of(members);
+        scan(tar.as_slice(), &described(&tar, Compression::None), None, limits).unwrap()
+    }
+
+    #[test]
+    fn databases_are_kept_and_their_neighbours_are_not() {
+        let index = index_of(
+            &[
+                "var/lib/dpkg/status",
+                "var/lib/dpkg/status-old",
+                "var/lib/dpkg/diversions",
+                "var/lib/dpkg/info/curl.list",
+                "var/lib/dpkg/info/libc6:amd64.list",
+                "var/lib/dpkg/info/curl.md5sums",
+                "var/lib/dpkg/info/deep/curl.list",
+                "var/lib/dpkg/status.d/tzdata",
+                "var/lib/dpkg/status.d/tzdata.md5sums",
+                "lib/apk/db/installed",
+                "usr/lib/apk/db/installed",
+                "lib/apk/db/triggers",
+            ]
+            .map(|path| Member::file(path, b"x")),
+        );
+        assert_eq!(
+            kept(&index),
+            [
+                "/var/lib/dpkg/status",
+                "/var/lib/dpkg/diversions",
+                "/var/lib/dpkg/info/curl.list",
+                "/var/lib/dpkg/info/libc6:amd64.list",
+                "/var/lib/dpkg/status.d/tzdata",
+                "/var/lib/dpkg/status.d/tzdata.md5sums",
+                "/lib/apk/db/installed",
+                "/usr/lib/apk/db/installed",
+            ]
+        );
+    }
+
+    #[test]
+    fn executable_scripts_are_kept_and_still_inspected() {
+        let long = [b"#!/bin/sh\n".as_slice(), &vec![b'#'; 64 << 10]].concat();
+        let index = index_of(&[
+            executable("run.sh", b"#!/bin/sh\nexec app\n"),
+            Member::file("not-executable.sh", b"#!/bin/sh\n"),
+            executable("data", b"no script"),
+            executable("empty", b""),
+            executable("long.sh", &long),
+        ]);
+        assert_eq!(kept(&index), ["/run.sh"]);
+        assert_eq!(index.captured[0].content, b"#!/bin/sh\nexec app\n");
+        let inspected: Vec<usize> = index.programs.iter().map(|program| program.entry).collect();
+        assert_eq!(inspected, [0, 1, 4]);
+    }
+
+    #[test]
+    fn a_database_over_its_limit_is_remarked_and_scripts_do_not_crowd_it_out() {
+        let limits = Limits { database_file: 10, database: 200, scripts: 100, ..Limits::default() };
+        let index = scan_with(
+            &[
+                executable("a.sh", b"#!a"),
+                executable("b.sh", b"#!b"),
+                Member::file("var/lib/dpkg/info/long.list", &[b'x'; 11]),
+                Member::file("var/lib/dpkg/info/a.list", b"1234567890"),
+                Member::file("var/lib/dpkg/info/b.list", b"1234567890"),
+                Member::file("var/lib/dpkg/info/c.list", b"1234567890"),
+            ],
+            &limits,
+        );
+        assert_eq!(kept(&index), ["/a.sh", "/var/lib/dpkg/info/a.list", "/var/lib/dpkg/info/b.list"]);
+        assert!(index.notes.iter().any(|note| note.contains("long.list is too large to be read (and 1 more")));
+    }
+
+    #[test]
+    fn a_thousand_packages_fit() {
+        let list = vec![b'x'; 10 << 10];
+        let mut members = vec![Member::file("var/lib/dpkg/status", &vec![b'x'; 1 << 20])];
+        members.extend((0..1000).map(|number| Member::file(format!("var/lib/dpkg/info/p{number}.list"), &list)));
+        let index = index_of(&members);
+        assert_eq!((index.captured.len(), index.notes.len()), (1001, 0));
     }
 }

@@ -27,10 +27,19 @@ pub struct Limits {
     pub xattr_name: usize,
     /// Bytes of an extended attribute's value.
     pub xattr_value: usize,
-    /// Bytes of one captured file.
+    /// Bytes of one small file that is captured.
     pub captured_file: u64,
-    /// Bytes of all captured files.
+    /// Bytes of all small files that are captured.
     pub captured: u64,
+    /// Bytes of one file of a package database. Debian needs about 1 KiB a package for its status,
+    /// and 4 MiB for the longest list of files that is known.
+    pub database_file: u64,
+    /// Bytes of all files of package databases. A thousand packages take about 10 MiB.
+    pub database: u64,
+    /// Bytes of one script that is captured.
+    pub script_file: u64,
+    /// Bytes of all scripts that are captured.
+    pub scripts: u64,
 }
 
 impl Default for Limits {
@@ -48,6 +57,10 @@ impl Default for Limits {
             xattr_value: 64 << 10,
             captured_file: 256 << 10,
             captured: 4 << 20,
+            database_file: 8 << 20,
+            database: 24 << 20,
+            script_file: 64 << 10,
+            scripts: 4 << 20,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io::BufRead;
 
-use super::capture::{Captured, Choice, Collection};
+use super::capture::{Captured, Choice, Collection, Purpose};
 use super::entry::{Entries, Entry, EntryKind};
 use super::extended::{Member, SparseForm};
 use super::inspected::Inspected;
@@ -83,15 +83,18 @@ impl<T: Transport> Walk<'_, T> {
             return self.check_sparse_data(member.stored);
         }
         let choice = match kind {
-            EntryKind::File { size } if member.sparse.is_none() => self.captured.choose(path, *size, self.limits),
+            EntryKind::File { size } if member.sparse.is_none() => {
+                self.captured.choose(path, *size, member.mode, self.limits)
+            }
             _ => Choice::Skip,
         };
         match choice {
-            Choice::Keep => {
+            Choice::Keep(purpose) => {
                 let content = self.tar.read(member.stored)?;
-                self.captured.keep(self.entries.len(), content);
+                self.captured.keep(purpose, self.entries.len(), content);
                 return Ok(());
             }
+            Choice::KeepScript => return self.look_for_script(member.stored),
             Choice::TooLarge => self.remarks.add(Remark::TooLargeToRead, path),
             Choice::Skip => {}
         }
@@ -105,6 +108,18 @@ impl<T: Transport> Walk<'_, T> {
         let mut probe = Probe::new(size);
         self.tar.watch(size, |bytes| probe.feed(bytes))?;
         self.programs.extend(Inspected::new(self.entries.len(), probe));
+        Ok(())
+    }
+
+    /// A small executable: inspected as any file, and kept where it is text for an interpreter.
+    fn look_for_script(&mut self, size: u64) -> Result<()> {
+        let content = self.tar.read(size)?;
+        let mut probe = Probe::new(size);
+        probe.feed(&content);
+        self.programs.extend(Inspected::new(self.entries.len(), probe));
+        if content.starts_with(b"#!") {
+            self.captured.keep(Purpose::Script, self.entries.len(), content);
+        }
         Ok(())
     }
 
