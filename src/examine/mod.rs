@@ -9,6 +9,7 @@ mod command;
 mod container;
 mod facts;
 mod oddity;
+pub mod packages;
 mod program;
 #[cfg(test)]
 pub mod sample;

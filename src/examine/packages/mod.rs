@@ -1,0 +1,131 @@
+//! The packages that were written in a layer, and which of its entries are theirs.
+//!
+//! An entry is a package's when a package database *written in the same layer* says so: dpkg
+//! rewrites a package's list, apk its whole database, whenever it writes a package's files. So a
+//! file that was copied over a package's in another layer stays the application's. One that was
+//! changed in the same layer shows it by its time, see [`Claim::Changed`].
+//!
+//! Everything is read from the layer's index. A database that cannot be read says nothing.
+
+mod apk;
+mod claims;
+mod dpkg;
+mod files;
+mod places;
+#[cfg(test)]
+pub(super) mod sample;
+
+use std::collections::HashMap;
+
+use self::claims::Claims;
+use self::files::Files;
+use crate::layer::{LayerIndex, RootPath};
+
+/// A package as its manager knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub manager: Manager,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    Dpkg,
+    Apk,
+}
+
+/// What a package database says of an entry; the number is the package's in its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// The package's own.
+    Owned(usize),
+    /// The package has a file there, but this one is newer than the package: somebody wrote it.
+    Changed(usize),
+}
+
+/// Whether a package manager was at work in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    /// No package database was written.
+    Untouched,
+    Read,
+    /// One was written that could not be read, so nothing is known.
+    Unreadable,
+}
+
+/// The packages written in one layer.
+#[derive(Debug)]
+pub struct LayerPackages {
+    pub packages: Vec<Package>,
+    pub database: Database,
+    /// What a person should know, one line each.
+    pub notes: Vec<String>,
+    claims: HashMap<RootPath, Claim>,
+}
+
+impl LayerPackages {
+    /// The package that an entry of the layer belongs to, unless it was changed afterwards.
+    #[must_use]
+    pub fn owner(&self, path: &RootPath) -> Option<&Package> {
+        match self.claim(path) {
+            Some(Claim::Owned(package)) => self.packages.get(package),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn claim(&self, path: &RootPath) -> Option<Claim> {
+        self.claims.get(path).copied()
+    }
+
+    fn nothing(database: Database, notes: Vec<String>) -> Self {
+        Self { packages: Vec::new(), database, notes, claims: HashMap::new() }
+    }
+}
+
+/// Reads the package databases that were written in `layer`.
+#[must_use]
+pub fn of(layer: &LayerIndex) -> LayerPackages {
+    let files = Files::of(layer);
+    if files.is_empty() {
+        return LayerPackages::nothing(Database::Untouched, Vec::new());
+    }
+    let unreadable = files.unreadable().map(|path| format!("{path} cannot be read: no file counts as a package's"));
+    let notes: Vec<String> = unreadable.collect();
+    if !notes.is_empty() {
+        return LayerPackages::nothing(Database::Unreadable, notes);
+    }
+    let mut claims = Claims::of(layer);
+    dpkg::read(&files, &mut claims);
+    apk::read(&files, &mut claims);
+    claims.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::{Layer, path};
+    use super::*;
+
+    #[test]
+    fn a_layer_without_a_database_has_no_packages() {
+        let packages = of(&Layer::default().file("usr/bin/curl", b"x").index());
+        assert_eq!((packages.database, packages.packages.len()), (Database::Untouched, 0));
+        assert_eq!(packages.owner(&path("usr/bin/curl")), None);
+    }
+
+    #[test]
+    fn a_database_that_was_not_captured_or_is_of_rpm_says_nothing() {
+        let dpkg = || Layer::default().dpkg(&[("curl", "1.0", "/usr/bin/curl")]).file("usr/bin/curl", b"x");
+        assert_eq!(of(&dpkg().index()).database, Database::Read);
+        for layer in [
+            dpkg().unread("var/lib/dpkg/info/other.list"),
+            dpkg().unread("lib/apk/db/installed"),
+            dpkg().unread("var/lib/rpm/rpmdb.sqlite"),
+        ] {
+            let packages = of(&layer.index());
+            assert_eq!(packages.database, Database::Unreadable);
+            assert_eq!((packages.owner(&path("usr/bin/curl")), packages.notes.len()), (None, 1), "{packages:?}");
+        }
+    }
+}
