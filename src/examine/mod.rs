@@ -5,6 +5,7 @@
 
 mod account;
 pub mod base;
+pub mod belonging;
 mod command;
 mod container;
 mod facts;
