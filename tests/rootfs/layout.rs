@@ -9,50 +9,38 @@ use underpin::layer::{LayerIndex, Limits, Written, scan};
 use underpin::oci::{Descriptor, MediaType};
 
 pub struct Layout {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder, unless it is kept.
+    _temporary: Option<tempfile::TempDir>,
 }
 
 impl Layout {
     /// A layout with an image that has no layers.
     pub fn new() -> Self {
-        let layout = Self { folder: tempfile::tempdir().unwrap() };
+        let temporary = tempfile::tempdir().unwrap();
+        let layout = Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) };
         umoci(&["init", "--layout", &layout.path("image")]);
         umoci(&["new", "--image", &layout.image()]);
         layout
     }
 
-    /// A layout with an image of these layers as they are, each with its digest and diff id.
-    pub fn of_layers(layers: &[(Vec<u8>, Written)]) -> Self {
-        let layout = Self { folder: tempfile::tempdir().unwrap() };
-        let blobs = layout.folder.path().join("image/blobs/sha256");
-        std::fs::create_dir_all(&blobs).unwrap();
-        let put = |media_type: MediaType, bytes: &[u8]| {
-            let of = Descriptor::of(media_type, bytes);
-            std::fs::write(blobs.join(of.digest.hex()), bytes).unwrap();
-            of.to_value()
-        };
-        let diff_ids: Vec<String> = layers.iter().map(|(_, written)| written.diff_id.to_string()).collect();
-        let config = json!({ "architecture": "amd64", "os": "linux", "config": {},
-            "rootfs": { "type": "layers", "diff_ids": diff_ids } });
-        let config = put(MediaType::oci_config(), config.to_string().as_bytes());
-        let stored = |(blob, written): &(Vec<u8>, Written)| {
-            let of = put(written.descriptor().media_type, blob);
-            assert_eq!(of, written.descriptor().to_value());
-            of
-        };
-        let layers: Vec<Value> = layers.iter().map(stored).collect();
-        let manifest = json!({ "schemaVersion": 2, "mediaType": MediaType::oci_manifest().as_str(),
-            "config": config, "layers": layers });
-        let mut manifest = put(MediaType::oci_manifest(), manifest.to_string().as_bytes());
-        manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": "v1" });
-        let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
-        std::fs::write(layout.path("image/index.json"), index.to_string()).unwrap();
-        std::fs::write(layout.path("image/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
-        layout
+    /// The layout that [`Layout::keep`] left in a folder.
+    pub fn kept(folder: &Path) -> Option<Self> {
+        folder.exists().then(|| Self { folder: folder.to_owned(), _temporary: None })
     }
 
-    pub fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
+    /// Moves the image to a folder that stays, all at once. Who comes second finds it there.
+    pub fn keep(&self, folder: &Path) {
+        let draft = folder.with_extension(std::process::id().to_string());
+        std::fs::create_dir(&draft).unwrap();
+        shell(&self.folder, &format!("cp -r image '{}'", draft.display()));
+        if std::fs::rename(&draft, folder).is_err() {
+            std::fs::remove_dir_all(&draft).unwrap();
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
     }
 
     pub fn image(&self) -> String {
@@ -65,7 +53,7 @@ impl Layout {
     }
 
     pub fn add_bytes(&self, tar: &[u8]) {
-        let file = self.folder.path().join("layer.tar");
+        let file = self.folder.join("layer.tar");
         std::fs::write(&file, tar).unwrap();
         self.add(&file);
     }
@@ -78,12 +66,20 @@ impl Layout {
     /// Unpacks the image, and changes it with scripts that run in its root. What each of them
     /// changed is laid upon the image as one more layer.
     pub fn change(&self, scripts: &[&str]) {
+        if let Err(said) = self.try_change(scripts) {
+            panic!("{said}");
+        }
+    }
+
+    /// As [`Layout::change`], for scripts that need more of the world than this machine.
+    pub fn try_change(&self, scripts: &[&str]) -> Result<(), String> {
         let bundle = self.path("bundle");
         umoci(&["unpack", "--image", &self.image(), &bundle]);
         for script in scripts {
-            shell(&Path::new(&bundle).join("rootfs"), script);
+            try_shell(&Path::new(&bundle).join("rootfs"), script)?;
             umoci(&["repack", "--refresh-bundle", "--image", &self.image(), &bundle]);
         }
+        Ok(())
     }
 
     /// The root as umoci writes it, or what it had to say instead.
@@ -95,7 +91,7 @@ impl Layout {
 
     /// The layers, bottom first, each checked against the image's documents.
     pub fn indexes(&self) -> Vec<LayerIndex> {
-        let index = self.json(&self.folder.path().join("image/index.json"));
+        let index = self.json(&self.folder.join("image/index.json"));
         let manifest = self.json(&self.blob(&index["manifests"][0]["digest"]));
         let config = self.json(&self.blob(&manifest["config"]["digest"]));
         let layers = manifest["layers"].as_array().unwrap().iter();
@@ -110,7 +106,7 @@ impl Layout {
     }
 
     fn blob(&self, digest: &Value) -> PathBuf {
-        self.folder.path().join("image/blobs").join(digest.as_str().unwrap().replace(':', "/"))
+        self.folder.join("image/blobs").join(digest.as_str().unwrap().replace(':', "/"))
     }
 
     #[allow(clippy::unused_self, reason = "reads as part of the layout")]
@@ -131,6 +127,13 @@ fn umoci(args: &[&str]) {
 
 /// Runs a script that must succeed.
 pub fn shell(folder: &Path, script: &str) {
+    if let Err(said) = try_shell(folder, script) {
+        panic!("{said}");
+    }
+}
+
+fn try_shell(folder: &Path, script: &str) -> Result<(), String> {
     let out = Command::new("sh").args(["-euc", &format!("umask 022; {script}")]).current_dir(folder).output().unwrap();
-    assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
+    let said = || format!("{script}: {}", String::from_utf8_lossy(&out.stderr));
+    if out.status.success() { Ok(()) } else { Err(said()) }
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod disk;
+mod installed;
 mod layout;
 #[path = "../it/rig/need.rs"]
 mod need;

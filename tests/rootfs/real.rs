@@ -134,7 +134,7 @@ fn a_root_that_is_shaped_like_alpines() {
 }
 
 /// Made once and kept, since a mirror is asked for it.
-fn debian() -> Option<PathBuf> {
+pub fn debian() -> Option<PathBuf> {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian-bookworm-minbase.tar");
     if !kept.exists() {
         let draft = kept.with_extension(format!("{}.tar", std::process::id()));

@@ -96,7 +96,7 @@ fn what_installations_make_needs_a_database_in_the_same_layer() {
             .folder("var/cache/man/de")
     };
     let own = |layer: &Layer| {
-        check(layer, &[("etc/pam.d/app", "application"), ("usr/share/mime/packages/app.xml", "application")])
+        check(layer, &[("etc/pam.d/app", "application"), ("usr/share/mime/packages/app.xml", "application")]);
     };
     let all = [
         "etc/shells",
@@ -345,4 +345,37 @@ fn deep_and_many_folders_are_settled() {
     let layer = layer.folder("d").file(&format!("{deep}x"), b"");
     let belongings = of(&layer.index());
     assert!(belongings.entries.iter().all(|belonging| *belonging == Belonging::Application));
+}
+
+#[test]
+fn alpines_packages_leave_with_what_their_scripts_made() {
+    const INSTALLED: &[u8] = b"P:busybox\nV:1.36.1-r29\nt:100\nF:bin\nR:busybox\n\n\
+        P:ca-certificates\nV:20240226-r0\nt:100\nF:etc/ssl/certs\nR:ca-certificates.crt\n\
+        F:usr/share/ca-certificates/mozilla\nR:a.crt\n\nP:alpine-baselayout\nV:3.6.5-r0\nt:100\nF:etc\nR:motd\n\n";
+    let layer = |bundle: &[u8]| {
+        Layer::default()
+            .at(90)
+            .file("bin/busybox", b"x")
+            .file("usr/share/ca-certificates/mozilla/a.crt", b"AAAA\n")
+            .at(200)
+            .file("lib/apk/db/installed", INSTALLED)
+            .file("etc/ssl/certs/ca-certificates.crt", bundle)
+            .symlink("bin/ls", "/bin/busybox")
+            .symlink("opt/ls", "/bin/busybox")
+            .symlink("bin/app", "/opt/busybox")
+            .file("etc/motd", b"mine")
+    };
+    check(
+        &layer(b"AAAA\n"),
+        &[
+            ("bin/busybox", "package busybox"),
+            ("bin/ls", MADE),
+            ("opt/ls", "application"),
+            ("bin/app", "application"),
+            ("etc/ssl/certs/ca-certificates.crt", MADE),
+            ("etc/motd", "changed file of package alpine-baselayout"),
+            ("lib/apk/db/installed", "package database"),
+        ],
+    );
+    check(&layer(b"AAAA\nCORP\n"), &[("etc/ssl/certs/ca-certificates.crt", "changed file of package ca-certificates")]);
 }

@@ -142,6 +142,19 @@ R:curlrc
     }
 
     #[test]
+    fn times_that_are_all_the_same_say_nothing() {
+        for (other, claim) in [(2000, Claim::Owned(0)), (1000, Claim::Changed(0))] {
+            let layer = Layer::default()
+                .at(2000)
+                .file("lib/apk/db/installed", b"P:p\nt:1000\nF:etc\nR:p.conf\n")
+                .file("etc/p.conf", b"")
+                .at(other)
+                .file("app", b"");
+            assert_eq!(of(&layer.index()).claim(&path("etc/p.conf")), Some(claim), "{other}");
+        }
+    }
+
+    #[test]
     fn hostile_databases_are_read_to_their_end() {
         let deep = [b"P:p\nF:".as_slice(), &vec![b'a'; 4 << 20], &b"\nR:a".repeat(500_000)].concat();
         let many = b"P:p\nF:..\nR:..\nR:/\nF:\nR:\n\n\n".repeat(100_000);

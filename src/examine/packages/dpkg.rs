@@ -15,7 +15,7 @@ pub(super) fn read(files: &Files<'_>, claims: &mut Claims<'_>) {
     read_status_folder(files, claims);
 }
 
-fn read_lists<'a>(files: &Files<'a>, claims: &mut Claims<'_>) {
+fn read_lists(files: &Files<'_>, claims: &mut Claims<'_>) {
     let stanzas = files.status.as_ref().map(stanzas).unwrap_or_default();
     let installed = Installed::of(&stanzas);
     let diversions = Diversions::read(files.diversions.as_ref());

@@ -91,15 +91,23 @@ pub fn of(layer: &LayerIndex) -> LayerPackages {
     if files.is_empty() {
         return LayerPackages::nothing(Database::Untouched, Vec::new());
     }
-    let unreadable = files.unreadable().map(|path| format!("{path} cannot be read: no file counts as a package's"));
-    let notes: Vec<String> = unreadable.collect();
-    if !notes.is_empty() {
-        return LayerPackages::nothing(Database::Unreadable, notes);
+    if let Some(note) = unreadable(&files) {
+        return LayerPackages::nothing(Database::Unreadable, vec![note]);
     }
     let mut claims = Claims::of(layer);
     dpkg::read(&files, &mut claims);
     apk::read(&files, &mut claims);
     claims.finish()
+}
+
+fn unreadable(files: &Files<'_>) -> Option<String> {
+    let mut unreadable = files.unreadable();
+    let first = unreadable.next()?;
+    let more = match unreadable.count() {
+        0 => String::new(),
+        count => format!(" (and {count} more like it)"),
+    };
+    Some(format!("{first} cannot be read, so no file of the layer counts as a package's{more}"))
 }
 
 #[cfg(test)]
@@ -122,6 +130,7 @@ mod tests {
             dpkg().unread("var/lib/dpkg/info/other.list"),
             dpkg().unread("lib/apk/db/installed"),
             dpkg().unread("var/lib/rpm/rpmdb.sqlite"),
+            dpkg().unread("lib/apk/db/installed").unread("var/lib/rpm/Packages"),
         ] {
             let packages = of(&layer.index());
             assert_eq!(packages.database, Database::Unreadable);

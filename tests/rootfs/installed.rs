@@ -1,0 +1,120 @@
+//! Real layers of `apt-get install`, and of people who put their own files beside and over what it
+//! installed: exactly theirs are the application's.
+
+use std::path::{Path, PathBuf};
+
+use underpin::examine::belonging::{self, Belonging, Belongings, Side};
+use underpin::layer::LayerIndex;
+use underpin::oci::Digest;
+
+use crate::can_run;
+use crate::layout::Layout;
+use crate::real::debian;
+
+const COPY_OVER_PACKAGES: &str = "
+    echo app >usr/local/bin/app; chmod 755 usr/local/bin/app; mkdir opt/x; echo data >opt/x/data
+    echo setting >etc/app.conf; echo '# mine' >>etc/nginx/nginx.conf; cp usr/local/bin/app usr/bin/curl
+";
+const AFTER_THE_INSTALLATION: &str = "
+    echo '# mine' >>etc/default/rsync; echo tool >usr/local/bin/tool; mkdir -p var/lib/tool; chown 1000 var/lib/tool
+    ln usr/bin/rsync opt/x/rsync-of-ours; ln -s /opt/x/data etc/alternatives/data; ln -s /etc/alternatives/data usr/bin/data
+    ln usr/bin/rsync-ssl var/lib/tool/ours
+    cp etc/ssl/certs/ISRG_Root_X1.pem usr/local/share/ca-certificates/ours.crt; chroot . update-ca-certificates
+";
+
+/// What the layers above the base are made by, and what of each is the application's.
+fn steps() -> Vec<(String, Vec<&'static str>)> {
+    vec![
+        (install("ca-certificates curl tzdata"), vec![]),
+        (install("python3-minimal python3-yaml nginx-light openssl iptables less fontconfig-config"), vec![]),
+        (
+            COPY_OVER_PACKAGES.to_owned(),
+            vec![
+                "/etc/app.conf",
+                "/etc/nginx/nginx.conf",
+                "/opt/x",
+                "/opt/x/data",
+                "/usr/bin/curl",
+                "/usr/local/bin/app",
+            ],
+        ),
+        (
+            format!("{}\nsleep 1.1\n{AFTER_THE_INSTALLATION}", install("rsync")),
+            vec![
+                "/etc/alternatives/data",
+                "/etc/default/rsync",
+                "/etc/ssl/certs/ca-certificates.crt",
+                "/etc/ssl/certs/ours.pem",
+                "/opt/x",
+                "/opt/x/rsync-of-ours",
+                "/usr/bin/data",
+                "/usr/bin/rsync-ssl",
+                "/usr/local/bin/tool",
+                "/usr/local/share/ca-certificates/ours.crt",
+                "/var/lib/tool",
+                "/var/lib/tool/ours",
+            ],
+        ),
+    ]
+}
+
+/// As in a Dockerfile, in one step. The machine's way to the mirror is lent for that long.
+fn install(packages: &str) -> String {
+    format!(
+        "cp -p etc/resolv.conf tmp/resolv.conf; cp /etc/resolv.conf etc/resolv.conf
+         cat /dev/null $(grep -rli proxy /etc/apt/apt.conf.d) >tmp/apt.conf || :
+         export APT_CONFIG=/tmp/apt.conf DEBIAN_FRONTEND=noninteractive
+         ls var/lib/apt/lists/*_Packages >/dev/null 2>&1 || chroot . apt-get update -qq
+         chroot . apt-get install -qq -y --no-install-recommends {packages}
+         rm tmp/apt.conf; cp -p tmp/resolv.conf etc/resolv.conf; rm tmp/resolv.conf"
+    )
+}
+
+/// Made once and kept, since a mirror is asked for it.
+fn image(scripts: &[&str]) -> Option<Layout> {
+    let base = debian()?;
+    let made_by = Digest::of(scripts.join("\n").as_bytes());
+    let kept: PathBuf =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("debian-installed-{}", &made_by.hex()[..12]));
+    if let Some(layout) = Layout::kept(&kept) {
+        return Some(layout);
+    }
+    let layout = Layout::new();
+    layout.add(&base);
+    if let Err(said) = layout.try_change(scripts) {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "apt-get did not work, and CI skips nothing: {said}");
+        eprintln!("SKIPPED: apt-get did not get its packages: {said}");
+        return None;
+    }
+    layout.keep(&kept);
+    Some(layout)
+}
+
+/// What of a layer is the application's own, without the folders on the way to it.
+fn applications(layer: &LayerIndex, belongings: &Belongings) -> Vec<String> {
+    let is_own = |belonging: Belonging| belonging.side() == Side::Stays && belonging != Belonging::Passage;
+    let entries = layer.entries.iter().zip(&belongings.entries);
+    let mut paths: Vec<String> =
+        entries.filter(|(_, belonging)| is_own(**belonging)).map(|(entry, _)| entry.path.to_string()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn of_installed_packages_nothing_is_the_applications() {
+    if !can_run(&["umoci", "mmdebstrap", "chroot"]) {
+        return;
+    }
+    let steps = steps();
+    let scripts: Vec<&str> = steps.iter().map(|(script, _)| script.as_str()).collect();
+    let Some(image) = image(&scripts) else { return };
+    let indexes = image.indexes();
+    assert_eq!(indexes.len(), steps.len() + 1);
+    for (layer, (script, expected)) in indexes.iter().skip(1).zip(&steps) {
+        let belongings = belonging::of(layer);
+        assert_eq!(applications(layer, &belongings), *expected, "{script}");
+        assert!(belongings.packages.notes.is_empty(), "{:?}", belongings.packages.notes);
+        let owned = belongings.entries.iter().filter(|belonging| matches!(belonging, Belonging::Package(_))).count();
+        assert_eq!(owned > 20, script.contains("install -qq"), "{owned} entries of packages: {script}");
+    }
+}
