@@ -1,7 +1,8 @@
 //! The virtual root against `umoci unpack`: of the same image both must make the same files.
 //!
 //! This one is linked against the library, which has no command that lists a root. umoci writes to
-//! disk as root; what it wrote is read with `lstat` and compared path by path.
+//! disk as root; what it wrote is read with `lstat` and compared path by path. The same images, with
+//! packages installed, show whom the entries of a layer belong to (`installed`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]

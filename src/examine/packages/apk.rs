@@ -150,7 +150,9 @@ R:curlrc
                 .file("etc/p.conf", b"")
                 .at(other)
                 .file("app", b"");
-            assert_eq!(of(&layer.index()).claim(&path("etc/p.conf")), Some(claim), "{other}");
+            let packages = of(&layer.index());
+            assert_eq!(packages.claim(&path("etc/p.conf")), Some(claim), "{other}");
+            assert_eq!(packages.notes.len(), usize::from(other == 2000), "{:?}", packages.notes);
         }
     }
 

@@ -20,6 +20,13 @@ pub(super) enum Age {
     Unknown,
 }
 
+/// Whether the age of any package's files is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ages {
+    Known,
+    Unknown,
+}
+
 /// The entry of a package in the list, and the age of its files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claimant {
@@ -31,6 +38,7 @@ pub(super) struct Claims<'a> {
     layer: &'a LayerIndex,
     places: Places<'a>,
     times: Times,
+    ages: Ages,
     packages: Vec<Package>,
     claims: HashMap<usize, Claim>,
     notes: Vec<String>,
@@ -39,7 +47,15 @@ pub(super) struct Claims<'a> {
 impl<'a> Claims<'a> {
     pub(super) fn of(layer: &'a LayerIndex) -> Self {
         let (packages, claims, notes) = (Vec::new(), HashMap::new(), Vec::new());
-        Self { layer, places: Places::of(layer), times: Times::of(&layer.entries), packages, claims, notes }
+        Self {
+            layer,
+            places: Places::of(layer),
+            times: Times::of(&layer.entries),
+            ages: Ages::Unknown,
+            packages,
+            claims,
+            notes,
+        }
     }
 
     pub(super) fn note(&mut self, note: String) {
@@ -47,6 +63,9 @@ impl<'a> Claims<'a> {
     }
 
     pub(super) fn package(&mut self, package: Package, age: Age) -> Claimant {
+        if !matches!(age, Age::Unknown) {
+            self.ages = Ages::Known;
+        }
         self.packages.push(package);
         Claimant { package: self.packages.len() - 1, age }
     }
@@ -68,7 +87,13 @@ impl<'a> Claims<'a> {
         self.claims.entry(at).or_insert(claim);
     }
 
-    pub(super) fn finish(self) -> LayerPackages {
+    pub(super) fn finish(mut self) -> LayerPackages {
+        let has_ages = self.ages == Ages::Known && !self.claims.is_empty();
+        if has_ages && matches!(self.times, Times::Flat) {
+            self.note(
+                "all entries have the same time, so a changed file of a package looks like the package's".to_owned(),
+            );
+        }
         let path = |at: usize| self.layer.entries.get(at).map(|entry| entry.path.clone());
         let claims = self.claims.iter().filter_map(|(at, claim)| Some((path(*at)?, *claim))).collect();
         LayerPackages { packages: self.packages, database: Database::Read, notes: self.notes, claims }

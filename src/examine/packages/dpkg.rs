@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_list_counts_only_for_an_installed_package_of_the_same_layer() {
         let list =
-            |name: &str| Layer::default().file("x", b"").file(&format!("var/lib/dpkg/info/{name}.list"), b"/x\n");
+            |name: &str| Layer::default().file("x", b"").at(1).file(&format!("var/lib/dpkg/info/{name}.list"), b"/x\n");
         let status = |layer: Layer, text: &str| layer.file("var/lib/dpkg/status", text.as_bytes());
         let stanza = |state: &str| format!("Package: p\nStatus: {state}\nArchitecture: amd64\nVersion: 1\n");
         for (layer, owned) in [
