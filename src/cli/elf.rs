@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
-use crate::elf::{GoFacts, Probe, Program};
+use crate::elf::{GoFacts, Probe, Program, Tool};
 use crate::error::{Error, Result, printable};
 use crate::store::disk::{Links, open_regular};
 
@@ -125,8 +125,14 @@ fn to_json(path: &str, program: &Program) -> Value {
         "float_abi": program.float_abi,
         "script": program.script,
         "mentions": program.mentions,
+        "tools": program.tools.iter().map(tool).collect::<Vec<_>>(),
+        "libraries": program.libraries,
         "notes": program.notes,
     })
+}
+
+fn tool(tool: &Tool) -> Value {
+    json!({"name": tool.name, "why": tool.shown_by.words(&tool.name)})
 }
 
 fn go(facts: &GoFacts) -> Value {

@@ -223,20 +223,6 @@ fn files_of_other_kinds_are_other() {
 }
 
 #[test]
-fn mentions_are_found_wherever_they_stand() {
-    let mut tail = vec![b'.'; 3 << 20];
-    for (at, word) in
-        [(9, "iptables"), ((1 << 20) - 3, "kubectl"), (2_000_000, "log_file_max_size"), ((3 << 20) - 6, "umount")]
-    {
-        tail[at..at + word.len()].copy_from_slice(word.as_bytes());
-    }
-    let program = probe(&Specimen { tail, ..Specimen::new(EXEC) }.build());
-    assert_eq!(program.linkage, Linkage::Static);
-    assert_eq!(program.mentions, ["log_file", "log_file_max_size", "iptables", "mount", "umount", "kubectl"]);
-    assert_eq!(program.go, None);
-}
-
-#[test]
 fn a_program_comes_back_from_an_index_as_it_was() {
     let mut specimen = Specimen { needed: vec!["libc.so.6"], ..Specimen::new(EXEC) };
     pointer_form(&mut specimen, 1 << 10);

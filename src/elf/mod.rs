@@ -21,6 +21,8 @@ mod program;
 mod script;
 mod search;
 mod segments;
+mod sighting;
+mod tools;
 mod words;
 
 #[cfg(test)]
@@ -30,4 +32,4 @@ mod specimen;
 
 pub use go::GoFacts;
 pub use probe::Probe;
-pub use program::{Class, Endian, FloatAbi, Linkage, Program, Script};
+pub use program::{Class, Endian, FloatAbi, Linkage, Program, Script, ShownBy, Tool};

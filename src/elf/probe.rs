@@ -6,7 +6,8 @@ use super::memory::{Memory, Reason};
 use super::outline::Outline;
 use super::program::{Linkage, Program};
 use super::script;
-use super::search::Search;
+use super::search::{Rest, Search};
+use super::tools;
 use super::words::Meaning;
 
 /// What is remembered around what may be a library's name, and how much of it stands before.
@@ -51,7 +52,7 @@ impl Probe {
         while !rest.is_empty() && !matches!(self.subject, Subject::Known(_)) {
             rest = self.memory.take(rest);
             if self.memory.block_is_full() {
-                self.work();
+                self.work(Rest::ToCome);
                 self.memory.turn();
             }
         }
@@ -60,7 +61,7 @@ impl Probe {
     /// What the file is. To be asked after the last byte.
     #[must_use]
     pub fn finish(mut self) -> Program {
-        self.work();
+        self.work(Rest::Nothing);
         let mut program = match self.subject {
             Subject::Elf(elf) => elf.finish(&self.memory),
             Subject::Known(program) => *program,
@@ -74,13 +75,13 @@ impl Probe {
     }
 
     /// Looks at a block.
-    fn work(&mut self) {
+    fn work(&mut self, rest: Rest) {
         self.memory.settle();
         if matches!(self.subject, Subject::Unknown) {
             self.subject = Subject::of(&self.memory, self.size);
         }
         if let Subject::Elf(elf) = &mut self.subject {
-            elf.work(&mut self.memory);
+            elf.work(&mut self.memory, rest);
         }
     }
 }
@@ -111,9 +112,9 @@ fn foreign(head: &[u8]) -> Program {
 }
 
 impl Elf {
-    fn work(&mut self, memory: &mut Memory) {
+    fn work(&mut self, memory: &mut Memory, rest: Rest) {
         let (bytes, start, seen) = memory.recent();
-        for hit in self.search.look(bytes, start, seen) {
+        for hit in self.search.look(bytes, start, seen, rest) {
             if hit.meaning == Meaning::LibraryName {
                 memory.want(hit.offset.saturating_sub(BEFORE), NAME, Reason::Glimpsed);
             } else {
@@ -128,8 +129,10 @@ impl Elf {
         let (go, note) = self.trail.finish(memory, self.outline.segments(), &self.search);
         let mut program = self.outline.finish(memory);
         program.notes.extend(note);
-        program.go = go;
+        program.tools = tools::run_by(&self.search, go.as_ref());
+        program.libraries = tools::loaded_by(&self.search, go.as_ref(), &program.needed);
         program.mentions = self.search.found().filter_map(mention).collect();
+        program.go = go;
         program
     }
 }

@@ -106,6 +106,39 @@ pub struct Script {
     pub argument: Option<String>,
 }
 
+/// A program that another one runs, and what shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// As it is found in `PATH`.
+    pub name: String,
+    pub shown_by: ShownBy,
+}
+
+/// What shows that a program runs a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShownBy {
+    /// The name is a string of its own.
+    Word,
+    /// So is a path to it, or a command line with it.
+    Path,
+    /// Functions of this Go package are linked in, and they are there only to run it. The weakest
+    /// of the three: a linker keeps methods that nobody calls.
+    Package(String),
+}
+
+impl ShownBy {
+    /// For reports.
+    #[must_use]
+    pub fn words(&self, tool: &str) -> String {
+        match self {
+            Self::Word => format!("`{tool}` is one of its strings"),
+            Self::Path => format!("a path to `{tool}` is one of its strings"),
+            Self::Package(package) => format!("it contains the package {package}"),
+        }
+    }
+}
+
 /// What was found out about one file. Fields that do not apply are `None` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -122,9 +155,13 @@ pub struct Program {
     pub script: Option<Script>,
     /// What a person should know, one line each. A linkage of `Other` for an ELF file says here why.
     pub notes: Vec<String>,
-    /// Words of the fixed table that stand somewhere in an ELF file, also as a part of other words:
+    /// The names of klog's flags that stand somewhere in an ELF file, also as a part of other words:
     /// Go and Rust put strings side by side without anything between them.
     pub mentions: Vec<String>,
+    /// Known tools that it runs, each once. A Go program that cannot start others runs none.
+    pub tools: Vec<Tool>,
+    /// Known libraries that it names without needing them at start: it loads them later.
+    pub libraries: Vec<String>,
 }
 
 impl Program {
@@ -141,6 +178,8 @@ impl Program {
             script: None,
             notes: Vec::new(),
             mentions: Vec::new(),
+            tools: Vec::new(),
+            libraries: Vec::new(),
         }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! A row counts wherever its bytes stand, also inside or across another row, and across blocks.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::words::{Meaning, TABLE};
+use super::sighting::{AFTER, Sightings};
+use super::words::{Meaning, Proof, TABLE};
 
 struct Patterns {
     automaton: Option<AhoCorasick>,
@@ -37,32 +40,61 @@ pub(super) struct Hit {
     pub offset: u64,
 }
 
-/// What has been found so far, one bit for each row.
+/// Whether the file goes on after the bytes that are looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    ToCome,
+    Nothing,
+}
+
+/// What has been found so far.
 #[derive(Debug, Default)]
 pub(super) struct Search {
+    /// One bit for each row.
     found: u64,
+    /// For the rows that are tools, how their names stand there.
+    tools: BTreeMap<usize, Sightings>,
 }
 
 impl Search {
     /// Looks through `bytes`, which stand at `start` in the file. The first `seen` of them have
-    /// been looked through before: only what ends after them is new.
-    pub fn look(&mut self, bytes: &[u8], start: u64, seen: usize) -> Vec<Hit> {
-        let Patterns { automaton: Some(automaton), heads, longest } = &*PATTERNS else { return Vec::new() };
+    /// been looked through before. A row is found as soon as what stands after it is there, too.
+    pub fn look(&mut self, bytes: &[u8], start: u64, seen: usize, rest: Rest) -> Vec<Hit> {
+        let Patterns { automaton: Some(automaton), longest, .. } = &*PATTERNS else { return Vec::new() };
         let mut hits = Vec::new();
-        let mut from = seen.saturating_sub(longest.saturating_sub(1));
+        let mut from = seen.saturating_sub(longest.saturating_add(AFTER));
         while let Some(found) = automaton.find(Input::new(bytes).range(from..)) {
             from = found.start() + 1;
-            if found.end() <= seen {
+            let needed = found.end() + AFTER;
+            // Found before, or to be found when more is there.
+            if needed <= seen || (rest == Rest::ToCome && needed > bytes.len()) {
                 continue;
             }
-            let row = found.pattern().as_usize();
-            self.found |= heads.get(row).copied().unwrap_or(0);
-            let meaning = TABLE.get(row).map(|(_, meaning)| *meaning);
+            let meaning = self.note(found.pattern().as_usize(), bytes, found.range());
             if let Some(meaning) = meaning.filter(|meaning| meaning.has_a_place()) {
                 hits.push(Hit { meaning, offset: start + found.start() as u64 });
             }
         }
         hits
+    }
+
+    fn note(&mut self, row: usize, bytes: &[u8], range: Range<usize>) -> Option<Meaning> {
+        self.found |= PATTERNS.heads.get(row).copied().unwrap_or(0);
+        let meaning = TABLE.get(row).map(|(_, meaning)| *meaning)?;
+        if let Meaning::Tool(..) = meaning {
+            let after = bytes.get(range.end..).unwrap_or_default();
+            let before = bytes.get(..range.start).unwrap_or_default();
+            self.tools.entry(row).or_default().see(before, after.get(..AFTER).unwrap_or(after));
+        }
+        Some(meaning)
+    }
+
+    /// How the names of tools stand in the file, in the order of the table.
+    pub fn tools(&self) -> impl Iterator<Item = (&'static str, Proof, Sightings)> {
+        self.tools.iter().filter_map(|(row, sightings)| match TABLE.get(*row)? {
+            (_, Meaning::Tool(name, proof)) => Some((*name, *proof, *sightings)),
+            _ => None,
+        })
     }
 
     /// The meanings of all rows that were found, in the order of the table.
@@ -82,11 +114,14 @@ mod tests {
     use super::*;
     use crate::elf::words::BUILD_INFO;
 
-    fn mentions(text: &str) -> Vec<&'static str> {
+    fn found(text: &str) -> Vec<&'static str> {
         let mut search = Search::default();
-        search.look(text.as_bytes(), 0, 0);
+        search.look(text.as_bytes(), 0, 0, Rest::Nothing);
         let word = |meaning| match meaning {
-            Meaning::Mention(word) | Meaning::Package(word) => Some(word),
+            Meaning::Mention(word) | Meaning::Package(word) | Meaning::Tool(word, _) | Meaning::Library(word) => {
+                Some(word)
+            }
+            Meaning::Runs(_, package) => Some(package),
             _ => None,
         };
         search.found().filter_map(word).collect()
@@ -98,7 +133,11 @@ mod tests {
         assert!(PATTERNS.automaton.is_some());
         assert!(rows().all(|row| row.len() >= 4), "shorter rows would be found everywhere");
         // A row inside another one, but not at its beginning, would be missed only if it began earlier.
-        assert!(PATTERNS.longest < crate::elf::memory::CARRY);
+        assert!(PATTERNS.longest + AFTER < crate::elf::memory::CARRY);
+        let tools = TABLE.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Tool(..)));
+        for (tool, _) in tools {
+            assert_eq!(rows().filter(|row| row.starts_with(tool)).count(), 1, "what stands around it would be lost");
+        }
     }
 
     #[test]
@@ -117,23 +156,26 @@ mod tests {
                 "k8s.io/component-base/cli/flag.WordSepNormalizeFunc",
                 vec!["k8s.io/component-base", "WordSepNormalizeFunc"],
             ),
+            ("k8s.io/mount-utils.(*Mounter).Mount", vec!["mount", "k8s.io/mount-utils"]),
+            ("libsystemd.so.0", vec!["libsystemd.so"]),
             ("moun", vec![]),
         ] {
-            assert_eq!(mentions(text), expected, "{text}");
+            assert_eq!(found(text), expected, "{text}");
         }
     }
 
     #[test]
     fn what_stands_across_two_blocks_is_found_once() {
-        let bytes = [b"xx", BUILD_INFO, b" umount"].concat();
-        let whole = Search::default().look(&bytes, 1000, 0);
+        let bytes = [b"xx", BUILD_INFO, b"\0/bin/umount -a"].concat();
+        let whole = Search::default().look(&bytes, 1000, 0, Rest::Nothing);
         assert_eq!(whole, [Hit { meaning: Meaning::BuildInfo, offset: 1002 }]);
-        for cut in 0..bytes.len() {
+        for cut in 0..=bytes.len() {
             let mut search = Search::default();
-            let mut hits = search.look(&bytes[..cut], 1000, 0);
-            hits.extend(search.look(&bytes, 1000, cut));
+            let mut hits = search.look(&bytes[..cut], 1000, 0, Rest::ToCome);
+            hits.extend(search.look(&bytes, 1000, cut, Rest::Nothing));
             assert_eq!(hits, whole, "cut at {cut}");
-            assert!(search.found().any(|meaning| meaning == Meaning::Mention("umount")));
+            let (_, _, seen) = search.tools().find(|(name, ..)| *name == "umount").unwrap();
+            assert_eq!(seen, Sightings { ended_path: true, ..Sightings::default() }, "cut at {cut}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod compiled;
 mod corpus;
 mod readelf;
+mod tools;
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
