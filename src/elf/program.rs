@@ -165,7 +165,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub(super) fn of(linkage: Linkage) -> Self {
+    pub(crate) fn of(linkage: Linkage) -> Self {
         Self {
             linkage,
             class: None,
