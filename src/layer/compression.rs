@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 
 use super::gzip::Members;
-use super::limits::{Limits, over};
+use super::limits::Limits;
 use super::pipe::{Drain, Feeder, Listener, Stream};
 use crate::error::{Error, Result};
 use crate::oci::Compression;
@@ -35,9 +35,9 @@ pub(super) fn sniff(head: &[u8]) -> Result<Compression> {
     }
 }
 
-/// Inflates `packed` into `tar`, up to the limit. Errors go down the stream, so that they are met
+/// Inflates `packed`, which has `size` bytes, into `tar`, up to the limits. Errors go down the stream, so that they are met
 /// in the order of the bytes. `None` where the packing could not be told.
-pub(super) fn unpack(mut packed: Drain, tar: Feeder, limits: &Limits) -> Option<Compression> {
+pub(super) fn unpack(mut packed: Drain, size: u64, tar: Feeder, limits: &Limits) -> Option<Compression> {
     let compression = match packed.fill_buf().map_err(unread).and_then(sniff) {
         Ok(compression) => compression,
         Err(error) => {
@@ -46,7 +46,7 @@ pub(super) fn unpack(mut packed: Drain, tar: Feeder, limits: &Limits) -> Option<
         }
     };
     match open(packed, compression, limits) {
-        Ok(unpacked) => pump(unpacked, compression, tar, limits),
+        Ok(unpacked) => pump(unpacked, compression, size, tar, limits),
         Err(error) => tar.fail(error),
     }
     Some(compression)
@@ -68,14 +68,14 @@ fn zstd_decoder(packed: Drain, limits: &Limits) -> std::io::Result<zstd::Decoder
     Ok(decoder)
 }
 
-fn pump(mut unpacked: impl Read, compression: Compression, mut tar: Feeder, limits: &Limits) {
+fn pump(mut unpacked: impl Read, compression: Compression, size: u64, mut tar: Feeder, limits: &Limits) {
     let mut total = 0_u64;
     loop {
         let mut chunk = tar.chunk();
         let outcome = chunk.fill(&mut unpacked);
         total += chunk.bytes().len() as u64;
-        if total > limits.unpacked {
-            return tar.fail(over("layer unpacks to a size", format!("{} bytes", limits.unpacked)));
+        if let Err(error) = limits.check_unpacked(total, size) {
+            return tar.fail(error);
         }
         if tar.pass(chunk) == Listener::Gone {
             return;

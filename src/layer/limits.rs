@@ -2,13 +2,18 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The limits of one layer. The defaults are far above what honest images need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the tar stream once inflated.
     pub unpacked: u64,
+    /// How much larger than itself a layer may become, counted for what is over `unpacked_free`.
+    /// Programs and text stay below 20. Only files that are nearly all zeros reach gzip's 1032.
+    pub ratio: u64,
+    /// Bytes that a layer of any size may unpack to.
+    pub unpacked_free: u64,
     /// Bytes after the tar's end marker; they carry nothing, but must be hashed.
     pub trailer: u64,
     /// Binary logarithm of the window that a zstd frame may ask for.
@@ -46,6 +51,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             unpacked: 64 << 30,
+            ratio: 100,
+            unpacked_free: 1 << 30,
             trailer: 64 << 20,
             zstd_window_log: 27,
             entries: 5_000_000,
@@ -65,7 +72,51 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The check of what a layer of `packed` bytes has unpacked to so far.
+    pub(super) fn check_unpacked(&self, unpacked: u64, packed: u64) -> Result<()> {
+        if unpacked > self.unpacked {
+            return Err(over("layer unpacks to a size", format!("{} bytes", self.unpacked)));
+        }
+        let swollen = self.unpacked_free.saturating_add(self.ratio.saturating_mul(packed));
+        if unpacked > swollen {
+            return Err(Error::input(format!("layer unpacks to more than {} times its size", self.ratio))
+                .fact("layer", format!("{packed} bytes"))
+                .fact(
+                    "limit",
+                    format!("{swollen} bytes: {} are free, and {} for each of its own", self.unpacked_free, self.ratio),
+                )
+                .hint("only a layer of zeros is packed so well: build the image without files that are empty space"));
+        }
+        Ok(())
+    }
+}
+
 /// The refusal of something larger than its limit; `what` reads as the subject of a sentence.
 pub(super) fn over(what: &str, limit: impl fmt::Display) -> Error {
     Error::input(format!("{what} over the limit")).fact("limit", limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_may_swell_only_so_far() {
+        let limits = Limits { unpacked: 10_000, ratio: 100, unpacked_free: 1000, ..Limits::default() };
+        for (unpacked, packed, expected) in [
+            (1000, 0, None),
+            (1001, 0, Some("100 times")),
+            (2000, 10, None),
+            (2001, 10, Some("100 times")),
+            (10_000, 5000, None),
+            (10_001, 5000, Some("over the limit")),
+            (10_001, u64::MAX, Some("over the limit")),
+        ] {
+            let error = limits.check_unpacked(unpacked, packed).err();
+            let what = error.map(|error| error.what().to_owned());
+            assert_eq!(what.is_some(), expected.is_some(), "{unpacked} of {packed}");
+            assert!(what.unwrap_or_default().contains(expected.unwrap_or_default()), "{unpacked} of {packed}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ mod crash;
 mod elf;
 mod golden;
 mod hostile;
+mod limits;
 mod local_faults;
 mod old_base;
 mod proves;
