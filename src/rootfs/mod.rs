@@ -22,6 +22,8 @@ mod tree;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod sample;
 
 pub use lost::{Candidate, Lost, Why};

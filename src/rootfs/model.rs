@@ -1,173 +1,14 @@
-//! The merge against a model of it: a plain map from paths to items, changed entry by entry, with
-//! every rule written out in the slowest way. The two share no code but [`RootPath`].
+//! The merge against a model of it, on stacks of layers in which everything meets everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::reference::{Item, Names, modelled, names, text};
 use super::sample::{entry, layer, path};
 use super::{Root, Why, merge};
 use crate::layer::{Entry, EntryKind, LayerIndex};
-
-/// A path as its names.
-type Names = Vec<String>;
-
-/// The place of the entry that gave a file its content, as (layer, position), and its kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
-    from: Option<(usize, usize)>,
-    kind: EntryKind,
-}
-
-#[derive(Debug, Default)]
-struct Model {
-    items: BTreeMap<Names, Item>,
-    /// What the layer at hand has put, and all folders above.
-    upper: BTreeSet<Names>,
-    unapplied: usize,
-}
-
-fn names(written: &str) -> Names {
-    written.split('/').filter(|name| !name.is_empty() && *name != ".").map(str::to_owned).collect()
-}
-
-/// As `names`, with `.`, which only a folder has.
-fn steps(written: &str) -> Names {
-    written.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-fn text(path: &crate::layer::RootPath) -> String {
-    String::from_utf8(path.as_bytes().to_vec()).unwrap()
-}
-
-impl Model {
-    fn link(&self, at: &Names) -> Option<String> {
-        match &self.items.get(at)?.kind {
-            EntryKind::Symlink(target) => Some(String::from_utf8(target.clone()).unwrap()),
-            _ => None,
-        }
-    }
-
-    fn is_folder(&self, at: &Names) -> bool {
-        at.is_empty() || self.items.get(at).is_some_and(|item| item.kind == EntryKind::Directory)
-    }
-
-    /// Follows links as long as there are some, starting over each time; names that are not there
-    /// are taken as they are.
-    fn real(&self, mut todo: Names) -> Option<Names> {
-        for _ in 0..=40 {
-            let mut done = Names::new();
-            let mut next = None;
-            for (at, name) in todo.iter().enumerate() {
-                if name == ".." {
-                    done.pop();
-                    continue;
-                }
-                done.push(name.clone());
-                if let Some(target) = self.link(&done) {
-                    done.pop();
-                    let start = if target.starts_with('/') { Names::new() } else { done.clone() };
-                    next = Some([start, names(&target), todo[at + 1..].to_vec()].concat());
-                    break;
-                }
-            }
-            match next {
-                None => return Some(done),
-                Some(next) => todo = next,
-            }
-        }
-        None
-    }
-
-    fn remove(&mut self, at: &Names) {
-        self.items.retain(|names, _| !names.starts_with(at));
-    }
-
-    fn apply(&mut self, entry: &Entry, layer: usize, position: usize) {
-        let written = names(&text(&entry.path));
-        let applied = match &entry.kind {
-            EntryKind::Opaque => self.real(written).map(|folder| self.white_out(&folder, Some(&folder))).is_some(),
-            EntryKind::Whiteout => self.place(written).map(|at| self.white_out(&at, None)).is_some(),
-            _ => self.place(written).and_then(|at| self.put(at, entry, (layer, position))).is_some(),
-        };
-        self.unapplied += usize::from(!applied);
-    }
-
-    /// Only the folder of a path is followed.
-    fn place(&self, mut written: Names) -> Option<Names> {
-        let Some(name) = written.pop() else { return Some(written) };
-        let mut at = self.real(written)?;
-        at.push(name);
-        Some(at)
-    }
-
-    fn white_out(&mut self, at: &Names, keep: Option<&Names>) {
-        let upper = &self.upper;
-        self.items.retain(|names, _| !names.starts_with(at) || upper.contains(names) || Some(names) == keep);
-    }
-
-    fn put(&mut self, at: Names, entry: &Entry, from: (usize, usize)) -> Option<()> {
-        for end in 1..at.len() {
-            let above = at[..end].to_vec();
-            if self.items.contains_key(&above) && !self.is_folder(&above) {
-                return None;
-            }
-        }
-        for end in 1..at.len() {
-            let above = at[..end].to_vec();
-            if !self.items.contains_key(&above) {
-                self.insert(above, Item { from: None, kind: EntryKind::Directory });
-            }
-        }
-        if !(entry.kind == EntryKind::Directory && self.is_folder(&at)) {
-            self.remove(&at);
-        }
-        let item = match &entry.kind {
-            EntryKind::Hardlink(target) => {
-                let target = self.place(names(&text(target)))?;
-                self.items.get(&target).filter(|item| item.kind != EntryKind::Directory)?.clone()
-            }
-            kind => Item { from: Some(from), kind: kind.clone() },
-        };
-        self.insert(at, item);
-        Some(())
-    }
-
-    fn insert(&mut self, at: Names, item: Item) {
-        self.upper.extend((1..=at.len()).map(|end| at[..end].to_vec()));
-        self.items.insert(at, item);
-    }
-
-    /// Where the kernel would end up: there every name on the way has to be there.
-    fn resolve(&self, written: &Names, links: &mut usize) -> Option<Names> {
-        let mut at = Names::new();
-        self.step_through(&mut at, written, links).then_some(at)
-    }
-
-    fn step_through(&self, at: &mut Names, written: &[String], links: &mut usize) -> bool {
-        written.iter().all(|name| {
-            if !self.is_folder(at) {
-                return false;
-            }
-            match name.as_str() {
-                "." => return true,
-                ".." => {
-                    at.pop();
-                    return true;
-                }
-                name => at.push(name.to_owned()),
-            }
-            let Some(target) = self.link(at) else { return self.items.contains_key(at) };
-            *links += 1;
-            at.pop();
-            if target.starts_with('/') {
-                at.clear();
-            }
-            *links <= 40 && self.step_through(at, &steps(&target), links)
-        })
-    }
-}
 
 /// Few names, so that everything meets everything.
 fn written() -> impl Strategy<Value = String> {
@@ -194,17 +35,6 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 
 fn stack() -> impl Strategy<Value = Vec<Vec<Entry>>> {
     vec(vec(any_entry(), 0..8), 1..5)
-}
-
-fn modelled(layers: &[LayerIndex]) -> Model {
-    let mut model = Model::default();
-    for (number, layer) in layers.iter().enumerate() {
-        model.upper.clear();
-        for (position, entry) in layer.entries.iter().enumerate() {
-            model.apply(entry, number, position);
-        }
-    }
-    model
 }
 
 /// The root in the model's terms.

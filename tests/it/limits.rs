@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::rig::cli::Sandbox;
 use crate::rig::image::Recipe;
-use crate::rig::layer::{Layer, Pack, file, noise, program, tar};
+use crate::rig::layer::{Layer, Pack, digest, file, named, noise, program, tar};
 use crate::rig::program::{Machine, prints};
 use crate::rig::run::Run;
 use crate::rig::stock;
@@ -73,8 +73,7 @@ fn zeros(mebibytes: usize, end: End) -> Layer {
     }
     bytes.extend(gzip(&[0; 1024]));
     hash.update([0; 1024]);
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Layer { bytes, diff_id: format!("sha256:{hex}"), pack: Pack::Gzip }
+    Layer { bytes, diff_id: named(&hash.finalize()), pack: Pack::Gzip }
 }
 
 /// Whether anybody gets to see that a diff id is right.
@@ -128,7 +127,7 @@ fn a_window_that_takes_gigabytes_is_refused() {
 fn a_layer_is_unpacked_once_and_no_more() {
     // H52: what is inside the gzip is no tar.
     let inner = gzip(&tar(&[hello()]));
-    let diff_id = crate::rig::layer::digest(&inner);
+    let diff_id = digest(&inner);
     moved(Layer { bytes: gzip(&inner), diff_id, pack: Pack::Gzip }).fails("input");
 }
 
@@ -138,7 +137,7 @@ fn honest_layers_that_pack_well_pass() {
     moved(zeros(1 << 9, End::IsReached)).ok();
     let text: Vec<u8> = (0..40_000).flat_map(|line| format!("{line} the same line again\n").into_bytes()).collect();
     let tar = tar(&[hello(), file("var/text", text), file("var/noise", noise(3, MIB))]);
-    let layer = Layer { bytes: gzip(&tar), diff_id: crate::rig::layer::digest(&tar), pack: Pack::Gzip };
+    let layer = Layer { bytes: gzip(&tar), diff_id: digest(&tar), pack: Pack::Gzip };
     moved(layer).ok();
 }
 

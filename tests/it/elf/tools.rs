@@ -68,7 +68,7 @@ fn a_c_program_that_runs_a_tool_shows_it() {
         (r#"execlp("ebtables", "ebtables", a[1], NULL);"#, &["ebtables"]),
         (r#"execl("/sbin/ipset", "ipset", "list", NULL);"#, &["ipset"]),
         (r#"system("mount -a");"#, &["mount"]),
-        (r#"mount(a[1], a[2], a[3], 0, 0); umount(a[1]);"#, &[]),
+        ("mount(a[1], a[2], a[3], 0, 0); umount(a[1]);", &[]),
         (r#"puts("iptables is missing"); puts("no modprobe"); puts("/etc/dnsmasq"); puts("mount - see above");"#, &[]),
     ] {
         let includes = "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mount.h>\n#include <unistd.h>\n";

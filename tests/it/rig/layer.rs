@@ -6,8 +6,12 @@ use sha2::{Digest as _, Sha256};
 
 /// `sha256:HEX` of some bytes.
 pub fn digest(bytes: &[u8]) -> String {
+    named(&Sha256::digest(bytes))
+}
+
+/// `sha256:HEX` of a finished hash.
+pub fn named(hash: &[u8]) -> String {
     use std::fmt::Write as _;
-    let hash = Sha256::digest(bytes);
     hash.iter().fold("sha256:".to_owned(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
