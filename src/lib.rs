@@ -14,6 +14,7 @@
 //! | [`elf`] | the bytes of a program to its linkage, machine and Go facts |
 //! | [`layer`] | compressed tar bytes to an index of typed entries |
 //! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
+//! | [`shell`] | a command or script to what it would execute, and where its output goes |
 //! | [`examine`] | questions put to an image: its old base, its command |
 //! | [`policy`] | the rules, and the findings they make |
 //! | [`plan`] | every decision: command, config, layers, annotations |
@@ -47,6 +48,7 @@ pub mod report;
 pub mod rootfs;
 pub mod run;
 pub mod settings;
+pub mod shell;
 pub mod store;
 pub mod verify;
 pub mod world;

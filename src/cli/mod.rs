@@ -8,6 +8,7 @@ mod inspect;
 mod man;
 mod plan;
 mod rebase;
+mod translate;
 mod verify;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ enum Command {
     Plan(plan::Plan),
     Inspect(inspect::Inspect),
     Elf(elf::Elf),
+    Translate(translate::Translate),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -55,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Plan(plan) => plan.run(&console),
         Command::Inspect(inspect) => inspect.run(&console),
         Command::Elf(elf) => elf.run(&console),
+        Command::Translate(translate) => translate.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         Command::Man(man) => man.run(&console, Cli::command()),
@@ -77,6 +80,7 @@ impl Command {
             Self::Plan(plan) => plan.say,
             Self::Inspect(inspect) => inspect.say,
             Self::Elf(elf) => elf.say(),
+            Self::Translate(translate) => translate.say(),
             Self::Verify(verify) => verify.say,
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

@@ -5,6 +5,7 @@ mod inspection;
 mod json;
 mod model;
 mod text;
+pub mod translation;
 
 pub use error::error_to_json;
 pub use inspection::{Inspection, inspection_to_text};

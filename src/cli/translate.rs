@@ -1,0 +1,161 @@
+//! `underpin translate`: what a shell-form command becomes, or why it cannot.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::Ended;
+use super::args::SayArgs;
+use super::console::{Console, Form};
+use crate::error::{Error, Result};
+use crate::report::translation::{self, Translation};
+use crate::shell::logs::{Spelling, Strategy};
+use crate::shell::{Declared, Place, Verdict};
+use crate::store::disk::{Links, open_regular};
+
+/// Say what a shell-form command becomes in exec form, or why it cannot; nothing is executed
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Translate {
+    /// The command, word by word as a runtime sees it
+    #[arg(value_name = "ARGV", last = true, required = true)]
+    argv: Vec<OsString>,
+    /// The command stands in a Kubernetes manifest, where $(NAME) is expanded by the kubelet
+    #[arg(long, value_name = "PLACE", num_args = 0..=1, require_equals = true, default_missing_value = "command")]
+    kube: Option<KubePlace>,
+    /// A variable that the container declares, its value one plain word if it is not given (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "kube")]
+    env: Vec<String>,
+    /// A variable of the image, whose value may be written into the command (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    image_env: Vec<String>,
+    /// How output that went to a file gets there; `auto` leaves the choice open
+    #[arg(long, value_enum, default_value = "auto")]
+    logs: Logs,
+    /// How the program spells klog's flags; `auto` assumes dashes and says so
+    #[arg(long, value_enum, default_value = "auto")]
+    klog_style: KlogStyle,
+    /// The text of the script that the command starts
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Print the verdict as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KubePlace {
+    /// command and args of a container
+    Command,
+    /// an exec probe
+    Probe,
+    /// a lifecycle hook
+    Hook,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Logs {
+    Auto,
+    Klog,
+    Runner,
+    Stdout,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KlogStyle {
+    Auto,
+    Dash,
+    Underscore,
+}
+
+const EXAMPLES: &str = "Examples:
+  # an ENTRYPOINT in shell form
+  underpin translate -- /bin/sh -c 'exec /app --v=2 >>/var/log/app.log 2>&1'
+
+  # the command of a container, for a program that uses klog
+  underpin translate --kube --env NODE_NAME --logs klog -- sh -c '/proxy --node=$NODE_NAME 1>>/var/log/proxy.log 2>&1'
+
+  # an entrypoint script
+  underpin translate --script run.sh --json -- ./run.sh --v=4
+
+Exit codes: 0 translated, or no shell is started; 1 refused: the command needs its shell; 2 usage, unreadable file.";
+
+/// Where images have the runner.
+const RUNNER: &str = "/go-runner";
+
+/// More of a script is not read; what is longer is refused.
+const LONGEST_SCRIPT: u64 = 1 << 20;
+
+impl Translate {
+    pub(super) fn say(&self) -> SayArgs {
+        SayArgs { json: self.json, ..SayArgs::default() }
+    }
+
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let place = self.place()?;
+        let script = self.script.as_deref().map(read).transpose()?;
+        let translation = Translation::of(&self.argv, script.as_deref(), &place, self.strategy().as_ref());
+        match (console.form, &translation.verdict) {
+            (Form::Json, _) => console.data(&format!("{}\n", translation::to_json(&translation))),
+            // A refusal is told where all refusals are.
+            (Form::Text, Verdict::Refuse(_)) => console.insist(&translation::to_text(&translation)),
+            (Form::Text, _) => console.data(&translation::to_text(&translation)),
+        }
+        Ok(match translation.verdict {
+            Verdict::Refuse(_) => Ended::Refused,
+            Verdict::Translate(_) | Verdict::Unchanged(_) => Ended::Done,
+        })
+    }
+
+    fn place(&self) -> Result<Place> {
+        let frozen = self.image_env.iter().map(|text| pair(text, "--image-env")).collect::<Result<_>>()?;
+        let declared: BTreeMap<String, Declared> = self.env.iter().map(|text| declared(text)).collect::<Result<_>>()?;
+        Ok(match self.kube {
+            None => Place::Image { frozen },
+            Some(KubePlace::Command) => Place::Container { declared, frozen },
+            Some(KubePlace::Probe) => Place::Probe { declared },
+            Some(KubePlace::Hook) => Place::Hook,
+        })
+    }
+
+    /// `None` where the log is only described.
+    fn strategy(&self) -> Option<Strategy> {
+        let spelling = match self.klog_style {
+            KlogStyle::Auto => Spelling::AssumedDash,
+            KlogStyle::Dash => Spelling::Dash,
+            KlogStyle::Underscore => Spelling::Underscore,
+        };
+        match self.logs {
+            Logs::Auto => None,
+            Logs::Klog => Some(Strategy::Klog(spelling)),
+            Logs::Runner => Some(Strategy::Runner(RUNNER.to_owned())),
+            Logs::Stdout => Some(Strategy::Stdout),
+        }
+    }
+}
+
+fn pair(text: &str, flag: &'static str) -> Result<(String, String)> {
+    let wrong = || Error::usage("a variable is written NAME=VALUE").fact("flag", flag).fact("value", text);
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn declared(text: &str) -> Result<(String, Declared)> {
+    if text.contains('=') {
+        return pair(text, "--env").map(|(name, value)| (name, Declared::Literal(value)));
+    }
+    Ok((text.to_owned(), Declared::OneWord))
+}
+
+/// The script's bytes, a little more than is accepted at most.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    use std::io::Read as _;
+    let missing = || Error::missing("there is no such file").fact("path", path.display());
+    let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
+    let mut bytes = Vec::new();
+    let failed = |error| Error::from_stream(error, "could not read the script");
+    file.reader(0).take(LONGEST_SCRIPT).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}

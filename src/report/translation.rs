@@ -1,0 +1,171 @@
+//! What a command becomes, as text for people and as the object of `translate --json`.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::printable;
+use crate::shell::logs::{Strategy, apply};
+use crate::shell::{Copied, Log, Meaning, Note, Opening, Place, Refusal, Verdict, Written, caret, not_text, translate};
+
+/// A verdict with the command it is about.
+#[derive(Debug)]
+pub struct Translation {
+    pub before: Vec<String>,
+    pub verdict: Verdict,
+    /// The words with the log applied; those of the command itself where nothing was to be done.
+    pub after: Vec<String>,
+    pub notes: Vec<Note>,
+    strategy: Option<&'static str>,
+}
+
+impl Translation {
+    /// Translates, and applies the strategy where one was chosen.
+    #[must_use]
+    pub fn of(argv: &[OsString], script: Option<&[u8]>, place: &Place, strategy: Option<&Strategy>) -> Self {
+        let before: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let odd = argv.iter().position(|word| word.to_str().is_none());
+        let verdict = match odd {
+            Some(word) => Verdict::Refuse(Box::new(not_text(word, &before))),
+            None => translate(&before, script, place),
+        };
+        let name = strategy.map(name);
+        let plain = |verdict, after, notes| Self { before: before.clone(), verdict, after, notes, strategy: name };
+        match verdict {
+            Verdict::Unchanged(ref notes) => {
+                let notes = notes.clone();
+                plain(verdict, before.clone(), notes)
+            }
+            Verdict::Refuse(_) => plain(verdict, Vec::new(), Vec::new()),
+            Verdict::Translate(meaning) => match strategy.map(|strategy| apply(&meaning, strategy)) {
+                Some(Err(refusal)) => plain(Verdict::Refuse(refusal), Vec::new(), Vec::new()),
+                Some(Ok(applied)) => {
+                    let notes = meaning.notes.iter().cloned().chain(applied.notes).collect();
+                    plain(Verdict::Translate(meaning), applied.argv, notes)
+                }
+                None => {
+                    let (after, notes) = (meaning.argv(), meaning.notes.clone());
+                    plain(Verdict::Translate(meaning), after, notes)
+                }
+            },
+        }
+    }
+}
+
+fn name(strategy: &Strategy) -> &'static str {
+    match strategy {
+        Strategy::Klog(_) => "klog",
+        Strategy::Runner(_) => "runner",
+        Strategy::Stdout => "stdout",
+    }
+}
+
+/// The object of `docs/reports.md`. Keys may be added, never changed.
+#[must_use]
+pub fn to_json(translation: &Translation) -> Value {
+    let (word, meaning, refusal) = match &translation.verdict {
+        Verdict::Unchanged(_) => ("unchanged", None, None),
+        Verdict::Translate(meaning) => ("translate", Some(meaning), None),
+        Verdict::Refuse(refusal) => ("refuse", None, Some(refusal)),
+    };
+    let env: Map<String, Value> = meaning.map(|meaning| env(meaning)).unwrap_or_default();
+    json!({
+        "verdict": word,
+        "argv": translation.after,
+        "env": env,
+        "workdir": meaning.and_then(|meaning| meaning.workdir.clone()),
+        "log": meaning.and_then(|meaning| meaning.log.as_ref()).map(log),
+        "reason": refusal.map_or("", |refusal| refusal.reason.word()),
+        "detail": refusal.map_or("", |refusal| refusal.detail.as_str()),
+        "at": refusal.map_or(0, |refusal| refusal.span.start),
+        "end": refusal.map_or(0, |refusal| refusal.span.end),
+        "word": refusal.map_or(0, |refusal| refusal.word),
+        "logs": translation.strategy.unwrap_or("auto"),
+        "notes": translation.notes.iter().map(|note| json!({"note": note.word(), "message": note.to_string()})).collect::<Vec<_>>(),
+    })
+}
+
+fn env(meaning: &Meaning) -> Map<String, Value> {
+    meaning.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
+}
+
+fn log(log: &Log) -> Value {
+    json!({
+        "path": log.path,
+        "append": log.opening == Opening::Appends,
+        "streams": streams(log),
+        "tee": log.copy == Copied::AlsoStdout,
+    })
+}
+
+fn streams(log: &Log) -> &'static str {
+    match log.written {
+        Written::Both => "both",
+        Written::Stdout => "stdout",
+        Written::Stderr => "stderr",
+    }
+}
+
+/// Before, after, log; or the command with a mark under what stands in the way.
+#[must_use]
+pub fn to_text(translation: &Translation) -> String {
+    match &translation.verdict {
+        Verdict::Refuse(refusal) => refused(&translation.before, refusal),
+        Verdict::Unchanged(_) => {
+            let line = format!("unchanged  {}\n           no shell is started\n", words(&translation.before));
+            line + &notes(&translation.notes)
+        }
+        Verdict::Translate(meaning) => translated(translation, meaning),
+    }
+}
+
+fn translated(translation: &Translation, meaning: &Meaning) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "{name:9}  {value}");
+    };
+    line("before", &words(&translation.before));
+    line("after", &words(&translation.after));
+    for (name, value) in &meaning.environment {
+        line("env", &printable(&format!("{name}={value}")));
+    }
+    if let Some(folder) = &meaning.workdir {
+        line("workdir", &printable(folder));
+    }
+    if let Some(log) = &meaning.log {
+        line("log", &log_line(log));
+        if translation.strategy.is_none() {
+            line("", "left out of the words: choose --logs klog, --logs runner or --logs stdout");
+        }
+    }
+    out + &notes(&translation.notes)
+}
+
+fn log_line(log: &Log) -> String {
+    let streams = if log.written == Written::Both { "stdout and stderr" } else { streams(log) };
+    let opening = if log.opening == Opening::Appends { "appended" } else { "emptied at every start" };
+    let copy = if log.copy == Copied::AlsoStdout { ", also to the container's log" } else { "" };
+    format!("{} ({streams}, {opening}{copy})", printable(&log.path))
+}
+
+fn notes(notes: &[Note]) -> String {
+    notes.iter().map(|note| format!("{:9}  {}\n", "note", printable(&note.to_string()))).collect()
+}
+
+fn refused(before: &[String], refusal: &Refusal) -> String {
+    let mut out = "refused: the command cannot do without its shell\n".to_owned();
+    let _ = writeln!(out, "  command  {}", words(before));
+    let _ = writeln!(out, "  [{}] {}", refusal.reason.word(), printable(&refusal.detail));
+    for line in caret(refusal).into_iter().flatten() {
+        let _ = writeln!(out, "    {line}");
+    }
+    let _ = writeln!(out, "hint: {}", refusal.reason.hint());
+    out
+}
+
+/// A command as a JSON list: the form in which an image and a manifest hold it. Long words are cut.
+fn words(argv: &[String]) -> String {
+    let shown = argv.iter().map(|word| Value::from(word.as_str()).to_string());
+    printable(&format!("[{}]", shown.collect::<Vec<_>>().join(",")))
+}

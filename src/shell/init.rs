@@ -1,0 +1,75 @@
+//! Init wrappers and `env` in front of a command. They are kept: the process tree stays the same.
+
+use super::interpreter::{Lead, base_name, shell_of};
+use super::reason::{Fault, Reason, Refusal};
+use super::word::is_name;
+
+/// The options of a wrapper: those that stand alone, and those that take the next word.
+struct Wrapper {
+    alone: &'static [&'static str],
+    valued: &'static [&'static str],
+}
+
+const TINI: Wrapper = Wrapper { alone: &["-s", "-v", "-vv", "-vvv", "-w", "-g"], valued: &["-p", "-e"] };
+const DUMB_INIT: Wrapper =
+    Wrapper { alone: &["-c", "--single-child", "-v", "--verbose"], valued: &["-r", "--rewrite"] };
+
+fn wrapper(word: &str) -> Option<Wrapper> {
+    match base_name(word) {
+        "tini" | "tini-static" | "docker-init" => Some(TINI),
+        "dumb-init" => Some(DUMB_INIT),
+        _ => None,
+    }
+}
+
+/// What stands before the program or the shell.
+pub(super) fn read(argv: &[String]) -> Result<Lead, Refusal> {
+    let mut lead = Lead::default();
+    if let Some(wrapper) = argv.first().and_then(|word| wrapper(word)) {
+        lead.words = wrapped(argv, &wrapper)?;
+        lead.init = argv.iter().take(lead.words).cloned().collect();
+    }
+    let words = argv.get(lead.words..).unwrap_or_default();
+    let Some((environment, taken)) = env(words, lead.words)? else { return Ok(lead) };
+    Ok(Lead { environment, words: lead.words + taken, ..lead })
+}
+
+/// How many words the wrapper and its options are.
+fn wrapped(argv: &[String], wrapper: &Wrapper) -> Result<usize, Refusal> {
+    let mut next = 1;
+    while let Some(word) = argv.get(next).map(String::as_str) {
+        match word {
+            "--" => return Ok(next + 1),
+            _ if !word.starts_with('-') => break,
+            _ if wrapper.alone.contains(&word) => next += 1,
+            _ if wrapper.valued.contains(&word) => next += 2,
+            _ => {
+                let fault = Fault::of_words(Reason::ShellOption, format!("the wrapper's option {word} is not known"));
+                return Err(fault.within(next, word));
+            }
+        }
+    }
+    Ok(next)
+}
+
+type Environment = Vec<(String, String)>;
+
+/// `env [NAME=VALUE...]`, where a shell follows; before a program it is left alone.
+fn env(words: &[String], first: usize) -> Result<Option<(Environment, usize)>, Refusal> {
+    if words.first().is_none_or(|word| base_name(word) != "env") {
+        return Ok(None);
+    }
+    let assignments = words.iter().skip(1).map_while(|word| word.split_once('='));
+    let environment: Environment = assignments.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let taken = 1 + environment.len();
+    let rest = words.get(taken..).unwrap_or_default();
+    if shell_of(rest).is_some() && environment.iter().all(|(name, value)| is_name(name) && !value.contains('$')) {
+        return Ok(Some((environment, taken)));
+    }
+    let hides_shell = (1..words.len()).any(|start| words.get(start..).and_then(shell_of).is_some());
+    if hides_shell && words.get(1).is_some_and(|word| word.starts_with('-') || word.contains('=')) {
+        let fault = Fault::of_words(Reason::ShellOption, "`env` does more here than start a shell");
+        return Err(fault.within(first, words.first().map_or("", String::as_str)));
+    }
+    Ok(None)
+}

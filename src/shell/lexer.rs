@@ -1,0 +1,383 @@
+//! A script to words, redirections and operators (POSIX.1-2024, XCU 2.3), without recursion.
+//!
+//! Nothing nested has an exec form, so a nested construct becomes a fault inside its word and is
+//! stepped over; where stepping over goes wrong, only the reason for the refusal changes.
+
+use super::interpreter::Dialect;
+use super::reason::{Fault, Reason, Span};
+use super::source::{Seen, Source};
+use super::word::{Piece, Quoting, Word};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Newline,
+    Semicolon,
+    And,
+    Or,
+    Pipe,
+    /// `|&` of bash.
+    PipeBoth,
+    Background,
+    Open,
+    Close,
+}
+
+/// The operator of a redirection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrow {
+    Out,
+    Append,
+    In,
+    InOut,
+    /// `>&` and `<&`.
+    Copy,
+    /// `&>` of bash.
+    BothOut,
+    /// `&>>` of bash.
+    BothAppend,
+    HereDocument,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    Word(Word),
+    Operator(Operator, Span),
+    /// The number in front, where there is one; the target is the next word.
+    Redirect(Option<String>, Arrow, Span),
+}
+
+pub(super) struct Lexer<'a> {
+    pub(super) source: &'a Source,
+    dialect: Dialect,
+    pub(super) next: usize,
+}
+
+const OPERATORS: &[(&str, Operator)] = &[
+    ("\n", Operator::Newline),
+    ("&&", Operator::And),
+    ("||", Operator::Or),
+    ("|&", Operator::PipeBoth),
+    (";", Operator::Semicolon),
+    ("|", Operator::Pipe),
+    ("&", Operator::Background),
+    ("(", Operator::Open),
+    (")", Operator::Close),
+];
+
+const ARROWS: &[(&str, Arrow)] = &[
+    ("&>>", Arrow::BothAppend),
+    ("&>", Arrow::BothOut),
+    ("<<", Arrow::HereDocument),
+    (">>", Arrow::Append),
+    (">|", Arrow::Out),
+    (">&", Arrow::Copy),
+    ("<&", Arrow::Copy),
+    ("<>", Arrow::InOut),
+    (">", Arrow::Out),
+    ("<", Arrow::In),
+];
+
+impl<'a> Lexer<'a> {
+    pub fn new(source: &'a Source, dialect: Dialect) -> Self {
+        Self { source, dialect, next: 0 }
+    }
+
+    /// The next token; `None` at the end.
+    pub fn token(&mut self) -> Result<Option<Token>, Fault> {
+        self.skip_blanks();
+        let start = self.next;
+        if self.source.get(start).is_none() {
+            return Ok(None);
+        }
+        if let Some(arrow) = self.arrow() {
+            return Ok(Some(Token::Redirect(None, arrow, self.span(start))));
+        }
+        if let Some(operator) = self.operator() {
+            return Ok(Some(Token::Operator(operator, self.span(start))));
+        }
+        let word = self.word()?;
+        // A number counts as a descriptor only where the arrow follows at once.
+        let number = word.bare().filter(|text| is_descriptor(text)).map(str::to_owned);
+        if number.is_some()
+            && matches!(self.source.char(self.next), Some('<' | '>'))
+            && let Some(arrow) = self.arrow()
+        {
+            return Ok(Some(Token::Redirect(number, arrow, self.span(start))));
+        }
+        Ok(Some(Token::Word(word)))
+    }
+
+    pub(super) fn span(&self, start: usize) -> Span {
+        self.source.span(start, self.next)
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.source.char(self.next)
+    }
+
+    fn starts_with(&self, text: &str) -> bool {
+        text.chars().enumerate().all(|(offset, c)| self.source.char(self.next + offset) == Some(c))
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t') => self.next += 1,
+                Some('\\') if self.starts_with("\\\n") => self.next += 2,
+                Some('#') => self.skip_comment(),
+                _ => return,
+            }
+        }
+    }
+
+    /// To the end of the line, past what the kubelet put in; the newline still counts.
+    fn skip_comment(&mut self) {
+        while self.source.get(self.next).is_some_and(|seen| seen != Seen::Char('\n')) {
+            self.next += 1;
+        }
+    }
+
+    fn arrow(&mut self) -> Option<Arrow> {
+        let found = ARROWS.iter().find(|(text, arrow)| {
+            let is_bash_only = matches!(arrow, Arrow::BothOut | Arrow::BothAppend);
+            self.starts_with(text) && (self.dialect == Dialect::Bash || !is_bash_only)
+        });
+        found.map(|(text, arrow)| {
+            self.next += text.len();
+            *arrow
+        })
+    }
+
+    fn operator(&mut self) -> Option<Operator> {
+        let found = OPERATORS.iter().find(|(text, operator)| {
+            self.starts_with(text) && (self.dialect == Dialect::Bash || *operator != Operator::PipeBoth)
+        });
+        found.map(|(text, operator)| {
+            self.next += text.len();
+            *operator
+        })
+    }
+
+    fn word(&mut self) -> Result<Word, Fault> {
+        let start = self.next;
+        let mut word = Word::default();
+        while let Some(seen) = self.source.get(self.next) {
+            let at = self.next;
+            match seen {
+                Seen::Char(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => break,
+                Seen::Char('\'') => self.single(&mut word)?,
+                Seen::Char('"') => self.double(&mut word)?,
+                Seen::Char('\\') => self.backslash(&mut word)?,
+                Seen::Char('$') => self.dollar(&mut word, Quoting::Bare)?,
+                Seen::Char('`') => self.backtick(&mut word)?,
+                Seen::Char('\r') => {
+                    self.next += 1;
+                    let detail = "a carriage return becomes part of the word";
+                    self.fault(&mut word, Reason::ControlCharacter, detail, at);
+                }
+                Seen::Char(c @ ('*' | '?' | '[')) => {
+                    self.next += 1;
+                    word.pieces.push((Piece::Wildcard(c), self.span(at)));
+                }
+                other => self.take(&mut word, other, Quoting::Bare),
+            }
+        }
+        word.span = self.span(start);
+        word.settle_brackets();
+        Ok(word)
+    }
+
+    pub(super) fn fault(&self, word: &mut Word, reason: Reason, detail: impl Into<String>, start: usize) {
+        let span = self.span(start);
+        word.pieces.push((Piece::Fault(Fault::new(reason, detail, span)), span));
+    }
+
+    /// One unit that stands for itself.
+    fn take(&mut self, word: &mut Word, seen: Seen, quoting: Quoting) {
+        let start = self.next;
+        self.next += 1;
+        let span = self.span(start);
+        match seen {
+            Seen::Char(c) => word.push_text(c, quoting, span),
+            Seen::Reference(number) => word.pieces.push((Piece::Reference(self.source.name(number)), span)),
+        }
+    }
+
+    fn backslash(&mut self, word: &mut Word) -> Result<(), Fault> {
+        let start = self.next;
+        self.next += 1;
+        match self.source.get(self.next) {
+            Some(Seen::Char('\n')) => self.next += 1,
+            Some(seen @ Seen::Char(_)) => self.take(word, seen, Quoting::Quoted),
+            Some(Seen::Reference(_)) => {
+                self.next += 1;
+                let detail = "a backslash stands before a value that the kubelet puts in";
+                self.fault(word, Reason::RuntimeVariable, detail, start);
+            }
+            None => return Err(Fault::new(Reason::SyntaxError, "the script ends in a backslash", self.span(start))),
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, word: &mut Word) -> Result<(), Fault> {
+        let start = self.next;
+        self.next += 1;
+        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
+        loop {
+            match self.source.get(self.next) {
+                Some(Seen::Char('\'')) => break,
+                Some(seen) => self.take(word, seen, Quoting::Quoted),
+                None => return Err(self.unclosed('\'', start)),
+            }
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    fn double(&mut self, word: &mut Word) -> Result<(), Fault> {
+        let start = self.next;
+        self.next += 1;
+        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
+        loop {
+            match self.source.get(self.next) {
+                Some(Seen::Char('"')) => break,
+                Some(Seen::Char('$')) => self.dollar(word, Quoting::Quoted)?,
+                Some(Seen::Char('`')) => self.backtick(word)?,
+                Some(Seen::Char('\\')) => self.backslash_in_double(word, start)?,
+                Some(seen) => self.take(word, seen, Quoting::Quoted),
+                None => return Err(self.unclosed('"', start)),
+            }
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Between double quotes a backslash is itself, except before these five.
+    fn backslash_in_double(&mut self, word: &mut Word, start: usize) -> Result<(), Fault> {
+        match self.source.get(self.next + 1) {
+            Some(Seen::Char('\n')) => self.next += 2,
+            Some(seen @ Seen::Char('$' | '`' | '"' | '\\')) => {
+                self.next += 1;
+                self.take(word, seen, Quoting::Quoted);
+            }
+            Some(_) => self.take(word, Seen::Char('\\'), Quoting::Quoted),
+            None => return Err(self.unclosed('"', start)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn unclosed(&self, quote: char, start: usize) -> Fault {
+        let span = self.source.span(start, start + 1);
+        Fault::new(Reason::SyntaxError, format!("this {quote} has no end"), span)
+    }
+}
+
+/// A number, or bash's `{name}`.
+fn is_descriptor(text: &str) -> bool {
+    let braced = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    text.bytes().all(|byte| byte.is_ascii_digit()) || braced.is_some_and(super::word::is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Place;
+    use super::*;
+
+    /// Words in brackets, quoted text in `<>`, operators and arrows by name.
+    fn show(text: &str, dialect: Dialect) -> String {
+        let source = Source::new(text, &Place::Image { frozen: Default::default() }).unwrap();
+        let mut lexer = Lexer::new(&source, dialect);
+        let mut out = Vec::new();
+        loop {
+            match lexer.token() {
+                Ok(None) => return out.join(" "),
+                Ok(Some(Token::Word(word))) => out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect()),
+                Ok(Some(Token::Operator(operator, _))) => out.push(format!("{operator:?}")),
+                Ok(Some(Token::Redirect(number, arrow, _))) => {
+                    out.push(format!("{}{arrow:?}", number.unwrap_or_default()));
+                }
+                Err(fault) => return format!("{} at {}", fault.reason.word(), fault.span.start),
+            }
+        }
+    }
+
+    fn piece_text(piece: &Piece) -> String {
+        match piece {
+            Piece::Text(text, Quoting::Bare) => text.clone(),
+            Piece::Text(text, Quoting::Quoted) => format!("<{text}>"),
+            Piece::Wildcard(c) => format!("glob{c}"),
+            Piece::Variable(name, quoting) => format!("var{name}{quoting:?}"),
+            Piece::Reference(name) => format!("ref{name}"),
+            Piece::Arguments(quoting) => format!("args{quoting:?}"),
+            Piece::Fault(fault) => format!("!{}", fault.reason.word()),
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_shells_read_them() {
+        for (text, expected) in [
+            ("a  b\tc", "a b c"),
+            ("a\\\nb", "ab"),
+            ("a \\\n b", "a b"),
+            ("a # b\nc", "a Newline c"),
+            ("a#b", "a#b"),
+            (r"a\ b", "a< >b"),
+            (r"'a b'c", "<a b>c"),
+            (r#""a\b\$\"""#, r#"<a\b$">"#),
+            ("\"a\\\nb\"", "<ab>"),
+            ("''", "<>"),
+            ("a'\"'b", "a<\">b"),
+            ("$A ${A}b \"$A\"", "varABare varABareb <>varAQuoted"),
+            ("$@ \"$@\" \"${@}\"", "argsBare <>argsQuoted <>argsQuoted"),
+            ("$1 ${10} $# \"$*\"", "!positional-parameters !positional-parameters !positional-parameters <>!positional-parameters"),
+            ("$(a 'b)' $(c)) d", "!command-substitution d"),
+            ("`a \\` b` c", "!command-substitution c"),
+            ("$((1+2)) $[1]", "!arithmetic !arithmetic"),
+            ("${A:-b} ${#A} ${A}", "!parameter-expansion !parameter-expansion varABare"),
+            ("$? $$ $!", "!runtime-variable !runtime-variable !runtime-variable"),
+            ("$'a' $\"a\"", "!dialect<a> !dialect<a>"),
+            ("a$ $/ \"$\" \"$'\" $.", "a$ $/ <$> <$'> $."),
+            ("a* [b] c?", "aglob* glob[b] cglob?"),
+            ("[ a ] [[ x[", "[ a ] [[ x["),
+            ("a\rb", "a!control-characterb"),
+            ("'a\rb'", "<a\rb>"),
+        ] {
+            assert_eq!(show(text, Dialect::Bash), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn operators_and_arrows_are_those_of_the_dialect() {
+        for (text, bash, dash) in [
+            ("a&&b||c|d;e&f", "a And b Or c Pipe d Semicolon e Background f", ""),
+            ("a 1>>f 2>&1", "a 1Append f 2Copy 1", ""),
+            ("a1>f a 1 >f", "a1 Out f a 1 Out f", ""),
+            ("a '1'>f \\1>f", "a <1> Out f <1> Out f", ""),
+            ("a &>f", "a BothOut f", "a Background Out f"),
+            ("a &>>f", "a BothAppend f", "a Background Append f"),
+            ("a|&b", "a PipeBoth b", "a Pipe Background b"),
+            ("a {x}>f", "a {x}Out f", ""),
+            ("a <<E", "a HereDocument E", ""),
+            ("a 3<>f >|g", "a 3InOut f Out g", ""),
+            ("(a)", "Open a Close", ""),
+        ] {
+            assert_eq!(show(text, Dialect::Bash), bash, "{text}");
+            assert_eq!(show(text, Dialect::Dash), if dash.is_empty() { bash } else { dash }, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_closed_is_pointed_at() {
+        for (text, expected) in [
+            ("a 'b", "syntax-error at 2"),
+            ("a \"b", "syntax-error at 2"),
+            ("a \"b\\", "syntax-error at 2"),
+            ("a $(b", "syntax-error at 2"),
+            ("a `b", "syntax-error at 2"),
+            ("a ${b", "syntax-error at 2"),
+            ("a\\", "syntax-error at 1"),
+        ] {
+            assert_eq!(show(text, Dialect::Bash), expected, "{text}");
+        }
+    }
+}

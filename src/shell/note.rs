@@ -1,0 +1,99 @@
+//! What a translation changes or takes for granted, in words that a person can check.
+
+/// A remark on a translation. None of them is a guess about what runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The shell stood between the runtime and the program.
+    BecomesFirstProcess,
+    /// `$NAME` became the value that it has in the image.
+    Frozen(String),
+    /// `$NAME` was not quoted.
+    OneWordAssumed(String),
+    /// A variable set by the command refers to another one of the container.
+    EnvironmentOrder(String),
+    /// A wildcard that can match nothing.
+    WildcardKept(String),
+    TraceDropped,
+    PipefailAssumed,
+    /// stderr went into stdout, or the other way round.
+    MergeDropped,
+    InputFromNothing,
+    /// The exit status was that of `tee`.
+    StatusOfTee,
+    FolderMustExist(String),
+    /// Words given after the command reach the program now; the shell ignored them.
+    ArgumentsReachProgram,
+    /// The name of the program says that it is a script.
+    LooksLikeScript(String),
+    /// A builtin was run, and there is a program of this name.
+    BuiltinBecomesProgram(String),
+    /// The file was emptied at every start.
+    Appends,
+    /// How the program spells its flags was not looked up.
+    SpellingAssumed,
+    /// What klog cannot catch.
+    KlogOnly,
+    RunnerLimits,
+    LogToContainer(String),
+}
+
+impl Note {
+    /// The stable word.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::BecomesFirstProcess => "pid1-changes",
+            Self::Frozen(_) => "env-frozen",
+            Self::OneWordAssumed(_) => "one-word-assumed",
+            Self::EnvironmentOrder(_) => "env-order",
+            Self::WildcardKept(_) => "wildcard-kept",
+            Self::TraceDropped => "trace-dropped",
+            Self::PipefailAssumed => "pipefail-assumed",
+            Self::MergeDropped => "streams-apart",
+            Self::InputFromNothing => "stdin-dropped",
+            Self::StatusOfTee => "exit-status-changes",
+            Self::FolderMustExist(_) => "workdir-must-exist",
+            Self::ArgumentsReachProgram => "cmd-changes-meaning",
+            Self::LooksLikeScript(_) => "looks-like-script",
+            Self::BuiltinBecomesProgram(_) => "builtin-becomes-program",
+            Self::Appends => "log-appends",
+            Self::SpellingAssumed => "klog-spelling-assumed",
+            Self::KlogOnly => "klog-lines-only",
+            Self::RunnerLimits => "runner-limits",
+            Self::LogToContainer(_) => "log-to-container",
+        }
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::BecomesFirstProcess => f.write_str("the program becomes the first process: signals reach it, not a shell"),
+            Self::Frozen(name) => write!(f, "${name} is fixed to its value in the image; setting it later changes nothing"),
+            Self::OneWordAssumed(name) => write!(f, "${name} was not quoted; its value is taken for one plain word"),
+            Self::EnvironmentOrder(name) => write!(f, "{name} refers to variables that must stand before it in the list"),
+            Self::WildcardKept(word) => write!(f, "the wildcard in {word} matches no file name and stays as it is"),
+            Self::TraceDropped => f.write_str("the shell no longer prints the command before it runs"),
+            Self::PipefailAssumed => f.write_str("sh is taken to know pipefail; old versions of dash stop there"),
+            Self::MergeDropped => f.write_str("stdout and stderr reach the container's log as two streams"),
+            Self::InputFromNothing => f.write_str("stdin is no longer /dev/null, where the container is given one"),
+            Self::StatusOfTee => f.write_str("the exit status is that of the program now, not that of tee"),
+            Self::FolderMustExist(folder) => write!(f, "{folder} must be there when the container starts"),
+            Self::ArgumentsReachProgram => {
+                f.write_str("arguments given to the container reach the program now; the shell ignored them")
+            }
+            Self::LooksLikeScript(name) => write!(f, "{name} looks like a shell script, which needs its shell"),
+            Self::BuiltinBecomesProgram(name) => write!(f, "{name} was part of the shell; now a program of this name is needed"),
+            Self::Appends => f.write_str("the file was emptied at every start; now it is appended to"),
+            Self::SpellingAssumed => f.write_str("flags are spelled with dashes; no program was there to look at"),
+            Self::KlogOnly => f.write_str("only klog's lines reach the file: panics and plain prints go to the container's log"),
+            Self::RunnerLimits => {
+                f.write_str("the runner turns any failure into exit status 1, passes no stdin, and prints the command line")
+            }
+            Self::LogToContainer(path) if path == "/dev/null" => {
+                f.write_str("output that was thrown away reaches the container's log")
+            }
+            Self::LogToContainer(path) => write!(f, "the container's log gets what went to {path}"),
+        }
+    }
+}

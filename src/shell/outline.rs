@@ -1,0 +1,272 @@
+//! The commands of a script and how they are joined: what prepares, what runs, what follows.
+//!
+//! The first construct without an exec form decides the refusal; only where there is none are the
+//! words themselves looked at.
+
+use super::builtin::{Taken, taken};
+use super::fifo::{self, Fifo};
+use super::lexer::{Arrow, Lexer, Operator, Token};
+use super::reason::{Fault, Reason, Span};
+use super::word::Word;
+
+/// A redirection with its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub number: Option<String>,
+    pub arrow: Arrow,
+    pub target: Word,
+    pub span: Span,
+}
+
+impl Redirect {
+    /// Whether a file other than stdin, stdout and stderr is meant.
+    fn is_extra(&self) -> bool {
+        self.number.as_deref().is_some_and(|number| !matches!(number, "0" | "1" | "2"))
+    }
+}
+
+/// A simple command: assignments, words, redirections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Command {
+    pub assignments: Vec<(String, Word)>,
+    pub words: Vec<Word>,
+    pub redirects: Vec<Redirect>,
+    pub span: Span,
+    /// What joins it to the next one.
+    pub joint: Option<(Operator, Span)>,
+}
+
+impl Command {
+    /// The first word, where it is known without the shell.
+    pub fn name(&self) -> Option<String> {
+        self.words.first().and_then(Word::literal)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.assignments.is_empty() && self.words.is_empty() && self.redirects.is_empty()
+    }
+
+    /// Whether it only prepares the shell for what comes.
+    fn prepares(&self) -> bool {
+        match self.words.first().and_then(Word::bare) {
+            Some("set" | "export" | "cd") => true,
+            Some("exec") => self.words.len() == 1,
+            Some(_) => false,
+            None => self.words.is_empty(),
+        }
+    }
+}
+
+/// A script that runs one program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outline {
+    pub before: Vec<Command>,
+    pub program: Command,
+    /// `| tee`, and what joined it.
+    pub tee: Option<(Operator, Command)>,
+    pub fifo: Option<Fifo>,
+}
+
+/// Reads the whole script.
+pub(super) fn draw(mut lexer: Lexer<'_>) -> Result<Outline, Fault> {
+    let mut reader = Reader::default();
+    while let Some(token) = lexer.token()? {
+        reader.take(token, &mut lexer)?;
+    }
+    reader.close(None)?;
+    arrange(reader.commands, reader.fifo)
+}
+
+#[derive(Default)]
+struct Reader {
+    commands: Vec<Command>,
+    current: Command,
+    fifo: Option<Fifo>,
+}
+
+impl Reader {
+    fn take(&mut self, token: Token, lexer: &mut Lexer<'_>) -> Result<(), Fault> {
+        match token {
+            Token::Word(word) => self.word(word),
+            Token::Redirect(number, arrow, span) => {
+                let redirect = redirect(number, arrow, span, lexer)?;
+                self.grow(redirect.span);
+                self.current.redirects.push(redirect);
+                Ok(())
+            }
+            Token::Operator(Operator::Open, span) => self.open(span, lexer),
+            Token::Operator(Operator::Close, span) => {
+                Err(Fault::new(Reason::SyntaxError, "this bracket closes nothing", span))
+            }
+            Token::Operator(operator, span) => self.close(Some((operator, span))),
+        }
+    }
+
+    fn grow(&mut self, span: Span) {
+        self.current.span = if self.current.is_empty() { span } else { self.current.span.to(span) };
+    }
+
+    fn word(&mut self, word: Word) -> Result<(), Fault> {
+        self.grow(word.span);
+        if !self.current.words.is_empty() {
+            self.current.words.push(word);
+            return Ok(());
+        }
+        if let Some((name, value)) = word.assignment() {
+            self.current.assignments.push((name, value));
+            return Ok(());
+        }
+        self.check_first(&word)?;
+        self.current.words.push(word);
+        Ok(())
+    }
+
+    /// The first word of a command may be one of the shell's own.
+    fn check_first(&self, word: &Word) -> Result<(), Fault> {
+        let name = word.literal().unwrap_or_default();
+        match taken(&name) {
+            // Quotes turn a keyword into a plain name, but not a builtin.
+            Some(Taken::Keyword(reason)) if word.bare().is_some() && self.current.assignments.is_empty() => {
+                Err(Fault::new(reason, format!("`{name}` is part of the shell's language"), word.span))
+            }
+            Some(Taken::Act(reason)) => {
+                Err(Fault::new(reason, format!("`{name}` acts on the shell itself"), word.span))
+            }
+            _ if word.bare_text().starts_with('-') && self.follows_a_line() => {
+                let detail = "this line is a command of its own: the line before it has ended";
+                Err(Fault::new(Reason::NewlineSplitsCommand, detail, word.span))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn follows_a_line(&self) -> bool {
+        self.commands.last().is_some_and(|last| matches!(last.joint, Some((Operator::Newline, _))))
+    }
+
+    fn open(&mut self, span: Span, lexer: &mut Lexer<'_>) -> Result<(), Fault> {
+        match self.current.words.len() {
+            0 if self.current.assignments.is_empty() => {
+                self.fifo = Some(fifo::read(&self.commands, span, lexer)?);
+                Ok(())
+            }
+            0 => Err(Fault::new(Reason::Assignment, "a list is known only to bash", span)),
+            1 => Err(Fault::new(Reason::Function, "a function is defined here", self.current.span.to(span))),
+            _ => Err(Fault::new(Reason::SyntaxError, "a bracket does not fit here", span)),
+        }
+    }
+
+    /// Ends the current command.
+    fn close(&mut self, joint: Option<(Operator, Span)>) -> Result<(), Fault> {
+        if let Some((Operator::Background, span)) = joint {
+            return Err(Fault::new(Reason::BackgroundJob, "`&` leaves the command running beside the shell", span));
+        }
+        if self.current.is_empty() {
+            return self.close_empty(joint);
+        }
+        let command = Command { joint, ..std::mem::take(&mut self.current) };
+        if let (1, Some(kept)) = (command.words.len(), command.redirects.iter().find(|redirect| redirect.is_extra()))
+            && command.words.iter().all(|word| word.is("exec"))
+        {
+            let detail = "`exec` without a program keeps the shell, with another file open";
+            return Err(Fault::new(Reason::ExtraFd, detail, kept.span));
+        }
+        self.commands.push(command);
+        Ok(())
+    }
+
+    /// Only the end of a line may follow nothing.
+    fn close_empty(&self, joint: Option<(Operator, Span)>) -> Result<(), Fault> {
+        match joint {
+            None => match self.commands.last().and_then(|last| last.joint) {
+                Some((Operator::And | Operator::Or | Operator::Pipe | Operator::PipeBoth, span)) => {
+                    Err(Fault::new(Reason::SyntaxError, "nothing follows here", span))
+                }
+                _ => Ok(()),
+            },
+            Some((Operator::Newline, _)) => Ok(()),
+            Some((_, span)) => Err(Fault::new(Reason::SyntaxError, "there is no command before this", span)),
+        }
+    }
+}
+
+pub(super) fn redirect(
+    number: Option<String>,
+    arrow: Arrow,
+    span: Span,
+    lexer: &mut Lexer<'_>,
+) -> Result<Redirect, Fault> {
+    if arrow == Arrow::HereDocument {
+        return Err(Fault::new(Reason::HereDocument, "the script holds a text for stdin", span));
+    }
+    match lexer.token()? {
+        Some(Token::Word(target)) => Ok(Redirect { number, arrow, span: span.to(target.span), target }),
+        Some(Token::Operator(Operator::Open, open)) => {
+            Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", span.to(open)))
+        }
+        _ => Err(Fault::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
+    }
+}
+
+/// Finds the one program among the commands.
+fn arrange(commands: Vec<Command>, fifo: Option<Fifo>) -> Result<Outline, Fault> {
+    let skipped = fifo.as_ref().map(|fifo| fifo.after - 1);
+    let mut commands = commands.into_iter().enumerate().filter(|(index, _)| Some(*index) != skipped).map(|(_, c)| c);
+    let mut before = Vec::new();
+    let program = loop {
+        let Some(command) = commands.next() else {
+            let last = before.last().map_or(Span::default(), |last: &Command| last.span);
+            return Err(Fault::new(Reason::Incomplete, "the script starts no program", last));
+        };
+        if !command.prepares() {
+            break command;
+        }
+        match command.joint {
+            Some((Operator::Or, span)) => return Err(Fault::new(Reason::MultipleCommands, "`||` makes a choice", span)),
+            Some((Operator::Pipe | Operator::PipeBoth, span)) => return Err(not_tee(span)),
+            _ => before.push(command),
+        }
+    };
+    let rest: Vec<Command> = commands.collect();
+    let tee = after(&program, rest)?;
+    Ok(Outline { before, program, tee, fifo })
+}
+
+fn not_tee(span: Span) -> Fault {
+    Fault::new(Reason::Pipeline, "the output goes through another program", span)
+}
+
+/// What may follow the program: nothing, or `| tee` and then nothing.
+fn after(program: &Command, rest: Vec<Command>) -> Result<Option<(Operator, Command)>, Fault> {
+    let Some((operator, span)) = program.joint else { return Ok(None) };
+    let mut rest = rest.into_iter();
+    let Some(next) = rest.next() else { return Ok(None) };
+    let is_exec = program.words.first().is_some_and(|word| word.is("exec"));
+    match operator {
+        Operator::Pipe | Operator::PipeBoth if next.words.first().is_some_and(|word| word.is("tee")) => {
+            match (rest.next(), next.joint) {
+                (None, None | Some((Operator::Newline | Operator::Semicolon, _))) => Ok(Some((operator, next))),
+                (_, joint) => Err(follows(Operator::Semicolon, joint.map_or(span, |(_, span)| span))),
+            }
+        }
+        Operator::Pipe | Operator::PipeBoth => Err(not_tee(span)),
+        _ if is_exec => {
+            let detail = "nothing after `exec` runs: the program has taken the shell's place";
+            Err(Fault::new(Reason::Unreachable, detail, span.to(next.span)))
+        }
+        Operator::Or if matches!(next.name().as_deref(), Some("true" | ":")) => {
+            let detail = "the exit status of the program is thrown away";
+            Err(Fault::new(Reason::StatusMasking, detail, span.to(next.span)))
+        }
+        _ => Err(follows(operator, span)),
+    }
+}
+
+fn follows(operator: Operator, span: Span) -> Fault {
+    let detail = match operator {
+        Operator::Or => "a second command runs when the first fails",
+        Operator::And => "a second command runs when the first succeeds",
+        _ => "a second command follows",
+    };
+    Fault::new(Reason::MultipleCommands, detail, span)
+}
