@@ -10,6 +10,7 @@ impl Lexer<'_> {
         let start = self.next;
         self.next += 1;
         match self.source.get(self.next) {
+            Some(Seen::Char('\\')) if self.continues() => self.broken(word, start),
             Some(Seen::Char('{')) => return self.braced(word, quoting, start),
             Some(Seen::Char('(')) => return self.substitution(word, start),
             Some(Seen::Char(c)) if c.is_ascii_alphabetic() || c == '_' => self.variable(word, quoting, start),
@@ -52,9 +53,21 @@ impl Lexer<'_> {
         if matches!(self.source.get(self.next), Some(Seen::Reference(_))) {
             let detail = format!("the kubelet puts a value right behind ${name}, which makes another name of it");
             self.fault(word, Reason::RuntimeVariable, detail, start);
+        } else if self.continues() {
+            self.broken(word, start);
         } else {
             word.pieces.push((Piece::Variable(name, quoting), self.span(start)));
         }
+    }
+
+    /// A line that goes on: the name may go on with it.
+    fn continues(&self) -> bool {
+        self.peek() == Some('\\') && self.source.char(self.next + 1) == Some('\n')
+    }
+
+    fn broken(&mut self, word: &mut Word, start: usize) {
+        self.next += 2;
+        self.fault(word, Reason::Dialect, "the name of a variable is broken by the end of a line", start);
     }
 
     /// After `${`.

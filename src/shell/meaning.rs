@@ -1,9 +1,11 @@
 //! What a command means without its shell: the program, its words, variables, folder and log.
 
+use std::collections::BTreeSet;
+
 use super::builtin::{self, Taken};
 use super::interpreter::{Invocation, base_name, shell_of};
 use super::lexer::Lexer;
-use super::note::Note;
+use super::note::{Note, Notes};
 use super::option;
 use super::outline::{self, Command, Outline};
 use super::place::{Kubelet, Place};
@@ -75,7 +77,7 @@ pub(super) fn read(text: &str, shell: &Invocation<'_>, place: &Place) -> Result<
         options: shell.options.clone(),
         variables: Variables::default(),
         arguments: shell.arguments,
-        notes: Vec::new(),
+        notes: Notes::default(),
     };
     let mut folder = None;
     let mut streams = Streams::default();
@@ -189,6 +191,11 @@ fn finish(
     check_prefix(command)?;
     let words = program_words(command)?;
     let (program, passed) = values(words, &mut scope)?;
+    let pipe = outline.tee.as_ref().map(|(_, tee)| tee.span).or(outline.fifo.as_ref().map(|fifo| fifo.tee.span));
+    if let Some(span) = pipe.filter(|_| streams != Streams::default()) {
+        // The pipe takes the program's stdout only; where stderr leads was decided before.
+        return Err(Fault::new(Reason::Pipeline, "the streams were redirected before the pipe", span));
+    }
     streams.apply(&command.redirects, &mut scope)?;
     let log = tee::log(outline, streams, &mut scope)?;
     prefix(command, &mut scope)?;
@@ -196,7 +203,7 @@ fn finish(
     let trailing = trailing(words, shell, &mut scope)?;
     let mut notes = shell.options.notes.clone();
     notes.extend(scope.options.notes.drain(..).filter(|note| !shell.options.notes.contains(note)));
-    notes.append(&mut scope.notes);
+    notes.append(&mut scope.notes.take());
     let environment = scope.variables.environment()?;
     check_references(&environment, &program, command.span)?;
     for (name, _) in environment.iter().filter(|(_, value)| value.references().next().is_some()) {
@@ -223,19 +230,20 @@ fn finish(
 
 /// `env` came first, so what the script sets is what counts.
 fn written(lead: &[(String, String)], own: &[(String, Value)], kubelet: Kubelet) -> Vec<(String, String)> {
-    let lead = lead.iter().filter(|(name, _)| own.iter().all(|(other, _)| other != name)).cloned();
+    let set: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
+    let lead = lead.iter().filter(|(name, _)| !set.contains(name.as_str())).cloned();
     lead.chain(own.iter().map(|(name, value)| (name.clone(), value.write(kubelet)))).collect()
 }
 
 /// Shells differ on whether `A=1 B=$A program >$A` sees the new value.
 fn check_prefix(command: &Command) -> Result<(), Fault> {
-    let names: Vec<&str> = command.assignments.iter().map(|(name, _)| name.as_str()).collect();
+    let names: BTreeSet<&str> = command.assignments.iter().map(|(name, _)| name.as_str()).collect();
     let assigned = command.assignments.iter().map(|(_, word)| word);
     let targets = command.redirects.iter().map(|redirect| &redirect.target);
     let pieces = assigned.chain(targets).chain(&command.words).flat_map(|word| &word.pieces);
     for (piece, span) in pieces {
         if let Piece::Variable(name, _) | Piece::Reference(name) = piece
-            && names.contains(&name.as_str())
+            && names.contains(name.as_str())
         {
             let detail = format!("{name} is set and used by the same command");
             return Err(Fault::new(Reason::Assignment, detail, *span));
@@ -303,7 +311,8 @@ fn check_program(command: &Command, words: &[Word], program: &[Value], scope: &m
     }
     check_builtin(command, &texts, span, scope)?;
     check_script(&name, span, scope)?;
-    if !command.words.first().is_some_and(|word| word.is("exec")) {
+    let is_first = matches!(scope.place, Place::Image { .. } | Place::Container { .. });
+    if is_first && !command.words.first().is_some_and(|word| word.is("exec")) {
         scope.note(Note::BecomesFirstProcess);
     }
     Ok(())
@@ -313,7 +322,8 @@ fn check_builtin(command: &Command, texts: &[String], span: Span, scope: &mut Sc
     let (Some(name), arguments) = (texts.first(), texts.get(1..).unwrap_or_default()) else { return Ok(()) };
     let is_exec = command.words.first().is_some_and(|word| word.is("exec"));
     match builtin::taken(name) {
-        None => Ok(()),
+        // A keyword that got here was quoted, or came from a variable.
+        None | Some(Taken::Keyword(_)) => Ok(()),
         // `exec` always looks for a program.
         Some(Taken::AlsoProgram) if is_exec => Ok(()),
         Some(Taken::AlsoProgram) if builtin::is_same_as_program(name, arguments) => {
@@ -372,9 +382,10 @@ fn dead_word(shell: &Invocation<'_>, words: &[Word]) -> Option<String> {
 
 /// A variable that is set anew must not be referred to: the reference would give the new value.
 fn check_references(environment: &[(String, Value)], program: &[Value], span: Span) -> Result<(), Fault> {
+    let set: BTreeSet<&str> = environment.iter().map(|(name, _)| name.as_str()).collect();
     let values = environment.iter().map(|(_, value)| value).chain(program);
     for name in values.flat_map(Value::references) {
-        if environment.iter().any(|(set, _)| set == name) {
+        if set.contains(name) {
             let detail = format!("{name} is set anew, but its old value is used too");
             return Err(Fault::new(Reason::Assignment, detail, span));
         }

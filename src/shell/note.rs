@@ -1,7 +1,9 @@
 //! What a translation changes or takes for granted, in words that a person can check.
 
+use std::collections::BTreeSet;
+
 /// A remark on a translation. None of them is a guess about what runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
     /// The shell stood between the runtime and the program.
     BecomesFirstProcess,
@@ -35,6 +37,25 @@ pub enum Note {
     KlogOnly,
     RunnerLimits,
     LogToContainer(String),
+}
+
+/// Remarks in the order in which they came up, each once.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    list: Vec<Note>,
+    seen: BTreeSet<Note>,
+}
+
+impl Notes {
+    pub fn add(&mut self, note: Note) {
+        if self.seen.insert(note.clone()) {
+            self.list.push(note);
+        }
+    }
+
+    pub fn take(self) -> Vec<Note> {
+        self.list
+    }
 }
 
 impl Note {

@@ -151,7 +151,9 @@ impl Reader {
                 Ok(())
             }
             0 => Err(Fault::new(Reason::Assignment, "a list is known only to bash", span)),
-            1 => Err(Fault::new(Reason::Function, "a function is defined here", self.current.span.to(span))),
+            1 if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Close, _)))) => {
+                Err(Fault::new(Reason::Function, "a function is defined here", self.current.span.to(span)))
+            }
             _ => Err(Fault::new(Reason::SyntaxError, "a bracket does not fit here", span)),
         }
     }
@@ -203,6 +205,9 @@ pub(super) fn redirect(
         Some(Token::Word(target)) => Ok(Redirect { number, arrow, span: span.to(target.span), target }),
         Some(Token::Operator(Operator::Open, open)) => {
             Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", span.to(open)))
+        }
+        Some(Token::Redirect(None, _, inner)) if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Open, _)))) => {
+            Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", inner))
         }
         _ => Err(Fault::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
     }

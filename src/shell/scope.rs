@@ -4,7 +4,7 @@
 
 use super::builtin::is_shells_own;
 use super::interpreter::Dialect;
-use super::note::Note;
+use super::note::{Note, Notes};
 use super::option::{Globbing, Options};
 use super::place::{Declared, Kubelet, Place, is_plain};
 use super::reason::{Fault, Reason, Span};
@@ -30,14 +30,12 @@ pub(super) struct Scope<'a> {
     pub options: Options,
     pub variables: Variables,
     pub arguments: &'a [String],
-    pub notes: Vec<Note>,
+    pub notes: Notes,
 }
 
 impl Scope<'_> {
     pub fn note(&mut self, note: Note) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        self.notes.add(note);
     }
 
     /// The words that one word of the script becomes: one, or the arguments for `"$@"`.
@@ -57,14 +55,12 @@ impl Scope<'_> {
     /// The one value of a word.
     pub fn value(&mut self, word: &Word, usage: Use) -> Result<Value, Fault> {
         self.check_spelling(word)?;
+        self.check_wildcards(word, usage)?;
         let mut value = Value::default();
         for (piece, span) in &word.pieces {
             match piece {
                 Piece::Text(text, _) => value.0.push(Bit::Text(text.clone())),
-                Piece::Wildcard(c) => {
-                    self.wildcard(word, usage, *span)?;
-                    value.0.push(Bit::Text(c.to_string()));
-                }
+                Piece::Wildcard(c) => value.0.push(Bit::Text(c.to_string())),
                 Piece::Reference(name) => {
                     self.reference(name);
                     value.0.push(Bit::Reference(name.clone()));
@@ -101,11 +97,15 @@ impl Scope<'_> {
     }
 
     /// A wildcard stays only where it can match nothing: in a URL, or in the value of a flag.
-    fn wildcard(&mut self, word: &Word, usage: Use, span: Span) -> Result<(), Fault> {
+    fn check_wildcards(&mut self, word: &Word, usage: Use) -> Result<(), Fault> {
+        let first = word.pieces.iter().position(|(piece, _)| matches!(piece, Piece::Wildcard(_)));
+        let Some((front, [(_, span), ..])) = first.and_then(|first| word.pieces.split_at_checked(first)) else {
+            return Ok(());
+        };
         if usage == Use::Assigned || (self.options.globbing == Globbing::Off && usage == Use::Argument) {
             return Ok(());
         }
-        let texts = word.pieces.iter().map_while(|(piece, _)| match piece {
+        let texts = front.iter().map_while(|(piece, _)| match piece {
             Piece::Text(text, _) => Some(text.as_str()),
             _ => None,
         });
@@ -115,7 +115,7 @@ impl Scope<'_> {
             self.note(Note::WildcardKept(front));
             return Ok(());
         }
-        Err(Fault::new(Reason::Glob, "the shell replaces the word with the file names that match", span))
+        Err(Fault::new(Reason::Glob, "the shell replaces the word with the file names that match", *span))
     }
 
     fn variable(&mut self, name: &str, quoting: Quoting, usage: Use, span: Span) -> Result<Value, Fault> {

@@ -73,17 +73,19 @@ impl Source {
 
     fn expand(&mut self, text: &str, place: &Place) -> Result<(), Fault> {
         let mut at = 0;
+        // Looked up once: a search for each `$(` would read the script over and over.
+        let last = text.rfind(')').unwrap_or(0);
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             let plain = rest.find('$').unwrap_or(rest.len());
             let (before, dollar) = rest.split_at_checked(plain).unwrap_or((rest, ""));
             self.keep(before, at);
-            at += plain + self.dollar(dollar, at + plain, place)?;
+            at += plain + self.dollar(dollar, at + plain, last, place)?;
         }
         Ok(())
     }
 
     /// Reads what begins at a `$`, and says how many bytes that was.
-    fn dollar(&mut self, text: &str, at: usize, place: &Place) -> Result<usize, Fault> {
+    fn dollar(&mut self, text: &str, at: usize, last: usize, place: &Place) -> Result<usize, Fault> {
         let mut chars = text.chars().skip(1);
         let taken = match chars.next() {
             None => text.len(),
@@ -91,7 +93,7 @@ impl Source {
                 self.keep("$", at);
                 return Ok(2);
             }
-            Some('(') => match text.find(')') {
+            Some('(') => match (at < last).then(|| text.find(')')).flatten() {
                 Some(close) => return self.reference(text.get(..=close).unwrap_or(text), at, place),
                 None => 2,
             },

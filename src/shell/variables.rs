@@ -1,5 +1,7 @@
 //! The variables that a script sets, and which of them its program gets.
 
+use std::collections::BTreeMap;
+
 use super::builtin::is_shells_own;
 use super::reason::{Fault, Reason, Span};
 use super::value::Value;
@@ -13,11 +15,14 @@ enum Reach {
 
 /// Set by the script, in the order of first mention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Variables(Vec<(String, Value, Reach, Span)>);
+pub(super) struct Variables {
+    list: Vec<(String, Value, Reach, Span)>,
+    places: BTreeMap<String, usize>,
+}
 
 impl Variables {
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(known, ..)| known == name).map(|(_, value, ..)| value)
+        self.list.get(*self.places.get(name)?).map(|(_, value, ..)| value)
     }
 
     /// `NAME=value` as a command of its own.
@@ -32,7 +37,7 @@ impl Variables {
 
     /// `export NAME`: nothing to do where the script has not set it.
     pub fn publish(&mut self, name: &str) {
-        if let Some((.., reach, _)) = self.0.iter_mut().find(|(known, ..)| known == name) {
+        if let Some((.., reach, _)) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
             *reach = Reach::Program;
         }
     }
@@ -42,7 +47,7 @@ impl Variables {
             let detail = format!("{name} has a meaning for the shell itself");
             return Err(Fault::new(Reason::Assignment, detail, span));
         }
-        match self.0.iter_mut().find(|(known, ..)| known == name) {
+        match self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
             Some(known) => {
                 known.1 = value;
                 // Once exported, always exported.
@@ -50,7 +55,10 @@ impl Variables {
                     known.2 = reach;
                 }
             }
-            None => self.0.push((name.to_owned(), value, reach, span)),
+            None => {
+                self.places.insert(name.to_owned(), self.list.len());
+                self.list.push((name.to_owned(), value, reach, span));
+            }
         }
         Ok(())
     }
@@ -65,6 +73,6 @@ impl Variables {
                 Err(Fault::new(Reason::Assignment, detail, span))
             }
         };
-        self.0.into_iter().map(exported).collect()
+        self.list.into_iter().map(exported).collect()
     }
 }

@@ -27,4 +27,5 @@ mod rebase;
 mod reference;
 mod reproducible;
 mod starts;
+mod translate;
 mod verify;

@@ -23,7 +23,7 @@ fn the_reference_page_is_what_the_program_says() {
     let mut page =
         "# Command line\n\nGenerated from the program: `UPDATE_DOCS=1 cargo test --test it reference`.\n\n".to_owned();
     page += &help(&sandbox, &[]);
-    for command in ["rebase", "plan", "inspect", "elf", "verify", "completions", "man"] {
+    for command in ["rebase", "plan", "inspect", "elf", "translate", "verify", "completions", "man"] {
         page += &["\n## ", command, "\n\n", &help(&sandbox, &[command])].concat();
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -38,7 +38,7 @@ fn every_command_has_examples_and_completions_know_all_of_them() {
     let sandbox = Sandbox::new();
     let completions = sandbox.underpin(["completions", "bash"]).run().ok().stdout;
     let manual = sandbox.underpin(["man"]).run().ok().stdout;
-    for command in ["rebase", "plan", "inspect", "elf", "verify", "completions", "man"] {
+    for command in ["rebase", "plan", "inspect", "elf", "translate", "verify", "completions", "man"] {
         assert!(help(&sandbox, &[command]).contains("Examples:"), "{command}");
         assert!(completions.contains(command) && manual.contains(command), "{command}");
     }

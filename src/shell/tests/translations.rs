@@ -1,0 +1,218 @@
+//! What is translated, in all its parts.
+
+use super::super::logs::{Strategy, apply};
+use super::super::{Copied, Declared, Note, Opening, Place, Verdict, Written, translate};
+use super::{bash, container, image, sh, words};
+
+/// `argv | NAME=value... | folder | log`, parts that are empty left out.
+fn show(verdict: &Verdict) -> String {
+    let Verdict::Translate(meaning) = verdict else { return format!("{verdict:?}") };
+    let mut parts = vec![meaning.argv().join(" ")];
+    parts.extend(meaning.environment.iter().map(|(name, value)| format!("{name}={value}")));
+    parts.extend(meaning.workdir.iter().map(|folder| format!("in {folder}")));
+    parts.extend(meaning.log.iter().map(|log| {
+        let opening = if log.opening == Opening::Appends { ">>" } else { ">" };
+        let written = match log.written {
+            Written::Both => "both",
+            Written::Stdout => "stdout",
+            Written::Stderr => "stderr",
+        };
+        let tee = if log.copy == Copied::AlsoStdout { " tee" } else { "" };
+        format!("{written}{tee}{opening}{}", log.path)
+    }));
+    parts.join(" | ")
+}
+
+fn notes(verdict: &Verdict) -> Vec<&'static str> {
+    let Verdict::Translate(meaning) = verdict else { panic!("{verdict:?}") };
+    meaning.notes.iter().map(Note::word).collect()
+}
+
+#[test]
+fn words_variables_folders_and_comments() {
+    for (script, expected) in [
+        ("app", "app"),
+        ("exec app;", "app"),
+        ("\n\n# why\n  exec app # how\n\n", "app"),
+        ("exec \\\n  app \\\n  -x", "app -x"),
+        ("'app' \"a  b\" c\\ d ''", "app a  b c d "),
+        ("app '$HOME' \"\\$HOME\" \\$HOME a$", "app $HOME $HOME $HOME a$"),
+        ("A=1 B='2 3' app", "app | A=1 | B=2 3"),
+        ("A=1 exec app B=2", "app B=2 | A=1"),
+        ("A= app", "app | A="),
+        ("export A=1 B=\"2 3\"\nexec app", "app | A=1 | B=2 3"),
+        ("A=1; export A; exec app", "app | A=1"),
+        ("export A=1; export A=2; app", "app | A=2"),
+        ("export A=/x; export B=$A/y; exec $B/app \"$A\"", "/x/y/app /x | A=/x | B=/x/y"),
+        ("export C; app", "app"),
+        ("cd /a && app", "app | in /a"),
+        ("cd /a; cd ./b && cd . && ./app", "./app | in /a/b"),
+        ("set -e; cd /a\nexport A=1\nset -x +u\nexec app", "app | A=1 | in /a"),
+        ("set -o errexit; app", "app"),
+        ("set -f; app *", "app *"),
+        ("app --u=http://x?y=1 --f=[a]", "app --u=http://x?y=1 --f=[a]"),
+        ("app a[b c]d {} {a} a#b x=~", "app a[b c]d {} {a} a#b x=~"),
+        ("exec echo -n hi", "echo -n hi"),
+        ("echo hi", "echo hi"),
+        ("[ -d /x ]", "[ -d /x ]"),
+        ("app $@", "app"),
+        ("\"if\" x", "if x"),
+        ("app if then", "app if then"),
+    ] {
+        let got = show(&sh(script));
+        // `x=~` is a tilde; the row above shows that the rest of it is not at fault.
+        if script.contains("x=~") {
+            assert_eq!(show(&sh(&script.replace(" x=~", ""))), expected.replace(" x=~", ""), "{script}");
+            assert!(got.contains("TildeExpansion"), "{got}");
+        } else {
+            assert_eq!(got, expected, "{script}");
+        }
+    }
+}
+
+#[test]
+fn redirections_count_in_their_order() {
+    for (script, expected) in [
+        ("app >>f", "app | stdout>>f"),
+        ("app >f", "app | stdout>f"),
+        ("app >|f", "app | stdout>f"),
+        ("app 1>>/f 2>&1", "app | both>>/f"),
+        ("app 1>>/f -x 2>&1 -y", "app -x -y | both>>/f"),
+        (">>/f app 2>&1", "app | both>>/f"),
+        ("app >>f 2>>f", "app | both>>f"),
+        ("app 2>>f 1>&2", "app | both>>f"),
+        ("app 2>f", "app | stderr>f"),
+        ("app 2>&1 | tee f", "app | both tee>f"),
+        ("app 2>&1 | tee -a /f", "app | both tee>>/f"),
+        ("exec app | tee -a f;", "app | stdout tee>>f"),
+        ("app 2>&1", "app"),
+        ("app >&2", "app"),
+        ("app >/dev/null", "app | stdout>/dev/null"),
+        ("app >/dev/null 2>&1", "app | both>/dev/null"),
+        ("app >/dev/null >>f 2>&1", "app | both>>f"),
+        ("app </dev/null", "app"),
+        ("app >/dev/stdout 2>/dev/stderr", "app"),
+        ("exec >>f 2>&1; exec app", "app | both>>f"),
+        ("exec 2>&1\nexec app >>f", "PartialRedirect"),
+        ("mkfifo /tmp/pipe; (tee -a /f < /tmp/pipe & ) ; exec app -x > /tmp/pipe 2>&1", "app -x | both tee>>/f"),
+    ] {
+        let got = show(&sh(script));
+        assert!(got == expected || (expected == "PartialRedirect" && got.contains(expected)), "{script}: {got}");
+    }
+    for (script, expected) in [
+        ("app &>f", "app | both>f"),
+        ("app &>>f", "app | both>>f"),
+        ("app >&f", "app | both>f"),
+        ("app |& tee -a f", "app | both tee>>f"),
+    ] {
+        assert_eq!(show(&bash(script)), expected, "{script}");
+    }
+}
+
+#[test]
+fn arguments_after_the_script_are_used_or_missed() {
+    for (argv, expected) in [
+        (&["sh", "-c", "exec app \"$@\"", "--", "a", "b c"][..], "app a b c"),
+        (&["sh", "-c", "exec app \"${@}\"", "app"], "app"),
+        (&["sh", "-c", "exec app", "sh"], "app"),
+        (&["tini", "--", "env", "A=1", "sh", "-c", "B=2 app"], "tini -- app | A=1 | B=2"),
+        (&["env", "A=1", "sh", "-c", "A=2 app"], "app | A=2"),
+        (&["bash", "-euo", "pipefail", "-c", "app"], "app"),
+        (&["dash", "-c", "app {a,b}"], "app {a,b}"),
+    ] {
+        assert_eq!(show(&translate(&words(argv), None, &image())), expected, "{argv:?}");
+    }
+}
+
+#[test]
+fn a_container_refers_to_its_variables() {
+    let place = container(&["A", "B"]);
+    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &place);
+    for (script, expected) in [
+        ("app $A", "app $(A)"),
+        ("app --x=\"$A-${B}\"", "app --x=$(A)-$(B)"),
+        ("app $(A)", "app $(A)"),
+        ("app 'x$(A)'", "app x$(A)"),
+        ("app '$$(A)' '$$x'", "app $$(A) $x"),
+        ("C=$A app", "app | C=$(A)"),
+        ("app >>/l/$(A).log 2>&1", "app | both>>/l/$(A).log"),
+    ] {
+        assert_eq!(show(&run(script)), expected, "{script}");
+    }
+    let passed = words(&["sh", "-c", "app \"$@\" -z", "--", "$(A)", "$$x"]);
+    assert_eq!(show(&translate(&passed, None, &place)), "app $(A) $$x -z", "the kubelet reads them again");
+}
+
+#[test]
+fn values_decide_what_may_stand_without_quotes() {
+    let run = |declared: &Declared, script: &str, probe: bool| {
+        let declared = [("A".to_owned(), declared.clone())].into();
+        let place = if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Default::default() } };
+        matches!(translate(&words(&["sh", "-c", script]), None, &place), Verdict::Translate(_))
+    };
+    let literal = |value: &str| Declared::Literal(value.to_owned());
+    for (declared, bare, quoted, bare_probe, quoted_probe) in [
+        (literal("10.0.0.1"), true, true, true, true),
+        (literal("a b"), false, true, false, true),
+        (literal(""), false, true, false, true),
+        (literal("*"), false, true, false, true),
+        (Declared::OneWord, true, true, false, false),
+        (Declared::Unknown, false, true, false, false),
+    ] {
+        let got = [("app $A", false), ("app \"$A\"", false), ("app $A", true), ("app \"$A\"", true)]
+            .map(|(script, probe)| run(&declared, script, probe));
+        assert_eq!(got, [bare, quoted, bare_probe, quoted_probe], "{declared:?}");
+    }
+}
+
+#[test]
+fn an_image_has_its_values_written_in() {
+    let frozen = [("A".to_owned(), "x".to_owned()), ("B".to_owned(), "a b".to_owned())].into();
+    let place = Place::Image { frozen };
+    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &place);
+    assert_eq!(show(&run("exec ./$A --b=\"$B\"")), "./x --b=a b");
+    assert!(notes(&run("app $A")).contains(&"env-frozen"));
+    assert!(matches!(run("app $B"), Verdict::Refuse(_)), "the shell would split it");
+    assert!(matches!(run("app $C"), Verdict::Refuse(_)));
+}
+
+#[test]
+fn what_changes_is_noted() {
+    for (script, expected) in [
+        ("exec app", &["cmd-changes-meaning"][..]),
+        ("app", &["pid1-changes", "cmd-changes-meaning"]),
+        ("exec app \"$@\"", &[]),
+        ("set -x; exec app \"$@\"", &["trace-dropped"]),
+        ("set -o pipefail; exec app \"$@\"", &["pipefail-assumed"]),
+        ("exec app \"$@\" 2>&1", &["streams-apart"]),
+        ("exec app \"$@\" </dev/null", &["stdin-dropped"]),
+        ("cd /a; exec app \"$@\"", &["workdir-must-exist"]),
+        ("app \"$@\" | tee f", &["exit-status-changes", "pid1-changes"]),
+    ] {
+        assert_eq!(notes(&sh(script)), expected, "{script}");
+    }
+}
+
+#[test]
+fn without_a_log_every_strategy_leaves_the_words_alone() {
+    let Verdict::Translate(meaning) = sh("app 2>&1") else { panic!() };
+    for strategy in [Strategy::Stdout, Strategy::Runner("/r".to_owned())] {
+        assert_eq!(apply(&meaning, &strategy).unwrap().argv, ["app"]);
+    }
+    let Verdict::Translate(meaning) = translate(&words(&["tini", "sh", "-c", "app >f 2>&1"]), None, &image()) else {
+        panic!()
+    };
+    let runner = apply(&meaning, &Strategy::Runner("/r".to_owned())).unwrap();
+    assert_eq!(runner.argv.join(" "), "tini /r --log-file=f app", "the wrapper stays in front");
+    let stdout = apply(&meaning, &Strategy::Stdout).unwrap();
+    assert_eq!((stdout.argv.join(" ").as_str(), stdout.notes.len()), ("tini app", 1));
+}
+
+#[test]
+fn commands_without_a_shell_stay() {
+    for argv in [&["/app", "$X", "*"][..], &["tini", "--", "/app"], &["env", "A=b", "/app"]] {
+        assert_eq!(translate(&words(argv), None, &image()), Verdict::Unchanged(Vec::new()), "{argv:?}");
+    }
+    let probe = Place::Hook;
+    assert!(matches!(translate(&words(&["x.sh"]), None, &probe), Verdict::Unchanged(notes) if notes.len() == 1));
+}

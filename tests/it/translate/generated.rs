@@ -1,0 +1,163 @@
+//! Command lines made at random: whatever is translated, real shells do the same.
+
+use std::path::PathBuf;
+
+use fastrand::Rng;
+use serde_json::Value;
+
+use super::stage::{Seen, Stage, same};
+use crate::rig::cli::Sandbox;
+use crate::rig::need::need;
+
+/// Fragments of words, good and bad. `LOG` and `DIR` become paths of the stage.
+const FRAGMENTS: &[&str] = &[
+    "a", "b", "x1", "-v", "--f=1", "k=v", "/p/q", "é", "\\ ", "\\\n", "\\$A", "\\\\", "\\'", "\\\"", "\\*", "'c d'", "'$A'", "'\"'",
+    "'a\nb'", "''", "\"\"", "\"c d\"", "\"'\"", "\"$A\"", "\"${B}\"", "\"\\$A\\\\\\q\\\"\"", "\"a\\\nb\"", "$A", "${A}", "$B", "$", "$/", "*", "?",
+    "[a]", "[", "]", "~", "a~", "{a,b}", "{}", "#", "a#b", "!", "%", "@", "^", ",", ":", "=", "$1", "\"$@\"", "$@", "\"$*\"", "$(echo a)", "`echo a`",
+    "${A:-x}", "\"`echo a`\"", "$'a'", "$((1))", "--u=http://h?x=1", "http://h/*",
+];
+
+const REDIRECTIONS: &[&str] = &[
+    ">>LOG", ">LOG", "1>>LOG", "2>>LOG", "2>&1", "1>&2", ">&2", ">>LOG 2>&1", ">LOG 2>&1", "2>&1 >>LOG", ">>LOG 2>>LOG", "2>LOG 1>&2", "&>LOG",
+    "&>>LOG", ">&LOG", ">|LOG", "</dev/null", ">/dev/stdout", "2>/dev/stdout", ">/dev/stderr", "3>LOG", "< a", "2>&-", "1> LOG", ">/dev/null",
+];
+
+const BEFORE: &[&str] = &[
+    "set -e", "set -x", "set -eu", "set -f", "set -o errexit", "set +e", "set -- a", "export C=1", "export C='1 2' D=3", "C=4", "export C", "C=5; export C",
+    "export D=$A", "export D=\"$B\"", "D=$B; export D", "cd DIR", "cd DIR/sub", "cd sub", "cd ./sub", "# note", "# it's", ":", "true", "exec 2>&1", "exec >>LOG",
+    "echo hi", "export A=2", "unset A", "umask 022",
+];
+
+const JOINTS: &[&str] = &["; ", "\n", " && ", "\n\n", " ;\n", " || ", " & ", " | "];
+const AFTER: &[&str] = &["", "", "", "", ";", "\n", " # end", " | tee LOG", " 2>&1 | tee -a LOG", " |& tee LOG", " || true", " &", " && app", "\n-x", " | cat"];
+const SHELLS: &[&[&str]] = &[&["sh", "-c"], &["bash", "-c"], &["dash", "-c"], &["sh", "-ec"], &["bash", "-euo", "pipefail", "-c"], &["sh", "-c", "--"]];
+
+fn pick<'a>(rng: &mut Rng, from: &'a [&'a str]) -> &'a str {
+    from[rng.usize(..from.len())]
+}
+
+fn word(rng: &mut Rng) -> String {
+    (0..1 + rng.usize(..3)).map(|_| pick(rng, FRAGMENTS)).collect()
+}
+
+/// A script from the tables; one in four has a character changed.
+fn script(rng: &mut Rng) -> String {
+    let mut text = String::new();
+    for _ in 0..rng.usize(..3) {
+        text += pick(rng, BEFORE);
+        text += if rng.usize(..4) > 0 { pick(rng, &JOINTS[..4]) } else { pick(rng, JOINTS) };
+    }
+    for name in ["E", "F"] {
+        if rng.usize(..5) == 0 {
+            text += &format!("{name}={} ", word(rng));
+        }
+    }
+    text += pick(rng, &["app", "exec app", "exec \\\n app", "'app'", "a\"pp\"", "exec ./app"]);
+    for _ in 0..rng.usize(..5) {
+        text += pick(rng, &[" ", "  ", "\t", " \\\n"]);
+        text += &if rng.usize(..4) == 0 { pick(rng, REDIRECTIONS).to_owned() } else { word(rng) };
+    }
+    text += pick(rng, AFTER);
+    if rng.usize(..4) == 0 { changed(rng, &text) } else { text }
+}
+
+fn changed(rng: &mut Rng, text: &str) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    let at = rng.usize(..chars.len());
+    match rng.usize(..3) {
+        0 => drop(chars.remove(at)),
+        1 => chars.insert(at, *rng.choice(&['\'', '"', '\\', '$', ' ', '\n', ';', '&', '>', '#', '=', '*', '~', '1']).unwrap()),
+        _ => chars.truncate(at),
+    }
+    chars.into_iter().collect()
+}
+
+fn argv(rng: &mut Rng, stage: &Stage) -> Vec<String> {
+    let place = |name: &str| stage.path(name).display().to_string();
+    let script = script(rng).replace("LOG", &place("log/l")).replace("DIR", &place("work"));
+    let mut argv: Vec<String> = SHELLS[rng.usize(..SHELLS.len())].iter().map(|word| (*word).to_owned()).collect();
+    argv.push(script);
+    if rng.usize(..4) == 0 {
+        argv.extend(["--", "p q", "*"].iter().take(rng.usize(..4)).map(|word| (*word).to_owned()));
+    }
+    argv
+}
+
+/// What underpin says, for an image that has the stage's variables.
+fn answer(sandbox: &Sandbox, argv: &[String]) -> Value {
+    let flags = ["translate", "--json", "--image-env", "A=xyz", "--image-env", "B=p q", "--"];
+    let run = sandbox.underpin(flags).args(argv).run();
+    assert!(matches!(run.code(), Some(0 | 1)), "{run}");
+    run.json()
+}
+
+/// Where the answer says that the log is; a changed character may have moved it.
+fn log(stage: &Stage, answer: &Value) -> PathBuf {
+    let folder = answer["workdir"].as_str().map_or_else(|| stage.path("work"), PathBuf::from);
+    answer["log"]["path"].as_str().map_or_else(|| stage.path("log/l"), |path| folder.join(path))
+}
+
+fn compare(stage: &Stage, argv: &[String], answer: &Value) {
+    let log = log(stage, answer);
+    let silent = log == PathBuf::from("/dev/null");
+    if !silent && !log.starts_with(stage.path("")) {
+        return;
+    }
+    let log = Some(log.as_path()).filter(|_| !silent);
+    for shell in stage.shells(&argv[0], &["dash", "bash", "busybox"]) {
+        // A shell that does not know pipefail stops there, as the note says.
+        if answer["notes"].to_string().contains("pipefail-assumed") && shell.ends_with("dash/sh") {
+            continue;
+        }
+        let original = stage.original(&shell, argv, log);
+        let translated = stage.translated(answer, log);
+        let result = if silent { silenced(&original, &translated) } else { same(&original, &translated, answer) };
+        if let Err(difference) = result {
+            panic!("{argv:?} under {}\n{difference}", shell.display());
+        }
+    }
+}
+
+/// Output to /dev/null cannot be compared; the program still can.
+fn silenced(original: &Seen, translated: &Seen) -> Result<(), String> {
+    if original.started.is_some() && original.started == translated.started {
+        return Ok(());
+    }
+    Err(format!("{original:#?}\n{translated:#?}"))
+}
+
+#[test]
+fn what_is_translated_runs_as_the_shells_run_it() {
+    if !need(&["dash", "bash"]) {
+        return;
+    }
+    let cases = std::env::var("UNDERPIN_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400);
+    let seed = std::env::var("UNDERPIN_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    let sandbox = Sandbox::new();
+    let mut stage = Stage::new(&["app"]);
+    stage.environment.extend([("A", "xyz"), ("B", "p q")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    for folder in ["work", "work/sub"] {
+        std::fs::copy(stage.path("bin/app"), stage.path(folder).join("app")).unwrap();
+    }
+    let mut rng = Rng::with_seed(seed);
+    let mut translated = 0;
+    for _ in 0..cases {
+        let argv = argv(&mut rng, &stage);
+        let answer = answer(&sandbox, &argv);
+        if answer["verdict"] == "translate" {
+            translated += 1;
+            let program = answer["argv"][0].as_str().unwrap();
+            // A stub cannot stand for a builtin, nor for a path outside the stage.
+            let builtin = answer["notes"].to_string().contains("builtin-becomes-program");
+            if builtin || (program.contains('/') && program != "./app") {
+                continue;
+            }
+            if !program.contains('/') {
+                stage.add(program);
+            }
+            compare(&stage, &argv, &answer);
+        }
+    }
+    println!("{translated} of {cases} were translated");
+    assert!(translated * 10 > cases, "too few of them are translated to show anything: {translated}");
+}
