@@ -44,7 +44,9 @@ pub(super) fn read(commands: &[Command], open: Span, lexer: &mut Lexer<'_>) -> R
 fn made(command: &Command) -> Option<String> {
     let joined = matches!(command.joint, Some((Operator::Semicolon | Operator::Newline | Operator::And, _)));
     match command.words.as_slice() {
-        [name, path] if name.is("mkfifo") && joined && command.redirects.is_empty() && command.assignments.is_empty() => {
+        [name, path]
+            if name.is("mkfifo") && joined && command.redirects.is_empty() && command.assignments.is_empty() =>
+        {
             path.literal().filter(|path| path.starts_with('/'))
         }
         _ => None,

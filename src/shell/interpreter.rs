@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn programs_are_not_taken_for_shells() {
-        for text in ["/app --sh", "tini -- /app", "env A=b /app", "busybox httpd -f", "/bin/shfmt -c x", "bashful -c x"] {
+        for text in ["/app --sh", "tini -- /app", "env A=b /app", "busybox httpd -f", "/bin/shfmt -c x", "bashful -c x"]
+        {
             assert!(matches!(read(&words(text)), Ok(Started::Program(_))), "{text}");
         }
     }
@@ -192,7 +193,9 @@ mod tests {
 
     #[test]
     fn login_and_interactive_shells_are_objected_to_at_the_end() {
-        for (text, objects) in [("bash -lc S", true), ("bash -ic S", true), ("bash -i -c S", true), ("bash -ec S", false)] {
+        for (text, objects) in
+            [("bash -lc S", true), ("bash -ic S", true), ("bash -i -c S", true), ("bash -ec S", false)]
+        {
             let argv = words(text);
             let Ok(Started::Shell(shell)) = read(&argv) else { panic!("{text}") };
             assert_eq!(shell.objection.is_some(), objects, "{text}");

@@ -29,8 +29,10 @@ pub(super) enum Arrow {
     Append,
     In,
     InOut,
-    /// `>&` and `<&`.
+    /// `>&`.
     Copy,
+    /// `<&`.
+    CopyIn,
     /// `&>` of bash.
     BothOut,
     /// `&>>` of bash.
@@ -71,7 +73,7 @@ const ARROWS: &[(&str, Arrow)] = &[
     (">>", Arrow::Append),
     (">|", Arrow::Out),
     (">&", Arrow::Copy),
-    ("<&", Arrow::Copy),
+    ("<&", Arrow::CopyIn),
     ("<>", Arrow::InOut),
     (">", Arrow::Out),
     ("<", Arrow::In),
@@ -95,7 +97,8 @@ impl<'a> Lexer<'a> {
         if let Some(operator) = self.operator() {
             return Ok(Some(Token::Operator(operator, self.span(start))));
         }
-        let word = self.word()?;
+        let mut word = self.word()?;
+        self.check_reference(&mut word, start);
         // A number counts as a descriptor only where the arrow follows at once.
         let number = word.bare().filter(|text| is_descriptor(text)).map(str::to_owned);
         if number.is_some()
@@ -105,6 +108,20 @@ impl<'a> Lexer<'a> {
             return Ok(Some(Token::Redirect(number, arrow, self.span(start))));
         }
         Ok(Some(Token::Word(word)))
+    }
+
+    /// A value before an arrow may be a number, and then it is a descriptor.
+    fn check_reference(&self, word: &mut Word, start: usize) {
+        let is_number = |piece: &Piece| match piece {
+            Piece::Text(text, quoting) => *quoting == Quoting::Bare && text.bytes().all(|byte| byte.is_ascii_digit()),
+            piece => matches!(piece, Piece::Reference(_)),
+        };
+        let has_reference = word.pieces.iter().any(|(piece, _)| matches!(piece, Piece::Reference(_)));
+        let before_arrow = matches!(self.peek(), Some('<' | '>'));
+        if before_arrow && has_reference && word.pieces.iter().all(|(piece, _)| is_number(piece)) {
+            let detail = "a value that the kubelet puts in stands right before an arrow";
+            self.fault(word, Reason::RuntimeVariable, detail, start);
+        }
     }
 
     pub(super) fn span(&self, start: usize) -> Span {
@@ -291,7 +308,9 @@ mod tests {
         loop {
             match lexer.token() {
                 Ok(None) => return out.join(" "),
-                Ok(Some(Token::Word(word))) => out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect()),
+                Ok(Some(Token::Word(word))) => {
+                    out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect())
+                }
                 Ok(Some(Token::Operator(operator, _))) => out.push(format!("{operator:?}")),
                 Ok(Some(Token::Redirect(number, arrow, _))) => {
                     out.push(format!("{}{arrow:?}", number.unwrap_or_default()));
@@ -329,7 +348,10 @@ mod tests {
             ("a'\"'b", "a<\">b"),
             ("$A ${A}b \"$A\"", "varABare varABareb <>varAQuoted"),
             ("$@ \"$@\" \"${@}\"", "argsBare <>argsQuoted <>argsQuoted"),
-            ("$1 ${10} $# \"$*\"", "!positional-parameters !positional-parameters !positional-parameters <>!positional-parameters"),
+            (
+                "$1 ${10} $# \"$*\"",
+                "!positional-parameters !positional-parameters !positional-parameters <>!positional-parameters",
+            ),
             ("$(a 'b)' $(c)) d", "!command-substitution d"),
             ("`a \\` b` c", "!command-substitution c"),
             ("$((1+2)) $[1]", "!arithmetic !arithmetic"),

@@ -24,6 +24,8 @@ mod note;
 mod option;
 mod outline;
 mod place;
+mod prepare;
+mod program;
 mod reason;
 mod redirect;
 mod scope;
@@ -74,7 +76,7 @@ fn judge(argv: &[String], script: Option<&[u8]>, place: &Place) -> Result<Verdic
     match interpreter::read(argv)? {
         Started::Program(lead) => match script {
             Some(bytes) => script::started(argv, lead.words, bytes, place).map(translated),
-            None => program(argv, lead.words, place),
+            None => exec_form(argv, lead.words, place),
         },
         Started::Shell(shell) => match (shell.script, script) {
             (ScriptAt::Word(word), _) => {
@@ -100,11 +102,11 @@ fn whole(reason: Reason, detail: String, text: &str) -> Fault {
 }
 
 /// A command without a shell in sight.
-fn program(argv: &[String], word: usize, place: &Place) -> Result<Verdict, Refusal> {
+fn exec_form(argv: &[String], word: usize, place: &Place) -> Result<Verdict, Refusal> {
     let Some(name) = argv.get(word) else {
         return Err(Fault::of_words(Reason::Incomplete, "there is no program").within(word, ""));
     };
-    if !meaning::looks_like_script(name) {
+    if !program::looks_like_script(name) {
         return Ok(Verdict::Unchanged(Vec::new()));
     }
     match place {

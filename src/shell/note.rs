@@ -89,10 +89,16 @@ impl Note {
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::BecomesFirstProcess => f.write_str("the program becomes the first process: signals reach it, not a shell"),
-            Self::Frozen(name) => write!(f, "${name} is fixed to its value in the image; setting it later changes nothing"),
+            Self::BecomesFirstProcess => {
+                f.write_str("the program becomes the first process: signals reach it, not a shell")
+            }
+            Self::Frozen(name) => {
+                write!(f, "${name} is fixed to its value in the image; setting it later changes nothing")
+            }
             Self::OneWordAssumed(name) => write!(f, "${name} was not quoted; its value is taken for one plain word"),
-            Self::EnvironmentOrder(name) => write!(f, "{name} refers to variables that must stand before it in the list"),
+            Self::EnvironmentOrder(name) => {
+                write!(f, "{name} refers to variables that must stand before it in the list")
+            }
             Self::WildcardKept(word) => write!(f, "the wildcard in {word} matches no file name and stays as it is"),
             Self::TraceDropped => f.write_str("the shell no longer prints the command before it runs"),
             Self::PipefailAssumed => f.write_str("sh is taken to know pipefail; old versions of dash stop there"),
@@ -104,13 +110,17 @@ impl std::fmt::Display for Note {
                 f.write_str("arguments given to the container reach the program now; the shell ignored them")
             }
             Self::LooksLikeScript(name) => write!(f, "{name} looks like a shell script, which needs its shell"),
-            Self::BuiltinBecomesProgram(name) => write!(f, "{name} was part of the shell; now a program of this name is needed"),
+            Self::BuiltinBecomesProgram(name) => {
+                write!(f, "{name} was part of the shell; now a program of this name is needed")
+            }
             Self::Appends => f.write_str("the file was emptied at every start; now it is appended to"),
             Self::SpellingAssumed => f.write_str("flags are spelled with dashes; no program was there to look at"),
-            Self::KlogOnly => f.write_str("only klog's lines reach the file: panics and plain prints go to the container's log"),
-            Self::RunnerLimits => {
-                f.write_str("the runner turns any failure into exit status 1, passes no stdin, and prints the command line")
+            Self::KlogOnly => {
+                f.write_str("only klog's lines reach the file: panics and plain prints go to the container's log")
             }
+            Self::RunnerLimits => f.write_str(
+                "the runner turns any failure into exit status 1, passes no stdin, and prints the command line",
+            ),
             Self::LogToContainer(path) if path == "/dev/null" => {
                 f.write_str("output that was thrown away reaches the container's log")
             }

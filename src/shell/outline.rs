@@ -206,7 +206,9 @@ pub(super) fn redirect(
         Some(Token::Operator(Operator::Open, open)) => {
             Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", span.to(open)))
         }
-        Some(Token::Redirect(None, _, inner)) if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Open, _)))) => {
+        Some(Token::Redirect(None, _, inner))
+            if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Open, _)))) =>
+        {
             Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", inner))
         }
         _ => Err(Fault::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
@@ -227,7 +229,9 @@ fn arrange(commands: Vec<Command>, fifo: Option<Fifo>) -> Result<Outline, Fault>
             break command;
         }
         match command.joint {
-            Some((Operator::Or, span)) => return Err(Fault::new(Reason::MultipleCommands, "`||` makes a choice", span)),
+            Some((Operator::Or, span)) => {
+                return Err(Fault::new(Reason::MultipleCommands, "`||` makes a choice", span));
+            }
             Some((Operator::Pipe | Operator::PipeBoth, span)) => return Err(not_tee(span)),
             _ => before.push(command),
         }

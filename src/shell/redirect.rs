@@ -6,7 +6,7 @@ use super::note::Note;
 use super::outline::Redirect;
 use super::reason::{Fault, Reason, Span};
 use super::scope::{Scope, Use};
-use super::value::Value;
+use super::value::{Bit, Value};
 
 /// Whether a file keeps what is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,10 @@ impl Streams {
         match arrow {
             Arrow::In => return input(number.as_deref(), &value, *span, scope),
             Arrow::InOut => return Err(descriptor(*span)),
-            Arrow::HereDocument => return Err(Fault::new(Reason::HereDocument, "the script holds a text for stdin", *span)),
+            Arrow::CopyIn => return Err(Fault::new(Reason::InputRedirect, "stdin is another stream", *span)),
+            Arrow::HereDocument => {
+                return Err(Fault::new(Reason::HereDocument, "the script holds a text for stdin", *span));
+            }
             Arrow::BothOut | Arrow::BothAppend => {
                 let opening = if *arrow == Arrow::BothOut { Opening::Truncates } else { Opening::Appends };
                 return self.both(value, opening, *span);
@@ -125,6 +128,9 @@ impl Streams {
     }
 
     fn both(&mut self, path: Value, opening: Opening, span: Span) -> Result<(), Fault> {
+        if path.literal().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
+            return Err(Fault::new(Reason::Dialect, "the name of the file may be taken for a number", span));
+        }
         let sink = self.open(path, opening, span)?;
         self.set(Stream::Stdout, sink.clone(), span)?;
         self.set(Stream::Stderr, sink, span)
@@ -145,6 +151,14 @@ impl Streams {
             _ => return Err(Fault::new(Reason::Dialect, "shells differ on `>&` before a file name", span)),
         };
         self.set(stream(number, span)?, sink, span)
+    }
+
+    /// Whether a file is open whose name means another one in another folder.
+    pub fn names_relative_file(&self) -> bool {
+        [&self.stdout, &self.stderr].iter().any(|sink| match sink {
+            Sink::File { path, .. } => !matches!(path.0.first(), Some(Bit::Text(text)) if text.starts_with('/')),
+            Sink::Stdout | Sink::Stderr => false,
+        })
     }
 
     /// Which file, and what goes into it; `None` where the container's streams get everything.

@@ -166,17 +166,16 @@ impl Scope<'_> {
     }
 }
 
+/// How `$@` is quoted, where it is all of the word. Empty quotes beside it would leave an empty word.
 fn sole_arguments(word: &Word) -> Option<Quoting> {
-    let mut found = None;
-    for (piece, _) in &word.pieces {
-        match piece {
-            Piece::Arguments(quoting) if found.is_none() => found = Some(*quoting),
-            // The quotes around it.
-            Piece::Text(text, Quoting::Quoted) if text.is_empty() => {}
-            _ => return None,
+    match word.pieces.as_slice() {
+        [(Piece::Arguments(Quoting::Bare), _)] => Some(Quoting::Bare),
+        // The first piece stands for the opening quote.
+        [(Piece::Text(text, Quoting::Quoted), _), (Piece::Arguments(Quoting::Quoted), _)] if text.is_empty() => {
+            Some(Quoting::Quoted)
         }
+        _ => None,
     }
-    found
 }
 
 fn split(name: &str, span: Span) -> Fault {

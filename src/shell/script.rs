@@ -48,7 +48,8 @@ fn text<'a>(bytes: &'a [u8], word: usize, name: &str) -> Result<&'a str, Refusal
 /// The interpreter and its argument.
 fn first_line(text: &str) -> Result<Vec<String>, Fault> {
     let none = |detail: &str| Fault::new(Reason::UnknownShell, detail, Span::new(0, text.len().min(2)));
-    let rest = text.strip_prefix("#!").ok_or_else(|| none("the script has no #! line, so the kernel does not start it"))?;
+    let rest =
+        text.strip_prefix("#!").ok_or_else(|| none("the script has no #! line, so the kernel does not start it"))?;
     let line = rest.split('\n').next().unwrap_or_default().trim_matches([' ', '\t']);
     let (interpreter, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if interpreter.is_empty() || line.contains('\r') {

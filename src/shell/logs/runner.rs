@@ -35,7 +35,11 @@ mod tests {
             (Written::Both, Copied::FileOnly, Some("/r --log-file=/l app -x")),
             (Written::Both, Copied::AlsoStdout, Some("/r --log-file=/l --also-stdout app -x")),
             (Written::Stdout, Copied::FileOnly, Some("/r --log-file=/l --redirect-stderr=false app -x")),
-            (Written::Stdout, Copied::AlsoStdout, Some("/r --log-file=/l --also-stdout --redirect-stderr=false app -x")),
+            (
+                Written::Stdout,
+                Copied::AlsoStdout,
+                Some("/r --log-file=/l --also-stdout --redirect-stderr=false app -x"),
+            ),
             (Written::Stderr, Copied::FileOnly, None),
         ] {
             let log = Log { path: "/l".to_owned(), opening: Opening::Appends, written, copy };

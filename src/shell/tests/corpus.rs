@@ -52,12 +52,7 @@ fn translation(meaning: &Meaning, answer: &Value) -> String {
     let environment: serde_json::Map<String, Value> =
         meaning.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let default = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
-    let got = serde_json::json!([
-        meaning.argv(),
-        environment,
-        meaning.workdir,
-        meaning.log.as_ref().map(log),
-    ]);
+    let got = serde_json::json!([meaning.argv(), environment, meaning.workdir, meaning.log.as_ref().map(log),]);
     let wanted = serde_json::json!([
         answer["argv"],
         default(&answer["env"], serde_json::json!({})),
@@ -140,7 +135,8 @@ fn logs_get_where_the_corpus_says() {
         if klog.is_empty() {
             continue;
         }
-        let spelling = if klog.iter().any(|word| word.starts_with("--log_file")) { Spelling::Underscore } else { Spelling::Dash };
+        let spelling =
+            if klog.iter().any(|word| word.starts_with("--log_file")) { Spelling::Underscore } else { Spelling::Dash };
         let mut got = apply(&meaning, &Strategy::Klog(spelling)).unwrap().argv;
         // The corpus names the flags that differ between programs; these two always belong to them.
         let always = ["--log-file-max-size=0", "--log_file_max_size=0", "--stderrthreshold=FATAL"];

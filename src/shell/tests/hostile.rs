@@ -14,7 +14,9 @@ fn verdict(script: &str, place: &Place) -> Verdict {
 
 #[test]
 fn depth_does_not_matter() {
-    for unit in ["(", "$(", "{ ", "if ", "`", "\"$(", "${a:-", "$((", "case x in x) ", "while ", "[", "!", "f() ", "&&", ">&"] {
+    for unit in
+        ["(", "$(", "{ ", "if ", "`", "\"$(", "${a:-", "$((", "case x in x) ", "while ", "[", "!", "f() ", "&&", ">&"]
+    {
         let refused = matches!(verdict(&unit.repeat(10_000), &image()), Verdict::Refuse(_));
         assert!(refused || unit == "[" || unit == "!", "{unit}");
         let _ = verdict(&format!("app {}", unit.repeat(10_000)), &image());
@@ -34,7 +36,24 @@ fn long_scripts_are_refused_before_they_are_read() {
 /// Right below the limit everything is read; a quadratic step would be felt here.
 #[test]
 fn the_longest_scripts_that_are_read() {
-    for unit in ["a ", "'' ", "$A ", "$(A) ", "# ", "export A=1;", "set -x;", "cd /a;", "> f ", "A=1 ", "exec >>f;", "?", "$(B", "[", "][", "--a=?"] {
+    for unit in [
+        "a ",
+        "'' ",
+        "$A ",
+        "$(A) ",
+        "# ",
+        "export A=1;",
+        "set -x;",
+        "cd /a;",
+        "> f ",
+        "A=1 ",
+        "exec >>f;",
+        "?",
+        "$(B",
+        "[",
+        "][",
+        "--a=?",
+    ] {
         let text = unit.repeat(((256 << 10) - 4) / unit.len()) + " app";
         let result = verdict(&text, &container(&["A"]));
         if let Verdict::Refuse(refusal) = result {
@@ -47,7 +66,9 @@ fn the_longest_scripts_that_are_read() {
 fn many_words_and_strange_ones() {
     let many: Vec<String> = std::iter::repeat_n("env".to_owned(), 100_000).collect();
     assert!(matches!(translate(&many, None, &image()), Verdict::Unchanged(_)));
-    for argv in [&["sh", "-c", "a\0b"][..], &["sh", "-c", "\u{feff}app"], &["", ""], &["sh", "-", "x"], &["tini"], &["env"]] {
+    for argv in
+        [&["sh", "-c", "a\0b"][..], &["sh", "-c", "\u{feff}app"], &["", ""], &["sh", "-", "x"], &["tini"], &["env"]]
+    {
         let _ = translate(&words(argv), None, &image());
     }
     let nul = translate(&words(&["sh", "-c", "a\0b"]), None, &image());

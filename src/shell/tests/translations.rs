@@ -1,7 +1,7 @@
 //! What is translated, in all its parts.
 
 use super::super::logs::{Strategy, apply};
-use super::super::{Copied, Declared, Note, Opening, Place, Verdict, Written, translate};
+use super::super::{Copied, Declared, Note, Opening, Place, Trailing, Verdict, Written, translate};
 use super::{bash, container, image, sh, words};
 
 /// `argv | NAME=value... | folder | log`, parts that are empty left out.
@@ -117,6 +117,7 @@ fn arguments_after_the_script_are_used_or_missed() {
         (&["sh", "-c", "exec app", "sh"], "app"),
         (&["tini", "--", "env", "A=1", "sh", "-c", "B=2 app"], "tini -- app | A=1 | B=2"),
         (&["env", "A=1", "sh", "-c", "A=2 app"], "app | A=2"),
+        (&["env", "A=1", "sh", "-c", "app $A"], "app 1 | A=1"),
         (&["bash", "-euo", "pipefail", "-c", "app"], "app"),
         (&["dash", "-c", "app {a,b}"], "app {a,b}"),
     ] {
@@ -135,6 +136,9 @@ fn a_container_refers_to_its_variables() {
         ("app 'x$(A)'", "app x$(A)"),
         ("app '$$(A)' '$$x'", "app $$(A) $x"),
         ("C=$A app", "app | C=$(A)"),
+        ("app x$(A)>f", "app x$(A) | stdout>f"),
+        ("app $(A) >f", "app $(A) | stdout>f"),
+        ("/bin/$A x", "/bin/$(A) x"),
         ("app >>/l/$(A).log 2>&1", "app | both>>/l/$(A).log"),
     ] {
         assert_eq!(show(&run(script)), expected, "{script}");
@@ -147,7 +151,8 @@ fn a_container_refers_to_its_variables() {
 fn values_decide_what_may_stand_without_quotes() {
     let run = |declared: &Declared, script: &str, probe: bool| {
         let declared = [("A".to_owned(), declared.clone())].into();
-        let place = if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Default::default() } };
+        let place =
+            if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Default::default() } };
         matches!(translate(&words(&["sh", "-c", script]), None, &place), Verdict::Translate(_))
     };
     let literal = |value: &str| Declared::Literal(value.to_owned());
@@ -189,8 +194,20 @@ fn what_changes_is_noted() {
         ("cd /a; exec app \"$@\"", &["workdir-must-exist"]),
         ("app \"$@\" | tee f", &["exit-status-changes", "pid1-changes"]),
     ] {
-        assert_eq!(notes(&sh(script)), expected, "{script}");
+        let argv = words(&["sh", "-c", script, "--"]);
+        assert_eq!(notes(&translate(&argv, None, &image())), expected, "{script}");
     }
+}
+
+#[test]
+fn arguments_given_later_reach_the_program_only_where_they_did() {
+    let trailing = |argv: &[&str]| match translate(&words(argv), None, &image()) {
+        Verdict::Translate(meaning) => meaning.trailing,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(trailing(&["sh", "-c", "app \"$@\"", "--"]), Trailing::Passed);
+    assert_eq!(trailing(&["sh", "-c", "app \"$@\""]), Trailing::Ignored, "the first of them would be $0");
+    assert_eq!(trailing(&["sh", "-c", "app", "--"]), Trailing::Ignored);
 }
 
 #[test]

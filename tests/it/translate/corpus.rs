@@ -79,8 +79,10 @@ fn translated_rows_run_as_the_shells_run_them() {
         let program = answer["argv"][0].as_str().unwrap();
         let mut stage = Stage::new(&[program.rsplit('/').next().unwrap(), "program"]);
         let Some((argv, log)) = moved(&argv, &answer, &stage) else { continue };
-        let variables: BTreeMap<String, String> =
-            strings(&row["container_env_names"]).into_iter().map(|name| (name.clone(), format!("value-of-{name}"))).collect();
+        let variables: BTreeMap<String, String> = strings(&row["container_env_names"])
+            .into_iter()
+            .map(|name| (name.clone(), format!("value-of-{name}")))
+            .collect();
         stage.environment.extend(variables.clone());
         let mut answer = translate(&sandbox, &row, &argv);
         assert_eq!(answer["verdict"], "translate", "{argv:?}");

@@ -59,7 +59,13 @@ fn the_json_is_the_contract() {
     ] {
         assert_eq!(translated[key], value, "{key}");
     }
-    for (key, value) in [("verdict", json!("refuse")), ("reason", json!("background-job")), ("at", json!(11)), ("word", json!(2)), ("argv", json!([]))] {
+    for (key, value) in [
+        ("verdict", json!("refuse")),
+        ("reason", json!("background-job")),
+        ("at", json!(11)),
+        ("word", json!(2)),
+        ("argv", json!([])),
+    ] {
         assert_eq!(refused[key], value, "{key}");
     }
     assert_eq!((&unchanged["verdict"], &unchanged["argv"]), (&json!("unchanged"), &json!(["/app"])));
@@ -67,7 +73,10 @@ fn the_json_is_the_contract() {
 
 #[test]
 fn a_refusal_points_at_the_construct() {
-    let run = Sandbox::new().underpin(["translate", "--", "sh", "-c", "set -e\nexec kube-proxy --v=2 | grep -v probe"]).run().refused();
+    let run = Sandbox::new()
+        .underpin(["translate", "--", "sh", "-c", "set -e\nexec kube-proxy --v=2 | grep -v probe"])
+        .run()
+        .refused();
     assert_eq!(run.stdout, "", "stdout carries data only");
     assert_eq!(
         run.stderr,
@@ -83,7 +92,10 @@ hint: only `| tee [-a] FILE` has an equivalent; filter where the log is read
 
 #[test]
 fn a_translation_shows_before_after_and_the_log() {
-    let run = Sandbox::new().underpin(["translate", "--", "/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]).run().ok();
+    let run = Sandbox::new()
+        .underpin(["translate", "--", "/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"])
+        .run()
+        .ok();
     assert_eq!(
         run.stdout,
         "before     [\"/bin/sh\",\"-c\",\"exec /app --v=2 >>/var/log/app.log 2>&1\"]

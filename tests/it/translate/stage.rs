@@ -191,11 +191,17 @@ fn record(bytes: &[u8]) -> Started {
 
 /// Compares, allowing only for what the translation itself says it changes.
 pub fn same(original: &Seen, translated: &Seen, answer: &Value) -> Result<(), String> {
-    let notes: Vec<&str> = answer["notes"].as_array().unwrap().iter().map(|note| note["note"].as_str().unwrap()).collect();
+    let notes: Vec<&str> =
+        answer["notes"].as_array().unwrap().iter().map(|note| note["note"].as_str().unwrap()).collect();
     let apart = notes.contains(&"streams-apart");
     // A traced command is printed before it runs.
     let traced = notes.contains(&"trace-dropped");
-    let lines = |text: &str| text.lines().filter(|line| !traced || ["old", "out", "err"].contains(line)).map(str::to_owned).collect::<Vec<_>>();
+    let lines = |text: &str| {
+        text.lines()
+            .filter(|line| !traced || ["old", "out", "err"].contains(line))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     let streams = |seen: &Seen| {
         let (mut out, err) = (lines(&seen.stdout), lines(&seen.stderr));
         if apart {
@@ -209,7 +215,11 @@ pub fn same(original: &Seen, translated: &Seen, answer: &Value) -> Result<(), St
         && original.started == translated.started
         && original.log.as_deref().map(lines) == translated.log.as_deref().map(lines)
         && streams(original) == streams(translated);
-    if equal { Ok(()) } else { Err(format!("the shell: {original:#?}\nthe translation: {translated:#?}\nsaid: {answer}")) }
+    if equal {
+        Ok(())
+    } else {
+        Err(format!("the shell: {original:#?}\nthe translation: {translated:#?}\nsaid: {answer}"))
+    }
 }
 
 /// The kubelet's expansion, written from its Go source: `$$` and `$(NAME)`.
