@@ -150,7 +150,8 @@ fn log_line(log: &Log) -> String {
 }
 
 fn notes(notes: &[Note]) -> String {
-    notes.iter().map(|note| format!("{:9}  {}\n", "note", printable(&note.to_string()))).collect()
+    let lines = notes.iter().map(|note| format!("{:9}  {}", "note", printable(&note.to_string())));
+    lines.flat_map(|line| [line, "\n".to_owned()]).collect()
 }
 
 fn refused(before: &[String], refusal: &Refusal) -> String {

@@ -106,11 +106,11 @@ pub(super) fn is_same_as_program(name: &str, arguments: &[String]) -> bool {
 /// The tests that POSIX defines for one and three arguments, without those on a shell's own state.
 fn is_simple_test(arguments: &[String]) -> bool {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-L" | "-p" | "-S" | "-s" | "-u" | "-n" | "-z", _] => true,
-        [_, "=" | "!=" | "-eq" | "-ne" | "-gt" | "-ge" | "-lt" | "-le", _] => true,
-        _ => false,
-    }
+    matches!(
+        words.as_slice(),
+        ["-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-L" | "-p" | "-S" | "-s" | "-u" | "-n" | "-z", _]
+            | [_, "=" | "!=" | "-eq" | "-ne" | "-gt" | "-ge" | "-lt" | "-le", _]
+    )
 }
 
 /// Variables that a shell sets, reads or protects itself: not for a command to set or to look up.

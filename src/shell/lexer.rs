@@ -297,19 +297,19 @@ fn is_descriptor(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Place;
+    use super::super::place::{Frozen, Place};
     use super::*;
 
     /// Words in brackets, quoted text in `<>`, operators and arrows by name.
     fn show(text: &str, dialect: Dialect) -> String {
-        let source = Source::new(text, &Place::Image { frozen: Default::default() }).unwrap();
+        let source = Source::new(text, &Place::Image { frozen: Frozen::default() }).unwrap();
         let mut lexer = Lexer::new(&source, dialect);
         let mut out = Vec::new();
         loop {
             match lexer.token() {
                 Ok(None) => return out.join(" "),
                 Ok(Some(Token::Word(word))) => {
-                    out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect())
+                    out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect());
                 }
                 Ok(Some(Token::Operator(operator, _))) => out.push(format!("{operator:?}")),
                 Ok(Some(Token::Redirect(number, arrow, _))) => {

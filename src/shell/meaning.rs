@@ -108,7 +108,7 @@ fn finish(
         return Err(Fault::new(Reason::Pipeline, "the streams were redirected before the pipe", span));
     }
     streams.apply(&command.redirects, &mut scope)?;
-    let log = tee::log(outline, streams, &mut scope)?;
+    let log = tee::log(outline, &streams, &mut scope)?;
     program::export_prefix(command, &mut scope)?;
     program::check(command, words, &program, &mut scope)?;
     let trailing = trailing(words, shell, &mut scope)?;

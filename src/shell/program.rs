@@ -129,5 +129,5 @@ fn check_script(name: &str, span: Span, scope: &mut Scope<'_>) -> Result<(), Fau
 
 pub(super) fn looks_like_script(name: &str) -> bool {
     let name = base_name(name);
-    name.ends_with(".sh") || name.ends_with(".bash")
+    name.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "sh" | "bash"))
 }

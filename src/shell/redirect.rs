@@ -27,13 +27,17 @@ pub(super) enum Sink {
 }
 
 impl Sink {
+    /// One opening, or two that both append.
     fn is_same_file(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::File { path: a, opening: x, number: m }, Self::File { path: b, opening: y, number: n }) => {
-                m == n || (a == b && *x == Opening::Appends && *y == Opening::Appends)
-            }
-            _ => false,
-        }
+        let (
+            Self::File { path, opening, number },
+            Self::File { path: other_path, opening: other_opening, number: other_number },
+        ) = (self, other)
+        else {
+            return false;
+        };
+        let both_append = [opening, other_opening].iter().all(|opening| **opening == Opening::Appends);
+        number == other_number || (path == other_path && both_append)
     }
 }
 

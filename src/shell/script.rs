@@ -62,12 +62,12 @@ fn first_line(text: &str) -> Result<Vec<String>, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Trailing, Verdict, translate};
+    use super::super::{Frozen, Trailing, Verdict, translate};
     use super::*;
 
     fn run(script: &str, argv: &[&str]) -> Result<(Vec<String>, usize, Trailing), Reason> {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-        let place = Place::Image { frozen: Default::default() };
+        let place = Place::Image { frozen: Frozen::default() };
         match translate(&argv, Some(script.as_bytes()), &place) {
             Verdict::Translate(meaning) => Ok((meaning.argv(), meaning.passed, meaning.trailing)),
             Verdict::Refuse(refusal) => Err(refusal.reason),
@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(run(script, argv), Err(reason), "{script}");
         }
-        let place = Place::Image { frozen: Default::default() };
+        let place = Place::Image { frozen: Frozen::default() };
         let verdict = translate(&["run.sh".to_owned()], Some(b"#!/bin/sh\n\xff"), &place);
         assert!(matches!(verdict, Verdict::Refuse(refusal) if refusal.reason == Reason::NotText));
     }

@@ -141,11 +141,12 @@ fn check_value(name: &str, value: &Declared, place: &Place, span: Span) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::Frozen;
     use super::*;
 
     fn container(names: &[(&str, Declared)]) -> Place {
         let declared = names.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        Place::Container { declared, frozen: Default::default() }
+        Place::Container { declared, frozen: Frozen::default() }
     }
 
     fn seen(source: &Source) -> String {
@@ -175,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(seen(&Source::new(text, &place).unwrap()), expected, "{text}");
         }
-        let image = Place::Image { frozen: Default::default() };
+        let image = Place::Image { frozen: Frozen::default() };
         assert_eq!(seen(&Source::new("$$(A)", &image).unwrap()), "$$(A)");
     }
 
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn control_characters_and_long_scripts_are_refused() {
-        let image = Place::Image { frozen: Default::default() };
+        let image = Place::Image { frozen: Frozen::default() };
         for text in ["a\0b", "a\u{1b}b", "a\u{7f}", "a\u{85}"] {
             assert_eq!(Source::new(text, &image).unwrap_err().reason, Reason::ControlCharacter, "{text:?}");
         }

@@ -13,13 +13,13 @@ use super::value::Value;
 pub(super) type Target = (Value, Opening, Written, Copied);
 
 /// Where the program's output goes in the end.
-pub(super) fn log(outline: &Outline, streams: Streams, scope: &mut Scope<'_>) -> Result<Option<Target>, Fault> {
+pub(super) fn log(outline: &Outline, streams: &Streams, scope: &mut Scope<'_>) -> Result<Option<Target>, Fault> {
     match (&outline.tee, &outline.fifo) {
         (Some((operator, tee)), None) => {
             scope.note(Note::StatusOfTee);
-            piped(*operator, tee, &streams, scope).map(Some)
+            piped(*operator, tee, streams, scope).map(Some)
         }
-        (None, Some(fifo)) => through_fifo(fifo, &streams, scope).map(Some),
+        (None, Some(fifo)) => through_fifo(fifo, streams, scope).map(Some),
         (Some((_, tee)), Some(_)) => Err(Fault::new(Reason::Pipeline, "the output goes through two pipes", tee.span)),
         (None, None) => {
             let file = streams.file(scope)?;

@@ -47,18 +47,15 @@ impl Variables {
             let detail = format!("{name} has a meaning for the shell itself");
             return Err(Fault::new(Reason::Assignment, detail, span));
         }
-        match self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
-            Some(known) => {
-                known.1 = value;
-                // Once exported, always exported.
-                if reach == Reach::Program {
-                    known.2 = reach;
-                }
+        if let Some(known) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
+            known.1 = value;
+            // Once exported, always exported.
+            if reach == Reach::Program {
+                known.2 = reach;
             }
-            None => {
-                self.places.insert(name.to_owned(), self.list.len());
-                self.list.push((name.to_owned(), value, reach, span));
-            }
+        } else {
+            self.places.insert(name.to_owned(), self.list.len());
+            self.list.push((name.to_owned(), value, reach, span));
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ impl Word {
         for (index, (piece, span)) in std::mem::take(&mut self.pieces).into_iter().enumerate() {
             match piece {
                 Piece::Wildcard('[') if last.is_none_or(|last| last < index) => {
-                    self.push_text('[', Quoting::Bare, span)
+                    self.push_text('[', Quoting::Bare, span);
                 }
                 Piece::Text(text, Quoting::Bare) => text.chars().for_each(|c| self.push_text(c, Quoting::Bare, span)),
                 other => self.pieces.push((other, span)),

@@ -40,12 +40,12 @@ pub fn apply(meaning: &Meaning, strategy: &Strategy) -> Result<Applied, Box<Refu
         Strategy::Runner(runner) => runner::apply(&meaning.program, log, runner),
         Strategy::Stdout => Ok((meaning.program.clone(), vec![Note::LogToContainer(log.path.clone())])),
     }
-    .map_err(|detail: (Reason, &str)| refuse(detail, log))?;
+    .map_err(|objection: (Reason, &str)| Box::new(refuse(objection, log)))?;
     Ok(Applied { argv: meaning.init.iter().cloned().chain(program).collect(), notes })
 }
 
-fn refuse((reason, detail): (Reason, &str), log: &Log) -> Box<Refusal> {
-    Box::new(Fault::of_words(reason, detail).within(0, &log.path))
+fn refuse((reason, detail): (Reason, &str), log: &Log) -> Refusal {
+    Fault::of_words(reason, detail).within(0, &log.path)
 }
 
 /// A strategy's words and remarks, or why it cannot express the log.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::logs::{Spelling, Strategy, apply};
-use super::super::{Copied, Declared, Log, Meaning, Opening, Place, Verdict, Written, translate};
+use super::super::{Copied, Declared, Frozen, Log, Meaning, Opening, Place, Verdict, Written, translate};
 
 fn rows() -> Vec<Value> {
     let text = include_str!("../../../testdata/commands.jsonl");
@@ -18,10 +18,10 @@ fn place(row: &Value) -> Place {
     let names = strings(&row["container_env_names"]).into_iter();
     let declared = names.map(|name| (name, Declared::OneWord)).collect();
     match (row["kind"].as_str(), row["where"].as_str()) {
-        (Some("dockerfile"), _) => Place::Image { frozen: Default::default() },
+        (Some("dockerfile"), _) => Place::Image { frozen: Frozen::default() },
         (_, Some("readinessProbe" | "livenessProbe")) => Place::Probe { declared },
         (_, Some("preStop")) => Place::Hook,
-        _ => Place::Container { declared, frozen: Default::default() },
+        _ => Place::Container { declared, frozen: Frozen::default() },
     }
 }
 
@@ -112,7 +112,7 @@ fn every_line_of_the_corpus_gets_a_verdict_that_can_be_shown() {
 fn rows_to_be_refused_are_never_translated_in_another_place() {
     for row in rows().iter().filter(|row| row["expected"]["verdict"] == "refuse") {
         let acceptable = row["expected"]["also_acceptable"].as_array().is_some();
-        for place in [Place::Image { frozen: Default::default() }, super::container(&[])] {
+        for place in [Place::Image { frozen: Frozen::default() }, super::container(&[])] {
             let verdict = translate(&strings(&row["argv"]), None, &place);
             assert!(acceptable || !matches!(verdict, Verdict::Translate(_)), "{}: {verdict:?}", row["id"]);
         }

@@ -5,20 +5,20 @@ mod hostile;
 mod refusals;
 mod translations;
 
-use super::{Declared, Place, Verdict, translate};
+use super::{Declared, Frozen, Place, Verdict, translate};
 
 fn words<S: AsRef<str>>(argv: &[S]) -> Vec<String> {
     argv.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
 fn image() -> Place {
-    Place::Image { frozen: Default::default() }
+    Place::Image { frozen: Frozen::default() }
 }
 
 /// A container that declares these names, each one plain word.
 fn container(names: &[&str]) -> Place {
     let declared = names.iter().map(|name| ((*name).to_owned(), Declared::OneWord)).collect();
-    Place::Container { declared, frozen: Default::default() }
+    Place::Container { declared, frozen: Frozen::default() }
 }
 
 /// `sh -c SCRIPT` in an image.

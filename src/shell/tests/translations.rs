@@ -1,7 +1,7 @@
 //! What is translated, in all its parts.
 
 use super::super::logs::{Strategy, apply};
-use super::super::{Copied, Declared, Note, Opening, Place, Trailing, Verdict, Written, translate};
+use super::super::{Copied, Declared, Frozen, Note, Opening, Place, Trailing, Verdict, Written, translate};
 use super::{bash, container, image, sh, words};
 
 /// `argv | NAME=value... | folder | log`, parts that are empty left out.
@@ -152,7 +152,7 @@ fn values_decide_what_may_stand_without_quotes() {
     let run = |declared: &Declared, script: &str, probe: bool| {
         let declared = [("A".to_owned(), declared.clone())].into();
         let place =
-            if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Default::default() } };
+            if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Frozen::default() } };
         matches!(translate(&words(&["sh", "-c", script]), None, &place), Verdict::Translate(_))
     };
     let literal = |value: &str| Declared::Literal(value.to_owned());

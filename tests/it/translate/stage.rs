@@ -62,7 +62,9 @@ impl Stage {
         for name in ["a", "ab", "b", "*"] {
             std::fs::write(stage.path("work").join(name), "").unwrap();
         }
-        programs.iter().for_each(|program| stage.add(program));
+        for program in programs {
+            stage.add(program);
+        }
         let mut environment = BTreeMap::new();
         // Nothing of the machine: a command under test must not find a program that does something.
         environment.insert("PATH".to_owned(), stage.path("bin").display().to_string());
