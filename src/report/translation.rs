@@ -155,7 +155,7 @@ fn notes(notes: &[Note]) -> String {
 }
 
 fn refused(before: &[String], refusal: &Refusal) -> String {
-    let mut out = "refused: the command cannot do without its shell\n".to_owned();
+    let mut out = "refused: the command cannot be translated\n".to_owned();
     let _ = writeln!(out, "  command  {}", words(before));
     let _ = writeln!(out, "  [{}] {}", refusal.reason.word(), printable(&refusal.detail));
     for line in caret(refusal).into_iter().flatten() {

@@ -93,7 +93,8 @@ const BUILTINS: &[&str] = &[
 
 /// Whether the builtin and the program of this name do the same with these arguments.
 pub(super) fn is_same_as_program(name: &str, arguments: &[String]) -> bool {
-    let is_word = |word: &String| !word.starts_with('-') && !word.contains('\\');
+    // A reference to a variable could begin with a dash.
+    let is_word = |word: &String| !word.starts_with(['-', '$']) && !word.contains('\\');
     match name {
         "true" | "false" => arguments.is_empty(),
         "echo" => arguments.iter().all(is_word),

@@ -6,7 +6,7 @@ use super::interpreter::{Invocation, ScriptAt, base_name};
 use super::lexer::Lexer;
 use super::note::{Note, Notes};
 use super::outline::{self, Outline};
-use super::place::Place;
+use super::place::{Kubelet, Place};
 use super::prepare;
 use super::program;
 use super::reason::{Fault, Reason, Span};
@@ -112,31 +112,30 @@ fn finish(
     program::export_prefix(command, &mut scope)?;
     program::check(command, words, &program, &mut scope)?;
     let trailing = trailing(words, shell, &mut scope)?;
-    let mut notes = shell.options.notes.clone();
-    notes.extend(scope.options.notes.drain(..).filter(|note| !shell.options.notes.contains(note)));
-    notes.append(&mut scope.notes.take());
-    let environment = scope.variables.environment()?;
-    check_references(&environment, &program, command.span)?;
-    for (name, _) in environment.iter().filter(|(_, value)| value.references().next().is_some()) {
-        notes.push(Note::EnvironmentOrder(name.clone()));
-    }
     let kubelet = scope.place.kubelet();
-    let write = |(path, opening, written, copy): (Value, Opening, Written, Copied)| Log {
-        path: path.write(kubelet),
-        opening,
-        written,
-        copy,
-    };
-    Ok(Meaning {
+    let place = scope.place;
+    let notes = notes(shell, scope.options.notes, scope.notes.take());
+    let environment = scope.variables.environment()?;
+    let ordered = environment.iter().filter(|(_, value)| value.references().next().is_some());
+    let notes = notes.into_iter().chain(ordered.map(|(name, _)| Note::EnvironmentOrder(name.clone()))).collect();
+    let meaning = Meaning {
         init: shell.lead.init.clone(),
         program: program.iter().map(|value| value.write(kubelet)).collect(),
         passed,
         environment: environment.iter().map(|(name, value)| (name.clone(), value.write(kubelet))).collect(),
         workdir,
-        log: log.map(write),
+        log: log.map(|(path, opening, written, copy)| Log { path: path.write(kubelet), opening, written, copy }),
         trailing,
         notes,
-    })
+    };
+    check_references(&meaning, place, command.span)?;
+    Ok(meaning)
+}
+
+/// Remarks on the shell's options first. Behind an init wrapper the program is not the first process.
+fn notes(shell: &Invocation<'_>, options: Vec<Note>, others: Vec<Note>) -> Vec<Note> {
+    let is_said = |note: &Note| *note != Note::BecomesFirstProcess || shell.lead.init.is_empty();
+    options.into_iter().chain(others.into_iter().filter(is_said)).collect()
 }
 
 /// What happens to words given later, and whether words given now are lost.
@@ -169,15 +168,21 @@ fn dead_word(shell: &Invocation<'_>, words: &[Word], used: bool) -> Option<Strin
     zero.or_else(|| shell.arguments.first().filter(|_| !used).cloned())
 }
 
-/// A variable that is set anew must not be referred to: the reference would give the new value.
-fn check_references(environment: &[(String, Value)], program: &[Value], span: Span) -> Result<(), Fault> {
-    let set: BTreeSet<&str> = environment.iter().map(|(name, _)| name.as_str()).collect();
-    let values = environment.iter().map(|(_, value)| value).chain(program);
-    for name in values.flat_map(Value::references) {
-        if set.contains(name) {
+/// A variable that is set anew must not be referred to: the kubelet would put in the new value.
+fn check_references(meaning: &Meaning, place: &Place, span: Span) -> Result<(), Fault> {
+    if place.kubelet() == Kubelet::Keeps {
+        return Ok(());
+    }
+    let set: BTreeSet<&str> = meaning.environment.iter().map(|(name, _)| name.as_str()).collect();
+    let values = meaning.environment.iter().map(|(_, value)| value);
+    let words =
+        meaning.init.iter().chain(&meaning.program).chain(values).chain(meaning.log.iter().map(|log| &log.path));
+    let mut names = words.flat_map(|word| word.split("$(").skip(1)).filter_map(|rest| Some(rest.split_once(')')?.0));
+    match names.find(|name| set.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
             let detail = format!("{name} is set anew, but its old value is used too");
-            return Err(Fault::new(Reason::Assignment, detail, span));
+            Err(Fault::new(Reason::Assignment, detail, span))
         }
     }
-    Ok(())
 }

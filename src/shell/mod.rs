@@ -79,7 +79,12 @@ fn judge(argv: &[String], script: Option<&[u8]>, place: &Place) -> Result<Verdic
             None => exec_form(argv, lead.words, place),
         },
         Started::Shell(shell) => match (shell.script, script) {
-            (ScriptAt::Word(word), _) => {
+            (ScriptAt::Word(word), Some(_)) => {
+                let text = argv.get(word).map_or("", String::as_str);
+                let detail = "a script is given, and the command has one of its own".to_owned();
+                Err(whole(Reason::NestedShell, detail, text).within(word, text))
+            }
+            (ScriptAt::Word(word), None) => {
                 let text = argv.get(word).map_or("", String::as_str);
                 read(text, word, &shell, place).map(translated)
             }

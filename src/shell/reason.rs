@@ -145,4 +145,13 @@ mod tests {
         sorted.dedup();
         assert_eq!(words, sorted);
     }
+
+    #[test]
+    fn every_reason_is_in_the_manual() {
+        let manual = include_str!("../../docs/reports.md");
+        for reason in Reason::ALL {
+            let row = format!("| `{}` | {} |", reason.word(), reason.hint().replace('|', "\\|"));
+            assert!(manual.contains(&row), "{row}");
+        }
+    }
 }

@@ -107,6 +107,7 @@ mod tests {
             ("#!/bin/sh\nexec app\n", &["run.sh", "a"], Reason::DeadArguments),
             ("#!/bin/sh\nexec \"$@\"\n", &["run.sh"], Reason::Incomplete),
             ("#!/bin/sh\nexec \"$@\"\n", &["run.sh", "sh", "-c", "x"], Reason::NestedShell),
+            ("#!/bin/sh\nexec app\n", &["sh", "-c", "./run.sh"], Reason::NestedShell),
             ("#!/bin/sh\nexec other.sh\n", &["run.sh"], Reason::TargetIsShellScript),
         ] {
             assert_eq!(run(script, argv), Err(reason), "{script}");

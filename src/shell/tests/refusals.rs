@@ -217,6 +217,9 @@ fn places_refuse_what_they_cannot_expand() {
         (Reason::RuntimeVariable, "cd /$A && app", &container(&["A"])),
         (Reason::Assignment, "export A=1; app $(A)", &container(&["A"])),
         (Reason::Assignment, "A=x$A app", &container(&["A"])),
+        (Reason::Assignment, "export A=x$A; app", &container(&["A"])),
+        (Reason::Assignment, "export A=1; app >>/l/$(A)", &container(&["A"])),
+        (Reason::ShellBuiltin, "echo $A", &container(&["A"])),
         (Reason::Source, "app", &file),
     ] {
         let shell = if reason == Reason::Source { "bash" } else { "sh" };
@@ -224,6 +227,15 @@ fn places_refuse_what_they_cannot_expand() {
         assert_eq!(got, Err(reason), "{script}");
     }
     assert_eq!(verdict(&["sh", "-c", "app"], &file), Ok(()), "only bash reads it");
+}
+
+#[test]
+fn a_variable_that_is_set_anew_is_not_referred_to_by_words_passed_on() {
+    let argv = |word| ["sh", "-c", "A=1 exec app \"$@\"", "--", word];
+    let place = container(&["A", "B"]);
+    assert_eq!(verdict(&argv("$(A)"), &place).map_err(|refusal| refusal.reason), Err(Reason::Assignment));
+    assert_eq!(verdict(&argv("$(B)"), &place), Ok(()));
+    assert_eq!(verdict(&argv("$(A)"), &image()), Ok(()), "nobody expands it there");
 }
 
 /// A reason without a case here could no longer be told from a mistake.

@@ -80,7 +80,7 @@ fn a_refusal_points_at_the_construct() {
     assert_eq!(run.stdout, "", "stdout carries data only");
     assert_eq!(
         run.stderr,
-        "refused: the command cannot do without its shell
+        "refused: the command cannot be translated
   command  [\"sh\",\"-c\",\"set -e\\nexec kube-proxy --v=2 | grep -v probe\"]
   [pipeline] the output goes through another program
     exec kube-proxy --v=2 | grep -v probe

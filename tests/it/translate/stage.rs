@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::rig::need::find;
 
 /// Writes down its words, variables and folder, and says something on both streams.
-const STUB: &str = r#"#!/usr/bin/dash
+const STUB: &str = r#"
 {
   /bin/cat /proc/$$/cmdline; echo "%%"
   /bin/cat /proc/$$/environ; echo "%%"
@@ -79,7 +79,8 @@ impl Stage {
     /// Puts the stub in place of a program.
     pub fn add(&self, program: &str) {
         let file = self.path("bin").join(program);
-        std::fs::write(&file, STUB).unwrap();
+        let shell = find("dash").unwrap();
+        std::fs::write(&file, format!("#!{}{STUB}", shell.display())).unwrap();
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
