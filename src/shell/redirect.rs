@@ -108,6 +108,7 @@ impl Streams {
             "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => reopened(&self.stdout, span),
             "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => reopened(&self.stderr, span),
             "" if path.references().next().is_none() => special("the name of the file is empty"),
+            _ if name.ends_with('/') => special("the name is that of a folder"),
             _ if name.starts_with("/dev/") && name != "/dev/null" => special("this file is a device"),
             _ if name.starts_with("/proc/") || name.starts_with("/sys/") => special("this file is part of the system"),
             _ => {

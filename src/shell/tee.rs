@@ -66,7 +66,11 @@ fn file(tee: &Command, scope: &mut Scope<'_>) -> Result<(Value, Opening), Fault>
     let (Some(word), None) = (words.next(), words.next()) else { return refuse("tee does not write to one file") };
     let path = scope.value(word, Use::Argument)?;
     let text = path.literal().unwrap_or_default();
-    if text.starts_with('-') || (text.starts_with("/dev/") && text != "/dev/null") || text.starts_with("/proc/") {
+    if text.starts_with('-')
+        || text.ends_with('/')
+        || (text.starts_with("/dev/") && text != "/dev/null")
+        || text.starts_with("/proc/")
+    {
         return refuse("tee does not write to a regular file");
     }
     Ok((path, opening))
