@@ -9,6 +9,7 @@ use crate::plan::{self, ImagePlan, Plan};
 use crate::policy::{self, Finding, Findings, Level, Rule};
 use crate::report::{Ending, Inspection, Outcome, Report};
 use crate::settings::Job;
+use crate::store::Bench;
 use crate::store::publish::{self, Publisher, Receipt};
 use crate::world::World;
 
@@ -53,10 +54,12 @@ pub(crate) fn derive(world: &World, job: &Job) -> Result<Option<Assembled>> {
 
 fn prepare(world: &World, job: &Job) -> Result<Prepared> {
     let subject = world.fetcher().fetch(&job.request)?;
-    let facts = examine::look(subject);
+    let facts = examine::look(subject, &job.options.wishes);
     let mut findings = policy::judge(&facts, job.on_missing, &job.options.allow);
     let plan = plan::draw(&facts, &job.options);
-    let assembled = if plan.platforms.is_empty() { None } else { Some(assemble::build(&plan, &facts.subject)?) };
+    let bench = Bench::new(&world.tools, &job.request)?;
+    let assembled =
+        if plan.platforms.is_empty() { None } else { Some(assemble::build(&plan, &facts.subject, &bench)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         findings.platforms.iter_mut().for_each(|platform| platform.push(finding.clone()));
     }

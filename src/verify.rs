@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
+use crate::layer::RootPath;
 use crate::oci::{
     BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
 };
@@ -121,6 +123,35 @@ impl<'a> Record<'a> {
         text.map(str::to_owned).ok_or_else(|| Error::input("the image does not record its old base"))
     }
 
+    fn word(&self, key: &str) -> Option<&str> {
+        self.options.get(key).and_then(Value::as_str)
+    }
+
+    fn words(&self, key: &str) -> Option<Vec<String>> {
+        let words = self.options.get(key)?.as_array()?;
+        Some(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    fn command_wishes(&self) -> Wishes {
+        let logs = LogChoice::ALL.into_iter().find(|choice| self.word("logs") == Some(choice.word()));
+        let style = KlogStyle::ALL.into_iter().find(|style| self.word("klog_style") == Some(style.word()));
+        Wishes {
+            logs: logs.unwrap_or_default(),
+            klog_style: style.unwrap_or_default(),
+            freeze: self.words("freeze_env").unwrap_or_default(),
+            entrypoint: self.words("entrypoint"),
+            cmd: self.words("cmd"),
+            ..Wishes::default()
+        }
+    }
+
+    fn taking(&self) -> Result<Taking> {
+        let extracts = self.options.get("extract") == Some(&Value::Bool(true));
+        let keep = self.options.get("keep").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let keep = keep.map(RootPath::new).collect::<Result<Vec<RootPath>>>()?;
+        Ok(Taking { extent: if extracts { Extent::Extract } else { Extent::Layers }, keep })
+    }
+
     fn job(&self, old_base: OldBaseChoice) -> Result<Job> {
         let base: Location = format!("{}@{}", self.text(BASE_NAME)?, self.text(BASE_DIGEST)?).parse()?;
         let platforms = self.options.get("platforms").and_then(Value::as_array).into_iter().flatten();
@@ -129,6 +160,8 @@ impl<'a> Record<'a> {
         let epoch = epoch.as_deref().map(settings::epoch).transpose()?;
         let allow = self.options.get("allow").and_then(Value::as_array).into_iter().flatten();
         let allow = allow.filter_map(Value::as_str).map(str::parse).collect::<Result<Vec<Allow>>>()?;
+        let wishes = Wishes { taking: self.taking()?, ..self.command_wishes() };
+        let log_runner = self.word("log_runner").map(str::parse).transpose()?;
         let skipped = self.options.get("skipped") == Some(&Value::Bool(true));
         Ok(Job {
             request: Request {
@@ -137,9 +170,11 @@ impl<'a> Record<'a> {
                 old_base,
                 platforms: platforms.clone(),
                 known: Vec::new(),
+                wishes: wishes.clone(),
+                log_runner,
             },
             on_missing: if skipped { OnMissing::Skip } else { OnMissing::Refuse },
-            options: Options { epoch, platforms, allow },
+            options: Options { epoch, platforms, allow, wishes },
             targets: Vec::new(),
             expect: None,
         })

@@ -1,7 +1,12 @@
-//! From a plan to final bytes and digests. Decides nothing, touches nothing.
+//! From a plan to final bytes and digests. Decides nothing; what it needs of the world, the bytes of
+//! the source's layers and space to work in, it asks for through [`Workshop`].
 
 mod check;
 mod image;
+mod layer;
+#[cfg(test)]
+pub mod sample;
+mod scratch;
 
 use std::collections::HashSet;
 
@@ -12,6 +17,9 @@ use crate::examine::Subject;
 use crate::oci::{Descriptor, Digest, Document, Platform, json};
 use crate::plan::{Plan, PlatformPlan, Top};
 
+pub use layer::{MadeLayer, Workshop};
+pub use scratch::{Made, Scratch};
+
 /// The finished result. Invariant: every blob and child that `top` leads to is listed, and every
 /// image has passed the check on its layers.
 #[derive(Debug)]
@@ -20,7 +28,16 @@ pub struct Assembled {
     /// The manifests below an index; empty for a single manifest.
     pub children: Vec<Document>,
     pub blobs: Vec<NeededBlob>,
-    pub platforms: Vec<(Platform, Digest)>,
+    pub platforms: Vec<AssembledPlatform>,
+}
+
+/// One platform's image in the result.
+#[derive(Debug)]
+pub struct AssembledPlatform {
+    pub platform: Platform,
+    pub digest: Digest,
+    /// Beside the layers of the platform's plan: those that were written.
+    pub made: Vec<Option<MadeLayer>>,
 }
 
 /// A blob that every target must have.
@@ -35,17 +52,18 @@ pub struct NeededBlob {
 pub enum BlobOrigin {
     Source,
     Base,
-    Here(Vec<u8>),
+    Made(Made),
 }
 
 /// Makes the bytes that the plan describes.
-pub fn build(plan: &Plan, subject: &Subject) -> Result<Assembled> {
+pub fn build(plan: &Plan, subject: &Subject, workshop: &dyn Workshop) -> Result<Assembled> {
     let mut manifests = Vec::new();
     let mut blobs = Vec::new();
     let mut platforms = Vec::new();
-    for platform in &plan.platforms {
-        let finished = image::finish(platform)?;
-        platforms.push((platform.platform.clone(), finished.document.digest()));
+    for (platform, subject) in plan.platforms.iter().zip(&subject.platforms) {
+        let finished = image::finish(platform, subject, workshop)?;
+        let (digest, made) = (finished.document.digest(), finished.made);
+        platforms.push(AssembledPlatform { platform: platform.platform.clone(), digest, made });
         blobs.extend(finished.blobs);
         manifests.push(finished.document);
     }

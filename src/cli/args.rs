@@ -1,11 +1,14 @@
 //! Flags that several commands share, and how they become settings.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
 use crate::error::{Error, Result};
 use crate::examine::base::Choice;
+use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
+use crate::layer::RootPath;
 use crate::oci::{Location, Platform};
 use crate::plan::{Epoch, Options};
 use crate::policy::{Allow, OnMissing};
@@ -36,6 +39,30 @@ pub struct MoveArgs {
     /// Go on in spite of this refusal (repeatable); recorded in the report and in the image
     #[arg(long, value_name = "RULE[=PATH]")]
     allow: Vec<Allow>,
+    /// Who writes the log file that a shell wrote
+    #[arg(long, value_enum, default_value = "auto")]
+    logs: Logs,
+    /// How klog's flags are spelled
+    #[arg(long, value_enum, default_value = "auto")]
+    klog_style: Style,
+    /// An image whose program is a log runner, such as registry.k8s.io/build-image/go-runner
+    #[arg(long, value_name = "REF")]
+    log_runner: Option<String>,
+    /// Write the image's value of this variable into the command (repeatable)
+    #[arg(long, value_name = "NAME")]
+    freeze_env: Vec<String>,
+    /// Say the entrypoint yourself, as a JSON list; it is still proven to start
+    #[arg(long, value_name = "JSON")]
+    entrypoint: Option<Words>,
+    /// Say the cmd yourself, as a JSON list
+    #[arg(long, value_name = "JSON")]
+    cmd: Option<Words>,
+    /// Take only the program and what it needs, out of all layers: for squashed images and unknown bases
+    #[arg(long)]
+    extract: bool,
+    /// Take this path of the image along, whatever it belongs to (repeatable)
+    #[arg(long, value_name = "PATH")]
+    keep: Vec<String>,
     /// Refuse unless the result has this digest
     #[arg(long, value_name = "DIGEST")]
     expect_digest: Option<String>,
@@ -51,6 +78,7 @@ impl MoveArgs {
     pub fn job(&self, to: &[String]) -> Result<Job> {
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
         let choice = self.old_base.as_deref().map_or(Ok(Choice::Detect), settings::old_base)?;
+        let wishes = self.wishes()?;
         let job = Job {
             request: Request {
                 source: self.source.parse()?,
@@ -58,24 +86,101 @@ impl MoveArgs {
                 old_base: OldBaseChoice::Same(choice),
                 platforms: platforms.clone(),
                 known: locations(&self.known_base)?,
+                wishes: wishes.clone(),
+                log_runner: self.log_runner.as_deref().map(str::parse).transpose()?,
             },
             on_missing: match self.on_missing_platform {
                 OnMissingPlatform::Refuse => OnMissing::Refuse,
                 OnMissingPlatform::Skip => OnMissing::Skip,
             },
-            options: Options { epoch: epoch()?, platforms, allow: self.allowed() },
+            options: Options { epoch: epoch()?, platforms, allow: self.allowed(), wishes },
             targets: locations(to)?,
             expect: self.expect_digest.as_deref().map(str::parse).transpose()?,
         };
         job.check()
     }
 
+    fn wishes(&self) -> Result<Wishes> {
+        let keep = sorted(self.keep.iter().map(RootPath::new).collect::<Result<Vec<_>>>()?);
+        let extent = if self.extract { Extent::Extract } else { Extent::Layers };
+        Ok(Wishes {
+            taking: Taking { extent, keep },
+            logs: self.logs.into(),
+            klog_style: self.klog_style.into(),
+            freeze: sorted(self.freeze_env.clone()),
+            entrypoint: self.entrypoint.clone().map(|words| words.0),
+            cmd: self.cmd.clone().map(|words| words.0),
+        })
+    }
+
     /// In one order, whatever the order of the flags: the result records them.
     fn allowed(&self) -> Vec<Allow> {
-        let mut allowed = self.allow.clone();
-        allowed.sort();
-        allowed.dedup();
-        allowed
+        sorted(self.allow.clone())
+    }
+}
+
+/// In one order and each once, whatever the order of the flags.
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort();
+    list.dedup();
+    list
+}
+
+/// Words as ENTRYPOINT and CMD have them: a JSON list of strings.
+#[derive(Debug, Clone)]
+struct Words(Vec<String>);
+
+impl FromStr for Words {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words = serde_json::from_str(text).map(Self);
+        words.map_err(|_| {
+            Error::usage("expected a JSON list of words, such as [\"/app\", \"--flag\"]").fact("given", text)
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Logs {
+    /// klog where the program is proven to take its flags, else a runner where there is one
+    Auto,
+    /// The program's own flags of klog
+    Klog,
+    /// kube-log-runner before the program
+    Runner,
+    /// Nothing: the container runtime keeps the log
+    Stdout,
+}
+
+impl From<Logs> for LogChoice {
+    fn from(logs: Logs) -> Self {
+        match logs {
+            Logs::Auto => Self::Auto,
+            Logs::Klog => Self::Klog,
+            Logs::Runner => Self::Runner,
+            Logs::Stdout => Self::Stdout,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Style {
+    /// As the program shows
+    Auto,
+    /// `--log-file`
+    Dash,
+    /// `--log_file`
+    Underscore,
+}
+
+impl From<Style> for KlogStyle {
+    fn from(style: Style) -> Self {
+        match style {
+            Style::Auto => Self::Auto,
+            Style::Dash => Self::Dash,
+            Style::Underscore => Self::Underscore,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::Ended;
-use super::args::SayArgs;
+use super::args::{Logs, SayArgs, Style};
 use super::console::{Console, Form};
 use crate::error::{Error, Result};
 use crate::report::translation::{self, Translation};
@@ -36,7 +36,7 @@ pub struct Translate {
     logs: Logs,
     /// How the program spells klog's flags; `auto` assumes dashes and says so
     #[arg(long, value_enum, default_value = "auto")]
-    klog_style: KlogStyle,
+    klog_style: Style,
     /// The text of the script that the command starts
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -53,21 +53,6 @@ enum KubePlace {
     Probe,
     /// a lifecycle hook
     Hook,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Logs {
-    Auto,
-    Klog,
-    Runner,
-    Stdout,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KlogStyle {
-    Auto,
-    Dash,
-    Underscore,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -123,9 +108,9 @@ impl Translate {
     /// `None` where the log is only described.
     fn strategy(&self) -> Option<Strategy> {
         let spelling = match self.klog_style {
-            KlogStyle::Auto => Spelling::AssumedDash,
-            KlogStyle::Dash => Spelling::Dash,
-            KlogStyle::Underscore => Spelling::Underscore,
+            Style::Auto => Spelling::AssumedDash,
+            Style::Dash => Spelling::Dash,
+            Style::Underscore => Spelling::Underscore,
         };
         match self.logs {
             Logs::Auto => None,

@@ -148,8 +148,9 @@ mod tests {
             ("amountx", vec!["mount"]),
             ("iptablesocat", vec!["iptables", "socat"]),
             ("log-filelog_file", vec!["log_file", "log-file"]),
-            ("k8s.io/klog.InitFlags", vec!["k8s.io/klog"]),
-            ("k8s.io/klog/v2.InitFlags", vec!["k8s.io/klog/v2"]),
+            ("k8s.io/klog.InitFlags", vec!["k8s.io/klog", "k8s.io/klog.InitFlags"]),
+            ("k8s.io/klog/v2.InitFlags", vec!["k8s.io/klog/v2", "k8s.io/klog/v2.InitFlags"]),
+            ("k8s.io/klog/v2.Info", vec!["k8s.io/klog/v2"]),
             ("/go/pkg/mod/k8s.io/klog/v2@v2.80.1/klog.go", vec![]),
             ("k8s.io/kubernetes/vendor/k8s.io/klog.Info", vec!["k8s.io/klog"]),
             (

@@ -69,6 +69,7 @@ pub(super) const TABLE: &[(&[u8], Meaning)] = &[
     mention("log-file"),
     mention("logtostderr"),
     mention("log_file_max_size"),
+    mention("add_dir_header"),
     // tools that programs run
     tool("iptables", Proof::Word),
     tool("ip6tables", Proof::Word),
@@ -110,6 +111,8 @@ pub(super) const TABLE: &[(&[u8], Meaning)] = &[
     // Go
     (b"k8s.io/klog.", Package("k8s.io/klog")),
     (b"k8s.io/klog/v2.", Package("k8s.io/klog/v2")),
+    (b"k8s.io/klog.InitFlags", Package("k8s.io/klog.InitFlags")),
+    (b"k8s.io/klog/v2.InitFlags", Package("k8s.io/klog/v2.InitFlags")),
     (b"github.com/golang/glog.", Package("github.com/golang/glog")),
     (b"k8s.io/component-base/", Package("k8s.io/component-base")),
     (b".WordSepNormalizeFunc", Package("WordSepNormalizeFunc")),

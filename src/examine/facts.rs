@@ -1,12 +1,18 @@
 //! The answers: what the later stages decide on.
 
-use super::account::{self, UnknownAccount};
-use super::command::{Command, ShellForm};
+use super::absent::{self, Absent};
+use super::command::Command;
 use super::container::Container;
+use super::exec_form::{self, ExecForm, RunnerAt, Setting};
+use super::health::{self, Health};
+use super::helper::{Helper, helpers};
+use super::moved::{Moved, Needs, source_root};
 use super::oddity::{Oddity, oddities};
-use super::program::{Start, start};
+use super::program::{self, Presence, Start, start};
+use super::runner;
+use super::seam::{self, Seam};
 use super::subject::{PlatformSubject, Subject};
-use crate::rootfs::merge;
+use super::wishes::Wishes;
 
 /// The subject with the answers beside it, platform by platform in the same order.
 #[derive(Debug)]
@@ -21,9 +27,25 @@ pub struct PlatformFacts {
     pub command: Command,
     /// What a container starts with once the image has moved.
     pub container: Container,
-    pub shell_form: Option<ShellForm>,
+    /// What became of the command's shell.
+    pub form: ExecForm,
+    /// The user said the command.
+    pub said: bool,
+    /// The layers as they will be.
+    pub moved: Moved,
+    /// The application's program.
     pub start: Start,
-    pub unknown_accounts: Vec<UnknownAccount>,
+    /// What stands before it and is started first: an init, a runner.
+    pub wrapper: Option<Start>,
+    /// Where the source has the program that the rebased root lacks.
+    pub lost_in: Option<String>,
+    pub health: Health,
+    pub helpers: Vec<Helper>,
+    pub tools: Vec<Absent>,
+    pub libraries: Vec<Absent>,
+    /// Names of tools and libraries in the program that the rebased root does not answer.
+    pub unanswered: Vec<String>,
+    pub seam: Seam,
     pub oddities: Vec<Oddity>,
     /// What reading the layers brought up, such as a wrong media type.
     pub layer_notes: Vec<String>,
@@ -33,32 +55,74 @@ pub struct PlatformFacts {
 
 /// Puts all questions to the subject.
 #[must_use]
-pub fn look(subject: Subject) -> Facts {
-    let platforms = subject.platforms.iter().map(look_at).collect();
+pub fn look(subject: Subject, wishes: &Wishes) -> Facts {
+    let platforms = subject.platforms.iter().map(|platform| look_at(platform, wishes)).collect();
     Facts { subject, platforms }
 }
 
-fn look_at(subject: &PlatformSubject) -> PlatformFacts {
-    let already_right = already_right(subject);
-    let container = if already_right { Container::of(&subject.source.config) } else { Container::moved(subject) };
-    let root = merge(subject.base_layers.iter().chain(&subject.layers).map(AsRef::as_ref));
+/// The container and the layers as they will be.
+fn moved(subject: &PlatformSubject, wishes: &Wishes) -> (Container, ExecForm, Moved) {
+    let begun = Moved::begin(subject, &wishes.taking);
+    let scene = begun.scene(subject, &wishes.taking);
+    let container = Container::moved(subject);
+    let brought = subject.runner.as_ref().and_then(runner::of_image);
+    let at =
+        brought.as_ref().map(|runner| RunnerAt { path: runner.path.to_string(), from: "the image of --log-runner" });
+    let at = at.or_else(|| runner::in_root(&scene, &container));
+    let setting = Setting { root: &scene, runner: at.as_ref(), wishes };
+    let (container, form) = exec_form::translate(container, &setting);
+    drop(scene);
+    let program = container.command.argv().into_iter().nth(form.lead);
+    let needs = Needs { taking: &wishes.taking, program, runner: brought.filter(|_| form.uses_runner()) };
+    let moved = begun.finish(subject, &container, &needs);
+    (container, form, moved)
+}
+
+pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFacts {
+    let already_right = already_right(subject) && *wishes == Wishes::default();
+    let (container, form, moved) = if already_right {
+        (Container::of(&subject.source.config), ExecForm::default(), Moved::as_it_is(subject))
+    } else {
+        moved(subject, wishes)
+    };
+    let (root, source) = (moved.root(subject), source_root(subject));
+    let start = match start(&container, form.lead, &root) {
+        Start::Found(started) if started.interpreter == Presence::Missing => Start::Found(started),
+        _ if form.is_stuck() => Start::Shell,
+        start => start,
+    };
+    let tools = absent::tools(&start, &container, &root);
+    let libraries = absent::libraries(&start, &root);
     PlatformFacts {
         command: Command::of(&subject.source.config),
-        shell_form: container.command.shell_form(),
-        start: start(&container, &root),
-        unknown_accounts: account::unknown(&container, &root),
-        container,
+        wrapper: (form.lead > 0).then(|| program::start(&container, 0, &root)),
+        lost_in: match &start {
+            Start::Lost { name, .. } => {
+                program::search(&source, &container, name).map(|found| found.file.path.to_string())
+            }
+            _ => None,
+        },
+        form,
+        said: wishes.entrypoint.is_some() || wishes.cmd.is_some(),
+        health: health::look(&container, &root),
+        helpers: helpers(&root, subject.base_layers.len(), &start),
+        tools: absent::tools_of_source(&tools, &container, &source),
+        libraries: absent::libraries_of_source(&libraries, &source),
+        unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),
+        seam: seam::look(subject, &moved, &root, &source),
+        start,
         oddities: oddities(&subject.source.config),
-        layer_notes: layer_notes(subject),
+        layer_notes: layer_notes(subject).chain(moved.notes.iter().cloned()).collect(),
+        moved,
+        container,
         already_right,
     }
 }
 
-fn layer_notes(subject: &PlatformSubject) -> Vec<String> {
-    let note = |layer: &crate::layer::LayerIndex| {
+fn layer_notes(subject: &PlatformSubject) -> impl Iterator<Item = String> {
+    subject.layers.iter().flat_map(|layer| {
         layer.notes.iter().map(|note| format!("layer {}: {note}", layer.digest.short())).collect::<Vec<_>>()
-    };
-    subject.layers.iter().flat_map(|layer| note(layer)).collect()
+    })
 }
 
 fn already_right(subject: &PlatformSubject) -> bool {

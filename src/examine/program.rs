@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use super::account;
 use super::container::Container;
-use super::subject::PlatformSubject;
 use crate::elf::Program;
 use crate::layer::RootPath;
-use crate::rootfs::{Found, Root, merge};
+use crate::rootfs::{Found, Root};
 
 /// What runtimes search where the image sets no `PATH`.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What happens when a container is started.
 #[derive(Debug, Clone)]
@@ -45,33 +43,25 @@ pub enum Presence {
     Missing,
 }
 
-/// Looks for the program of `container` in the root.
+/// Looks for the program that stands at word number `at` of the command.
 #[must_use]
-pub fn start(container: &Container, root: &Root<'_>) -> Start {
-    if container.command.shell_form().is_some() {
-        return Start::Shell;
-    }
-    let Some(name) = container.command.program() else { return Start::NoCommand };
-    match root.search(&name, &path_variable(container), &working_dir(container)) {
+pub fn start(container: &Container, at: usize, root: &Root<'_>) -> Start {
+    let argv = container.command.argv();
+    let Some(name) = argv.get(at) else { return Start::NoCommand };
+    match root.search(name, &path_variable(container), &working_dir(container)) {
         Ok(found) => Start::Found(Box::new(started(root, &found))),
-        Err(lost) => Start::Lost { name, reasons: lost.to_string() },
+        Err(lost) => Start::Lost { name: name.clone(), reasons: lost.to_string() },
     }
 }
 
-/// Whether the layers of the new base must be known to answer: not when the application's own
-/// layers hold the program at its full path, whatever lies below them, and accounts are numbers.
-#[must_use]
-pub fn needs_new_base(subject: &PlatformSubject) -> bool {
-    let container = Container::moved(subject);
-    let is_full_path = container.command.program().is_some_and(|program| program.starts_with('/'));
-    if !account::named(&container).is_empty() {
-        return true;
-    }
-    match start(&container, &merge(subject.layers.iter().map(AsRef::as_ref))) {
-        Start::NoCommand | Start::Shell => false,
-        Start::Found(started) => !is_full_path || started.interpreter == Presence::Missing,
-        Start::Lost { .. } => true,
-    }
+/// The file that a word of the command leads to.
+pub(super) fn search<'r>(root: &'r Root<'r>, container: &Container, word: &str) -> Option<Found<'r>> {
+    root.search(word, &path_variable(container), &working_dir(container)).ok()
+}
+
+/// Whether an executable file is at this path.
+pub(super) fn is_there(root: &Root<'_>, path: &str) -> bool {
+    root.search(path, "", &RootPath::root()).is_ok()
 }
 
 fn started<'r>(root: &Root<'r>, found: &Found<'r>) -> Started {
@@ -85,14 +75,14 @@ fn started<'r>(root: &Root<'r>, found: &Found<'r>) -> Started {
     Started { path: found.file.path.to_string(), program, interpreter }
 }
 
-fn path_variable(container: &Container) -> String {
+pub(super) fn path_variable(container: &Container) -> String {
     let entries = container.members.get("Env").and_then(Value::as_array).into_iter().flatten();
     let mut paths = entries.filter_map(|entry| entry.as_str()?.strip_prefix("PATH="));
     // Of several, the last counts.
     paths.next_back().unwrap_or(DEFAULT_PATH).to_owned()
 }
 
-fn working_dir(container: &Container) -> RootPath {
+pub(super) fn working_dir(container: &Container) -> RootPath {
     let written = container.members.get("WorkingDir").and_then(Value::as_str).unwrap_or_default();
     RootPath::new(written).unwrap_or_else(|_| RootPath::root())
 }

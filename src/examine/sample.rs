@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::base::{Choice, Lookup, OldBase, find};
-use super::{Origin, PlatformSubject, Shape, Subject};
+use super::{Facts, Origin, PlatformSubject, Shape, Subject, Wishes, look};
 use crate::elf::{Linkage, Probe, Program};
-use crate::layer::{Entry, EntryKind, Inspected, LayerIndex, RootPath};
+use crate::layer::{Captured, Entry, EntryKind, Inspected, LayerIndex, RootPath};
 use crate::oci::sample::Sample;
 use crate::oci::{Compression, Image, Location};
 
@@ -67,10 +67,70 @@ pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
             base,
             old_base,
             layers,
+            old_layers: Vec::new(),
             base_layers: Vec::new(),
+            runner: None,
         }],
         missing: Vec::new(),
         left_behind: Vec::new(),
+    }
+}
+
+/// The answers for a subject of which nothing special is asked.
+pub fn looked(subject: Subject) -> Facts {
+    looked_with(subject, &Wishes::default())
+}
+
+pub fn looked_with(subject: Subject, wishes: &Wishes) -> Facts {
+    look(subject, wishes)
+}
+
+/// An index of a layer, piece by piece.
+pub fn layer(name: &str) -> LayerIndex {
+    LayerIndex {
+        digest: crate::oci::Digest::of(name.as_bytes()),
+        size: 0,
+        diff_id: crate::oci::DiffId(crate::oci::Digest::of(name.to_uppercase().as_bytes())),
+        unpacked: 0,
+        compression: Compression::Gzip,
+        entries: Vec::new(),
+        captured: Vec::new(),
+        programs: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Ways to put something into a layer.
+#[expect(clippy::return_self_not_must_use, reason = "every layer that a test makes is used")]
+pub trait Put: Sized {
+    fn with(self, entry: Entry) -> Self;
+    fn with_text(self, path: &str, text: &str) -> Self;
+    fn with_program(self, path: &str, program: Program) -> Self;
+
+    fn with_link(self, path: &str, target: &str) -> Self {
+        self.with(Entry { kind: EntryKind::Symlink(target.as_bytes().to_vec()), ..entry(path) })
+    }
+
+    fn without(self, path: &str) -> Self {
+        self.with(Entry { kind: EntryKind::Whiteout, ..entry(path) })
+    }
+}
+
+impl Put for LayerIndex {
+    fn with(mut self, entry: Entry) -> Self {
+        self.entries.push(entry);
+        self
+    }
+
+    fn with_text(mut self, path: &str, text: &str) -> Self {
+        let kind = EntryKind::File { size: text.len() as u64 };
+        self.captured.push(Captured { entry: self.entries.len(), content: text.as_bytes().to_vec() });
+        self.with(Entry { kind, mode: 0o644, ..entry(path) })
+    }
+
+    fn with_program(mut self, path: &str, program: Program) -> Self {
+        self.programs.push(Inspected { entry: self.entries.len(), program });
+        self.with(entry(path))
     }
 }
 

@@ -57,8 +57,20 @@ pub struct PlatformSubject {
     pub old_base: OldBase,
     /// The indexes of the source's layers above the old base, in order.
     pub layers: Vec<Arc<LayerIndex>>,
-    /// The indexes of the new base's layers, where a question could not be answered without them.
+    /// The indexes of the old base's layers, where a question could not be answered without them.
+    pub old_layers: Vec<Arc<LayerIndex>>,
+    /// The same of the new base's layers.
     pub base_layers: Vec<Arc<LayerIndex>>,
+    /// The image that a log runner is taken from, where one was named.
+    pub runner: Option<RunnerSubject>,
+}
+
+/// An image whose program can be put before another one's.
+#[derive(Debug, Clone)]
+pub struct RunnerSubject {
+    pub origin: Origin,
+    pub image: Image,
+    pub layers: Vec<Arc<LayerIndex>>,
 }
 
 /// Something beside the image that describes bytes which will no longer be there.

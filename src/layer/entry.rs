@@ -60,6 +60,12 @@ impl EntryKind {
 }
 
 impl Entry {
+    /// An entry that no tar has yet.
+    #[must_use]
+    pub fn new(path: RootPath, kind: EntryKind, mode: u32, uid: u64, gid: u64) -> Self {
+        Self { path, kind, mode, uid, gid, mtime: 0, xattrs: Vec::new(), offset: 0, sparse: false }
+    }
+
     /// About how many bytes of memory the entry takes.
     pub(super) fn footprint(&self) -> usize {
         const ALLOCATION: usize = 16;

@@ -14,6 +14,7 @@
 
 mod capture;
 mod compression;
+mod contents;
 mod entry;
 mod extended;
 mod gzip;
@@ -47,6 +48,7 @@ mod hostile;
 mod specimen;
 
 pub use capture::Captured;
+pub use contents::Contents;
 pub use entry::{Entry, EntryKind};
 pub use index::LayerIndex;
 pub use inspected::Inspected;

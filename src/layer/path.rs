@@ -73,6 +73,13 @@ impl RootPath {
         Some(Self(self.0.iter().copied().take(kept).collect()))
     }
 
+    /// Whether it is `folder` itself or something below it.
+    #[must_use]
+    pub fn is_within(&self, folder: &Self) -> bool {
+        let rest = self.0.strip_prefix(folder.as_bytes());
+        rest.is_some_and(|rest| folder.is_root() || rest.is_empty() || rest.starts_with(b"/"))
+    }
+
     /// `written` seen from this directory. It can only lead further down.
     pub fn join(&self, written: impl AsRef<[u8]>) -> Result<Self> {
         Self::new([&self.0, b"/".as_slice(), written.as_ref()].concat())
@@ -185,6 +192,21 @@ mod tests {
         assert_eq!(RootPath::root().parent(), None);
         assert_eq!(path.parent().unwrap().join("./os-release").unwrap(), path);
         assert!(path.join("../x").is_err());
+    }
+
+    #[test]
+    fn within_means_at_or_below() {
+        let path = |text: &str| RootPath::new(text).unwrap();
+        for (inner, outer, expected) in [
+            ("a/b", "a", true),
+            ("a", "a", true),
+            ("ab", "a", false),
+            ("a", "a/b", false),
+            ("a", "", true),
+            ("", "", true),
+        ] {
+            assert_eq!(path(inner).is_within(&path(outer)), expected, "{inner} in {outer}");
+        }
     }
 
     proptest! {

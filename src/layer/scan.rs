@@ -53,9 +53,7 @@ pub(super) fn unpacked<T>(
     scope(|scope| {
         let arrival = start(scope, "layer-read", move || take_in(bytes, of, packed_in))?;
         let unpacking = start(scope, "layer-unpack", move || unpack(packed_out, of.size, tar_in, limits))?;
-        let mut tape = Tape::new(tar_out);
-        let listing = walk(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()));
-        let tar = tape.finish();
+        let outcome = read(tar_out);
         let compression = join(unpacking);
         let packed = join(arrival)?;
         let outcome = outcome.map_err(|error| error.fact("layer", of.digest))?;

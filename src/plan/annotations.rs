@@ -7,8 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Epoch;
-use super::layers::PlannedLayer;
-use crate::examine::{PlatformSubject, Subject};
+use crate::examine::{Extent, KlogStyle, LogChoice, PlatformSubject, Subject, Wishes};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, MediaType, Platform, is_dangerous, json as document};
 use crate::policy::Allow;
 
@@ -26,9 +25,27 @@ pub struct Options {
     pub platforms: Vec<Platform>,
     /// The refusals that the user answers for: whoever reads the result shall know. Sorted.
     pub allow: Vec<Allow>,
+    pub wishes: Wishes,
 }
 
 impl Options {
+    /// The wishes that are not the default, by the names of their flags.
+    fn wished(&self, runner: Option<&str>) -> Map<String, Value> {
+        let Wishes { taking, logs, klog_style, freeze, entrypoint, cmd } = &self.wishes;
+        let keep: Vec<String> = taking.keep.iter().map(ToString::to_string).collect();
+        let record = json!({
+            "cmd": cmd,
+            "entrypoint": entrypoint,
+            "extract": (taking.extent == Extent::Extract).then_some(true),
+            "freeze_env": (!freeze.is_empty()).then_some(freeze),
+            "keep": (!keep.is_empty()).then_some(keep),
+            "klog_style": (*klog_style != KlogStyle::Auto).then_some(klog_style.word()),
+            "log_runner": runner,
+            "logs": (*logs != LogChoice::Auto).then_some(logs.word()),
+        });
+        record.as_object().cloned().unwrap_or_default()
+    }
+
     fn allowed(&self) -> Option<Vec<String>> {
         (!self.allow.is_empty()).then(|| self.allow.iter().map(ToString::to_string).collect())
     }
@@ -37,26 +54,23 @@ impl Options {
 const MANIFEST_ORDER: [&str; 6] = ["schemaVersion", "mediaType", "artifactType", "config", "layers", "annotations"];
 const INDEX_ORDER: [&str; 5] = ["schemaVersion", "mediaType", "artifactType", "manifests", "annotations"];
 
-/// The manifest of a platform, its config still `null`.
-pub(super) fn manifest(
-    subject: &Subject,
-    platform: &PlatformSubject,
-    layers: &[PlannedLayer],
-    options: &Options,
-) -> Map<String, Value> {
+/// The manifest of a platform, its config and layers still `null`.
+pub(super) fn manifest(subject: &Subject, platform: &PlatformSubject, options: &Options) -> Map<String, Value> {
     let mut annotations = harmless(&platform.source.manifest.annotations);
     let recorded = json!({
         "allow": options.allowed(),
         "old_base": platform.old_base.as_option(),
         "source_date_epoch": options.epoch.map(|epoch| epoch.0),
     });
-    record(&mut annotations, subject, (platform.source.digest(), platform.base.digest()), recorded);
-    let layers: Vec<Value> = layers.iter().map(|layer| layer.descriptor.to_value()).collect();
+    let runner = platform.runner.as_ref();
+    let runner = runner.map(|runner| runner.origin.location.pinned(runner.image.digest()));
+    let wished = options.wished(runner.as_deref());
+    record(&mut annotations, subject, (platform.source.digest(), platform.base.digest()), &recorded, wished);
     let mut object = carried(platform.source.document.object());
     object.insert("schemaVersion".into(), 2.into());
     object.insert("mediaType".into(), MediaType::oci_manifest().as_str().into());
     object.insert("config".into(), Value::Null);
-    object.insert("layers".into(), layers.into());
+    object.insert("layers".into(), Value::Null);
     object.insert("annotations".into(), Value::Object(annotations));
     document::ordered(object, &MANIFEST_ORDER)
 }
@@ -72,7 +86,10 @@ pub(super) fn index(object: &Map<String, Value>, subject: &Subject, options: &Op
         "skipped": (!subject.missing.is_empty()).then_some(true),
         "source_date_epoch": options.epoch.map(|epoch| epoch.0),
     });
-    record(&mut annotations, subject, (subject.source.top.digest(), subject.base.top.digest()), recorded);
+    let runner = subject.platforms.first().and_then(|platform| platform.runner.as_ref());
+    let runner = runner.map(|runner| runner.origin.pinned());
+    let wished = options.wished(runner.as_deref());
+    record(&mut annotations, subject, (subject.source.top.digest(), subject.base.top.digest()), &recorded, wished);
     let mut object = carried(object);
     object.insert("schemaVersion".into(), 2.into());
     object.insert("mediaType".into(), MediaType::oci_index().as_str().into());
@@ -91,12 +108,17 @@ pub(super) fn harmless(annotations: &Map<String, Value>) -> Map<String, Value> {
     annotations.iter().filter(|(key, _)| !is_dangerous(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn record(annotations: &mut Map<String, Value>, subject: &Subject, inputs: (Digest, Digest), options: Value) {
-    let (source, base) = inputs;
-    let options: Map<String, Value> = match options {
-        Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        _ => Map::new(),
-    };
+fn record(
+    annotations: &mut Map<String, Value>,
+    subject: &Subject,
+    (source, base): (Digest, Digest),
+    options: &Value,
+    wished: Map<String, Value>,
+) {
+    let options = options.as_object().cloned().unwrap_or_default().into_iter().chain(wished);
+    let mut options: Vec<(String, Value)> = options.filter(|(_, value)| !value.is_null()).collect();
+    options.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let options: Map<String, Value> = options.into_iter().collect();
     let options = String::from_utf8(document::write(&Value::Object(options))).unwrap_or_default();
     for (key, value) in [
         (BASE_NAME, subject.base.location.without_digest()),

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::history;
-use crate::examine::{Container, PlatformSubject};
-use crate::oci::{DiffId, json};
+use crate::examine::{PlatformFacts, PlatformSubject};
+use crate::oci::json;
 
 /// Seconds since 1970, from `SOURCE_DATE_EPOCH`: the only time that can enter a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,21 +13,15 @@ pub struct Epoch(pub u64);
 const CONFIG_ORDER: [&str; 10] =
     ["created", "author", "architecture", "os", "os.version", "os.features", "variant", "config", "rootfs", "history"];
 
-/// The whole config; members nobody knows survive from the source.
-pub(super) fn merge(
-    subject: &PlatformSubject,
-    container: &Container,
-    diff_ids: &[DiffId],
-    epoch: Option<Epoch>,
-) -> Map<String, Value> {
+/// The whole config but for the layers; members nobody knows survive from the source.
+pub(super) fn merge(subject: &PlatformSubject, answers: &PlatformFacts, epoch: Option<Epoch>) -> Map<String, Value> {
     let mut config = subject.source.config.object().clone();
-    let diff_ids: Vec<Value> = diff_ids.iter().map(|id| id.to_string().into()).collect();
     if let Some(epoch) = epoch {
         config.insert("created".into(), epoch.to_rfc3339().into());
     }
-    config.insert("config".into(), Value::Object(container.members.clone()));
-    config.insert("rootfs".into(), serde_json::json!({"type": "layers", "diff_ids": diff_ids}));
-    config.insert("history".into(), history::merge(subject));
+    config.insert("config".into(), Value::Object(answers.container.members.clone()));
+    config.insert("rootfs".into(), Value::Null);
+    config.insert("history".into(), history::merge(subject, &answers.moved));
     json::ordered(config, &CONFIG_ORDER)
 }
 

@@ -1,45 +1,65 @@
-//! The history of the result: the new base's entries, then the application's.
+//! The history of the result: the new base's entries, the application's, then those of layers that
+//! were written.
 //!
 //! History only splits history. Where it does not fit its layers, one entry per layer is written.
 
 use serde_json::{Value, json};
 
-use crate::examine::PlatformSubject;
+use crate::examine::{Becomes, Moved, PlatformSubject};
 use crate::oci::{HistoryEntry, Image};
 
-pub(super) fn merge(subject: &PlatformSubject) -> Value {
+pub(super) fn merge(subject: &PlatformSubject, moved: &Moved) -> Value {
     let base = entries(&subject.base, 0, "layer of the new base");
-    let source = &subject.source;
     let own = match cut(subject) {
-        Some(at) => source
-            .config
-            .history()
-            .get(at..)
-            .unwrap_or_default()
-            .iter()
-            .map(|entry| Value::Object(entry.0.clone()))
-            .collect(),
-        None => entries(source, subject.old_base.layers, "layer of the source"),
+        Some(at) => subject.source.config.history().get(at..).unwrap_or_default().iter().map(value).collect(),
+        None => entries(&subject.source, subject.old_base.layers, "layer of the source"),
     };
-    Value::Array(base.into_iter().chain(own).collect())
+    let own = without_dropped(own, moved);
+    Value::Array(base.into_iter().chain(own).chain(written(&subject.source, moved)).collect())
+}
+
+fn value(entry: &HistoryEntry) -> Value {
+    Value::Object(entry.0.clone())
+}
+
+/// The entry of a layer that was dropped stays, as one that made no layer.
+fn without_dropped(own: Vec<Value>, moved: &Moved) -> Vec<Value> {
+    let mut layers = moved.layers.iter();
+    let settle = |mut entry: Value| {
+        let makes_layer = entry.get("empty_layer") != Some(&Value::Bool(true));
+        let is_dropped = makes_layer && layers.next().is_some_and(|layer| matches!(layer.becomes, Becomes::Dropped));
+        if let Value::Object(entry) = &mut entry
+            && is_dropped
+        {
+            entry.insert("empty_layer".to_owned(), true.into());
+        }
+        entry
+    };
+    own.into_iter().map(settle).collect()
+}
+
+fn written(source: &Image, moved: &Moved) -> Vec<Value> {
+    let extracted = moved.extracted.iter().filter(|layer| !layer.is_empty());
+    let extracted = extracted.map(|_| format!("underpin: extracted from {}", source.digest()));
+    let added = Some(&moved.added).filter(|added| !added.layer.is_empty());
+    let added = added.map(|added| format!("underpin: added {}", added.what.join(", ")));
+    extracted.chain(added).map(|created_by| entry(source, &created_by)).collect()
 }
 
 /// The image's own entries where they fit, else one for each layer from `skip` on.
 fn entries(image: &Image, skip: usize, what: &str) -> Vec<Value> {
     if skip == 0 && fits(image) {
-        return image.config.history().iter().map(|entry| Value::Object(entry.0.clone())).collect();
+        return image.config.history().iter().map(value).collect();
     }
-    let created = image.config.object().get("created").filter(|created| created.is_string());
     let layers = image.layers.iter().skip(skip);
-    layers
-        .map(|layer| {
-            let created_by = format!("underpin: {what} {}", layer.diff_id);
-            match created {
-                Some(created) => json!({"created": created, "created_by": created_by}),
-                None => json!({"created_by": created_by}),
-            }
-        })
-        .collect()
+    layers.map(|layer| entry(image, &format!("underpin: {what} {}", layer.diff_id))).collect()
+}
+
+fn entry(image: &Image, created_by: &str) -> Value {
+    match image.config.object().get("created").filter(|created| created.is_string()) {
+        Some(created) => json!({"created": created, "created_by": created_by}),
+        None => json!({"created_by": created_by}),
+    }
 }
 
 fn fits(image: &Image) -> bool {

@@ -9,12 +9,12 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::examine::{Command, Container, Facts, PlatformFacts, PlatformSubject, Shape};
+use crate::examine::{Becomes, Command, Facts, Moved, PlatformFacts, PlatformSubject, Shape};
 use crate::oci::{DiffId, Image, Platform};
 
 pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 pub use config::Epoch;
-pub use layers::{Fate, PlannedLayer};
+pub use layers::{Body, Fate, Inherited, PlannedLayer};
 
 /// The result, decided.
 #[derive(Debug)]
@@ -54,14 +54,18 @@ pub enum ImagePlan {
     New(NewImage),
 }
 
-/// A config and a manifest, complete but for the digests that only the final bytes have.
+/// A config and a manifest, complete but for the layers and the digests that only the final bytes
+/// have.
 #[derive(Debug)]
 pub struct NewImage {
     pub config: Map<String, Value>,
     pub manifest: Map<String, Value>,
-    /// What the diff ids must come out as: those of the new base, then those kept. Taken from the
-    /// inputs and not from `layers`, so that one checks the other.
-    pub diff_ids: Vec<DiffId>,
+    /// What the diff ids must come out as: those of the new base, then those kept; `None` where a
+    /// layer is still to be written. Taken from the inputs and not from `layers`, so that one
+    /// checks the other.
+    pub diff_ids: Vec<Option<DiffId>>,
+    /// The time of every entry in a layer that is written, in seconds since 1970.
+    pub mtime: i64,
 }
 
 /// Draws the plan.
@@ -85,28 +89,38 @@ fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFac
     let image = if answers.already_right {
         ImagePlan::AsIs(Box::new(subject.source.clone()))
     } else {
-        ImagePlan::New(draw_image(facts, subject, &answers.container, options))
+        ImagePlan::New(draw_image(facts, subject, answers, options))
     };
     PlatformPlan {
         platform: subject.platform.clone(),
         entry: subject.entry.clone().unwrap_or_else(|| platform_object(&subject.source)),
         entry_annotations: annotations::harmless(&subject.entry_annotations),
-        layers: layers::fates(subject, &image),
+        layers: layers::fates(subject, &answers.moved, answers.already_right),
         image,
         before: answers.command.clone(),
         after: answers.container.command.clone(),
     }
 }
 
-fn draw_image(facts: &Facts, subject: &PlatformSubject, container: &Container, options: &Options) -> NewImage {
-    let kept = subject.source.diff_ids().get(subject.old_base.layers..).unwrap_or_default();
-    let diff_ids = subject.base.diff_ids().iter().chain(kept).copied().collect::<Vec<_>>();
-    let layers = layers::result(subject);
+fn draw_image(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFacts, options: &Options) -> NewImage {
     NewImage {
-        config: config::merge(subject, container, &diff_ids, options.epoch),
-        manifest: annotations::manifest(&facts.subject, subject, &layers, options),
-        diff_ids,
+        config: config::merge(subject, answers, options.epoch),
+        manifest: annotations::manifest(&facts.subject, subject, options),
+        diff_ids: expected(subject, &answers.moved),
+        mtime: options.epoch.map_or(0, |epoch| i64::try_from(epoch.0).unwrap_or_default()),
     }
+}
+
+fn expected(subject: &PlatformSubject, moved: &Moved) -> Vec<Option<DiffId>> {
+    let base = subject.base.diff_ids().iter().copied().map(Some);
+    let own = subject.source.diff_ids().iter().copied().skip(subject.old_base.layers);
+    let own = own.zip(&moved.layers).filter_map(|(diff_id, layer)| match layer.becomes {
+        Becomes::Kept => Some(Some(diff_id)),
+        Becomes::Filtered(_) => Some(None),
+        Becomes::Dropped => None,
+    });
+    let new = moved.extracted.iter().chain([&moved.added.layer]).filter(|layer| !layer.is_empty());
+    base.chain(own).chain(new.map(|_| None)).collect()
 }
 
 fn platform_object(image: &Image) -> Map<String, Value> {

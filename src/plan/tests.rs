@@ -4,18 +4,21 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::assemble;
-use crate::examine::sample::subject;
-use crate::examine::{Subject, look};
+use crate::assemble::sample::Stock;
+use crate::examine::Subject;
+use crate::examine::sample::{looked, subject};
 use crate::oci::sample::{Sample, history};
 
 /// The config and manifest that come out, parsed.
 fn result(subject: Subject, options: &Options) -> (Value, Value) {
-    let facts = look(subject);
+    let facts = looked(subject);
     let plan = draw(&facts, options);
-    let assembled = assemble::build(&plan, &facts.subject).unwrap();
+    let assembled = assemble::build(&plan, &facts.subject, &Stock::default()).unwrap();
     let manifest: Value = serde_json::from_slice(assembled.top.bytes()).unwrap();
-    let ImagePlan::New(new) = &plan.platforms[0].image else { panic!("nothing was changed") };
-    (Value::Object(new.config.clone()), manifest)
+    let digest = manifest["config"]["digest"].as_str().unwrap();
+    let blob = assembled.blobs.iter().find(|blob| blob.descriptor.digest.to_string() == digest).unwrap();
+    let assemble::BlobOrigin::Made(config) = &blob.origin else { panic!("nothing was changed") };
+    (serde_json::from_reader(config.open()).unwrap(), manifest)
 }
 
 fn app() -> Sample {
@@ -139,10 +142,10 @@ fn source_date_epoch_sets_the_time() {
 #[test]
 fn an_image_on_the_new_base_is_passed_on_as_it_is() {
     let own = Sample { docker: false, ..app() };
-    let facts = look(subject(&own, &debian(), &debian()));
+    let facts = looked(subject(&own, &debian(), &debian()));
     let plan = draw(&facts, &Options::default());
     assert!(matches!(plan.platforms[0].image, ImagePlan::AsIs(_)));
-    let assembled = assemble::build(&plan, &facts.subject).unwrap();
+    let assembled = assemble::build(&plan, &facts.subject, &Stock::default()).unwrap();
     assert_eq!(assembled.top.digest(), own.image().digest());
 }
 
@@ -151,7 +154,7 @@ fn an_image_on_the_new_base_is_passed_on_as_it_is() {
 fn the_same_layers_with_another_config_are_not_the_same_base() {
     let own = Sample { docker: false, ..app() };
     let nonroot = Sample { container: json!({"User": "65532"}), ..debian() };
-    let facts = look(subject(&own, &debian(), &nonroot));
+    let facts = looked(subject(&own, &debian(), &nonroot));
     let plan = draw(&facts, &Options::default());
     let ImagePlan::New(new) = &plan.platforms[0].image else { panic!("was taken for the same base") };
     assert_eq!(new.config["config"]["User"], "65532");
@@ -159,11 +162,11 @@ fn the_same_layers_with_another_config_are_not_the_same_base() {
 
 #[test]
 fn the_invariant_on_layers_stops_a_wrong_plan() {
-    let facts = look(subject(&app(), &debian(), &distroless()));
+    let facts = looked(subject(&app(), &debian(), &distroless()));
     let mut plan = draw(&facts, &Options::default());
     if let ImagePlan::New(new) = &mut plan.platforms[0].image {
         new.diff_ids.swap(0, 1);
     }
-    let error = assemble::build(&plan, &facts.subject).unwrap_err();
+    let error = assemble::build(&plan, &facts.subject, &Stock::default()).unwrap_err();
     assert!(error.what().contains("nothing was published"), "{error}");
 }

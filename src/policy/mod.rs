@@ -5,8 +5,14 @@
 
 mod allow;
 mod finding;
+mod needs;
 mod program;
 mod rules;
+mod seam;
+mod shell;
+#[cfg(test)]
+mod start_tests;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 

@@ -3,13 +3,18 @@
 
 use super::finding::{Finding, Level, Rule};
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
-use crate::examine::{Presence, Start, Started};
+use crate::examine::{PlatformFacts, Presence, Start, Started};
 use crate::oci::Platform;
 
-pub(super) fn judge(start: &Start, platform: &Platform) -> Vec<Finding> {
+pub(super) fn judge(facts: &PlatformFacts, platform: &Platform) -> Vec<Finding> {
+    let wrapper = facts.wrapper.iter().flat_map(|start| of(start, None, platform));
+    of(&facts.start, facts.lost_in.as_deref(), platform).into_iter().chain(wrapper).collect()
+}
+
+fn of(start: &Start, lost_in: Option<&str>, platform: &Platform) -> Vec<Finding> {
     match start {
         Start::NoCommand | Start::Shell => Vec::new(),
-        Start::Lost { name, reasons } => vec![entrypoint_missing(name, reasons)],
+        Start::Lost { name, reasons } => vec![entrypoint_missing(name, reasons, lost_in)],
         Start::Found(started) => [not_a_binary(started), dynamic_binary(started), wrong_machine(started, platform)]
             .into_iter()
             .flatten()
@@ -17,11 +22,20 @@ pub(super) fn judge(start: &Start, platform: &Platform) -> Vec<Finding> {
     }
 }
 
-fn entrypoint_missing(name: &str, reasons: &str) -> Finding {
+fn entrypoint_missing(name: &str, reasons: &str, lost_in: Option<&str>) -> Finding {
+    let (evidence, fix) = match lost_in {
+        Some(path) => (
+            format!("{reasons}; the source has it at {path}, from its old base"),
+            "put it into the image itself, or bring it along with --keep",
+        ),
+        None => {
+            (reasons.to_owned(), "the source does not have it either: correct ENTRYPOINT or CMD, or check --old-base")
+        }
+    };
     Finding::new(Rule::EntrypointMissing, Level::Refuse, format!("the program {name} is not in the rebased image"))
         .about(name)
-        .evidence(reasons)
-        .fix("it may have come from the old base: put it into the image itself, or check --old-base")
+        .evidence(evidence)
+        .fix(fix)
 }
 
 fn not_a_binary(started: &Started) -> Option<Finding> {

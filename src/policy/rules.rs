@@ -2,9 +2,9 @@
 
 use super::allow::{self, Allow};
 use super::finding::{Finding, Findings, Level, Rule};
-use super::program;
+use super::{needs, program, seam, shell, surroundings};
 use crate::examine::base::Sureness;
-use crate::examine::{Facts, PlatformFacts, PlatformSubject};
+use crate::examine::{Facts, Outcome, PlatformFacts, PlatformSubject};
 use crate::oci::{Platform, is_dangerous};
 
 /// What to do about a platform that the new base lacks.
@@ -21,12 +21,13 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
     let platforms = judged
         .map(|(subject, answers)| {
             let mut findings = Vec::new();
-            findings.extend(program::judge(&answers.start, &subject.platform));
-            findings.extend(needs_shell(answers));
-            findings.extend(healthcheck_shell(answers));
-            findings.extend(user_missing(answers));
+            findings.extend(program::judge(answers, &subject.platform));
+            findings.extend(shell::judge(answers));
+            findings.extend(needs::judge(answers));
+            findings.extend(surroundings::judge(answers));
+            findings.extend(seam::judge(subject, answers));
             findings.extend(cmd_changes_meaning(answers));
-            findings.extend(old_base(subject));
+            findings.extend(old_base(subject, answers));
             findings.extend(layer_odd(answers));
             findings.extend(config_odd(answers));
             findings.extend(labels_dropped(subject));
@@ -40,43 +41,10 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
     Findings { platforms, missing }
 }
 
-fn needs_shell(facts: &PlatformFacts) -> Option<Finding> {
-    let form = facts.shell_form.as_ref()?;
-    let evidence = form.script.clone().unwrap_or_else(|| facts.command.argv().join(" "));
-    let message = format!("the command starts a shell ({}); only exec-form commands can be moved", form.shell);
-    Some(
-        Finding::new(Rule::NeedsShell, Level::Refuse, message)
-            .about(&form.shell)
-            .evidence(evidence)
-            .fix("build the image with an exec-form ENTRYPOINT or CMD, such as [\"/app\", \"--flag\"]"),
-    )
-}
-
-fn healthcheck_shell(facts: &PlatformFacts) -> Option<Finding> {
-    let test = facts.container.members.get("Healthcheck")?.get("Test")?.as_array()?;
-    let words: Vec<&str> = test.iter().filter_map(|word| word.as_str()).collect();
-    let (&"CMD-SHELL", script) = words.split_first()? else { return None };
-    Some(
-        Finding::new(Rule::HealthcheckShell, Level::Refuse, "the health check needs a shell and would always fail")
-            .evidence(script.join(" "))
-            .fix("write HEALTHCHECK in exec form, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator"),
-    )
-}
-
-fn user_missing(facts: &PlatformFacts) -> Vec<Finding> {
-    let finding = |account: &crate::examine::UnknownAccount| {
-        let message = format!("the image runs as {}, which the rebased image does not know", account.name);
-        Finding::new(Rule::UserMissing, Level::Refuse, message)
-            .about(account.file)
-            .evidence(format!("{} has no line for it", account.file))
-            .fix("write USER as a number, such as 65532:65532 (Kubernetes' runAsNonRoot wants one, too)")
-    };
-    facts.unknown_accounts.iter().map(finding).collect()
-}
-
 fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {
     let (before, after) = (facts.command.argv(), facts.container.command.argv());
-    if before == after {
+    let is_inherited = matches!(facts.form.outcome, Outcome::Unchanged) && facts.form.init_dropped.is_empty();
+    if before == after || !is_inherited || facts.said {
         return None;
     }
     let message = "part of the command came from the old base and is the new base's now";
@@ -87,12 +55,14 @@ fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {
     )
 }
 
-fn old_base(subject: &PlatformSubject) -> Vec<Finding> {
+fn old_base(subject: &PlatformSubject, facts: &PlatformFacts) -> Vec<Finding> {
     let old = &subject.old_base;
     let notes = old.notes.iter().map(|note| Finding::new(Rule::OldBaseUnproven, Level::Note, note.clone()));
     let verdict = match old.sure {
         Sureness::Proven => None,
         Sureness::Likely if old.layers == 0 => None,
+        // What is extracted does not depend on where the old base ends.
+        Sureness::Unknown if facts.moved.extracted.is_some() => None,
         Sureness::Likely => Some(
             Finding::new(
                 Rule::OldBaseUnproven,
@@ -112,7 +82,7 @@ fn old_base(subject: &PlatformSubject) -> Vec<Finding> {
                 "an operating system and the program share a layer, so there is no old base to strip",
             )
             .evidence("the first layers hold package data or a shell beside the program")
-            .fix("pass --old-base with the image it was built on, or layers:N"),
+            .fix("take only the program and its data out of it with --extract, or pass --old-base with the image it was built on, or layers:N"),
         ),
     };
     notes.chain(verdict).collect()

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::elf::{Linkage, Program, Script};
 use crate::examine::base::Sureness;
-use crate::examine::sample::subject;
-use crate::examine::{LeftBehind, Subject, look};
-use crate::layer::{Captured, Entry, RootPath};
+use crate::examine::sample::{looked, subject};
+use crate::examine::{LeftBehind, Subject};
 use crate::oci::Digest;
 use crate::oci::sample::Sample;
 
@@ -23,7 +22,7 @@ fn plain() -> Subject {
 }
 
 fn found(subject: Subject) -> Vec<(Rule, Level)> {
-    let findings = judge(&look(subject), OnMissing::Refuse, &[]);
+    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
     findings.platforms[0].iter().map(|finding| (finding.rule, finding.level)).collect()
 }
 
@@ -64,7 +63,7 @@ fn dynamic_binary() {
         program.interpreter = Some("/lib/ld-linux-armhf.so.3".to_owned());
         program.needed = vec!["libc.so.6".to_owned()];
     });
-    let findings = judge(&look(dynamic), OnMissing::Refuse, &["dynamic-binary=/app".parse().unwrap()]);
+    let findings = judge(&looked(dynamic), OnMissing::Refuse, &["dynamic-binary=/app".parse().unwrap()]);
     let finding = &findings.platforms[0][0];
     assert_eq!(finding.evidence, "needs interpreter /lib/ld-linux-armhf.so.3; libraries libc.so.6");
     assert_eq!(finding.level, Level::Excepted);
@@ -95,15 +94,6 @@ fn not_a_binary() {
 }
 
 #[test]
-fn needs_shell() {
-    let shell = || moving(json!({"Entrypoint": ["/bin/sh", "-c", "exec app"]}));
-    assert_eq!(found(shell()), [(Rule::NeedsShell, Level::Refuse)]);
-    assert_eq!(found(moving(json!({"Entrypoint": ["/app", "/bin/sh", "-c", "exec app"]}))), []);
-    let allowed = judge(&look(shell()), OnMissing::Refuse, &["needs-shell".parse().unwrap()]);
-    assert_eq!((allowed.refuse(), allowed.platforms[0][0].level), (false, Level::Excepted));
-}
-
-#[test]
 fn old_base_unknown_and_unproven() {
     for (sure, layers, expected) in [
         (Sureness::Proven, 1, vec![]),
@@ -119,40 +109,6 @@ fn old_base_unknown_and_unproven() {
     let mut subject = plain();
     subject.platforms[0].old_base.notes.push("a clue led nowhere".to_owned());
     assert_eq!(found(subject), [(Rule::OldBaseUnproven, Level::Note)]);
-}
-
-#[test]
-fn healthcheck_shell() {
-    let checked = |test: Value| moving(json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test}}));
-    assert_eq!(
-        found(checked(json!(["CMD-SHELL", "curl -f http://x || exit 1"]))),
-        [(Rule::HealthcheckShell, Level::Refuse)]
-    );
-    assert_eq!(found(checked(json!(["CMD", "/app", "health"]))), []);
-    assert_eq!(found(checked(json!(["NONE"]))), []);
-}
-
-#[test]
-fn user_missing() {
-    let runs_as = |user: &str| {
-        let mut subject = moving(json!({"Entrypoint": ["/app"], "User": user}));
-        let layer = Arc::make_mut(&mut subject.platforms[0].layers[0]);
-        for (path, content) in
-            [("etc/passwd", "root:x:0:0::/:\nnonroot:x:65532:65532::/:\n"), ("etc/group", "nonroot:x:65532:\n")]
-        {
-            let entry = layer.entries.len();
-            layer.entries.push(Entry { path: RootPath::new(path).unwrap(), ..layer.entries[0].clone() });
-            layer.captured.push(Captured { entry, content: content.as_bytes().to_vec() });
-        }
-        found(subject)
-    };
-    for user in ["", "0", "65532:65532", "nonroot", "nonroot:nonroot", "root", "12345"] {
-        assert_eq!(runs_as(user), [], "{user}");
-    }
-    let refusal = (Rule::UserMissing, Level::Refuse);
-    assert_eq!(runs_as("nobody"), [refusal]);
-    assert_eq!(runs_as("nonroot:nogroup"), [refusal]);
-    assert_eq!(runs_as("nobody:nogroup"), [refusal, refusal]);
 }
 
 #[test]
@@ -191,10 +147,10 @@ fn attestation_dropped() {
 #[test]
 fn platform_missing() {
     let mut subject = plain();
-    assert!(judge(&look(subject.clone()), OnMissing::Refuse, &[]).missing.is_empty());
+    assert!(judge(&looked(subject.clone()), OnMissing::Refuse, &[]).missing.is_empty());
     subject.missing.push("linux/s390x".parse().unwrap());
     for (on_missing, refuses) in [(OnMissing::Refuse, true), (OnMissing::Skip, false)] {
-        let findings = judge(&look(subject.clone()), on_missing, &[]);
+        let findings = judge(&looked(subject.clone()), on_missing, &[]);
         assert_eq!((findings.missing.len(), findings.refuse()), (1, refuses));
     }
 }

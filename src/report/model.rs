@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use crate::assemble::Assembled;
+use crate::assemble::{Assembled, AssembledPlatform, MadeLayer};
 use crate::elf::Linkage;
-use crate::examine::{Command, Facts, PlatformFacts, PlatformSubject, Start};
+use crate::examine::{Bulk, Command, ExecForm, Facts, Helper, PlatformFacts, PlatformSubject, Start};
 use crate::oci::Location;
-use crate::plan::{Fate, Plan, PlannedLayer, PlatformPlan};
+use crate::plan::{Body, Plan, PlannedLayer, PlatformPlan};
 use crate::policy::{Finding, Findings};
+use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
 
@@ -87,6 +88,44 @@ pub struct Layer {
     pub size: u64,
     pub fate: &'static str,
     pub why: String,
+    /// The source's layer that a filtered one takes the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceLayer>,
+    /// What stays behind of it, by reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<Leaves>,
+    /// What goes along, where something stays behind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stays: Option<Amount>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SourceLayer {
+    pub digest: String,
+    pub size: u64,
+}
+
+/// A part of a layer that does not go along.
+#[derive(Debug, Serialize)]
+pub struct Leaves {
+    /// `package NAME VERSION`, or what else it is.
+    pub what: String,
+    #[serde(skip)]
+    pub is_package: bool,
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Amount {
+    pub entries: usize,
+    pub bytes: u64,
+}
+
+impl From<Bulk> for Amount {
+    fn from(bulk: Bulk) -> Self {
+        Self { entries: bulk.entries, bytes: bulk.bytes }
+    }
 }
 
 /// A program that was looked into.
@@ -129,6 +168,17 @@ pub struct Words {
 pub struct Logs {
     pub strategy: &'static str,
     pub file: Option<String>,
+}
+
+impl Logs {
+    fn of(form: &ExecForm) -> Self {
+        let strategy = form.log.as_ref().map_or("none", |log| match log.choice.strategy {
+            Strategy::Klog(_) => "klog",
+            Strategy::Runner(_) => "runner",
+            Strategy::Stdout => "stdout",
+        });
+        Self { strategy, file: form.log.as_ref().map(|log| log.path.clone()) }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -203,9 +253,7 @@ fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
     let answers = subjects.zip(&ending.facts.platforms);
     let judged = answers.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
     let looked_at = judged.map(|(at, ((answers, plan), findings))| {
-        let digest =
-            ending.assembled.and_then(|assembled| assembled.platforms.get(at)).map(|(_, digest)| digest.to_string());
-        platform(answers, plan, findings, digest)
+        platform(answers, plan, findings, ending.assembled.and_then(|assembled| assembled.platforms.get(at)))
     });
     let missing = ending.findings.missing.iter().map(|(platform, finding)| Platform {
         findings: vec![finding.into()],
@@ -218,21 +266,29 @@ fn platform(
     (subject, answers): (&PlatformSubject, &PlatformFacts),
     plan: &PlatformPlan,
     findings: &[Finding],
-    digest: Option<String>,
+    assembled: Option<&AssembledPlatform>,
 ) -> Platform {
     let words = |of: fn(&Command) -> &Option<Vec<String>>| Words {
         before: of(&plan.before).clone().unwrap_or_default(),
         after: of(&plan.after).clone().unwrap_or_default(),
     };
-    let after =
-        plan.layers.iter().filter(|layer| layer.fate != Fate::Stripped).map(|layer| layer.descriptor.size).sum();
+    let made = assembled.map(|assembled| assembled.made.as_slice()).unwrap_or_default();
+    let made = made.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+    let layers: Vec<Layer> = plan.layers.iter().zip(made).map(|(layer, made)| Layer::new(layer, made)).collect();
+    let in_result = plan.layers.iter().zip(&layers).filter(|(plan, _)| plan.fate.is_in_result());
+    let after = in_result.map(|(_, layer)| layer.size).sum();
     Platform {
-        digest,
+        digest: assembled.map(|assembled| assembled.digest.to_string()),
         old_base: Some((&subject.old_base).into()),
-        layers: plan.layers.iter().map(Layer::from).collect(),
+        layers,
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
-        binaries: Binary::of(&answers.start).into_iter().collect(),
+        logs: Logs::of(&answers.form),
+        binaries: Binary::of(&answers.start)
+            .into_iter()
+            .chain(answers.wrapper.iter().filter_map(Binary::of))
+            .chain(answers.helpers.iter().map(Binary::from))
+            .collect(),
         findings: findings.iter().map(ReportedFinding::from).collect(),
         size: Size { before: subject.source.size(), after },
         ..Platform::unknown(plan.platform.to_string())
@@ -262,14 +318,39 @@ impl From<&crate::examine::base::OldBase> for OldBase {
     }
 }
 
-impl From<&PlannedLayer> for Layer {
-    fn from(layer: &PlannedLayer) -> Self {
+impl Layer {
+    fn new(layer: &PlannedLayer, made: Option<&MadeLayer>) -> Self {
+        let (digest, diff_id, size) = match (&layer.body, made) {
+            (Body::Inherited(of), _) => (of.descriptor.digest.to_string(), of.diff_id.to_string(), of.descriptor.size),
+            (_, Some(MadeLayer { written, .. })) => {
+                (written.digest.to_string(), written.diff_id.to_string(), written.size)
+            }
+            (Body::Written { .. }, None) => Default::default(),
+        };
+        let source = match &layer.body {
+            Body::Written { of: Some(of), .. } => {
+                Some(SourceLayer { digest: of.descriptor.digest.to_string(), size: of.descriptor.size })
+            }
+            _ => None,
+        };
+        let leaves = layer.leaving.iter().map(|leaving| Leaves {
+            what: leaving.what.clone(),
+            is_package: leaving.is_package,
+            amount: leaving.bulk.into(),
+        });
+        let stays = (!layer.leaving.is_empty()).then(|| layer.staying.into());
+        let (fate, why) = (layer.fate.word(), layer.why.clone());
+        Self { digest, diff_id, size, fate, why, source, leaves: leaves.collect(), stays }
+    }
+}
+
+impl From<&Helper> for Binary {
+    fn from(helper: &Helper) -> Self {
         Self {
-            digest: layer.descriptor.digest.to_string(),
-            diff_id: layer.diff_id.to_string(),
-            size: layer.descriptor.size,
-            fate: layer.fate.word(),
-            why: layer.why.clone(),
+            path: helper.path.clone(),
+            linkage: linkage_word(helper.linkage),
+            machine: helper.machine.clone().unwrap_or_default(),
+            needed: helper.needed.clone(),
         }
     }
 }

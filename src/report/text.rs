@@ -73,21 +73,48 @@ fn shortened(pinned: &str) -> String {
 
 fn layer_line(out: &mut String, layer: &Layer) {
     let mark = match layer.fate {
-        "stripped" => '-',
+        "stripped" | "dropped" => '-',
         "base" | "added" => '+',
         _ => '=',
     };
     let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
     let size = ByteSize(layer.size).to_string();
     line(out, format_args!("  {mark} {:8}  {short}  {size:>10}  {}", layer.fate, printable(&layer.why)));
+    leaving_lines(out, layer);
+}
+
+/// What leaves and what stays of a layer: the packages by name, the rest by kind.
+fn leaving_lines(out: &mut String, layer: &Layer) {
+    let Some(stays) = layer.stays else { return };
+    let packages = layer.leaves.iter().filter(|leaves| leaves.is_package).count();
+    let leaving: u64 = layer.leaves.iter().map(|leaves| leaves.amount.bytes).sum();
+    let (before, after) = (ByteSize(leaving.saturating_add(stays.bytes)), ByteSize(stays.bytes));
+    line(out, format_args!("               {}, {before} → {after}", plural(packages, "package")));
+    for leaves in &layer.leaves {
+        let size = ByteSize(leaves.amount.bytes).to_string();
+        line(
+            out,
+            format_args!("               - {} ({}, {size})", printable(&leaves.what), entries(leaves.amount.entries)),
+        );
+    }
+    if stays.entries > 0 {
+        line(out, format_args!("               = the application's ({}, {after})", entries(stays.entries)));
+    }
+}
+
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
 fn summary_line(out: &mut String, layers: &[Layer]) {
     let of = |fate: &str| layers.iter().filter(|layer| layer.fate == fate).count();
-    line(
-        out,
-        format_args!("  layers    {} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept")),
-    );
+    let mut text = format!("{} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept"));
+    for fate in ["filtered", "dropped", "added"] {
+        if of(fate) > 0 {
+            let _ = write!(text, ", {} {fate}", of(fate));
+        }
+    }
+    line(out, format_args!("  layers    {text}"));
 }
 
 fn command_lines(out: &mut String, platform: &Platform) {

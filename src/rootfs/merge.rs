@@ -9,7 +9,7 @@ use super::odd::{Odd, Oddity};
 use super::root::Root;
 use super::steps::{Endless, Steps, is_absolute, split_last};
 use super::tree::{NodeId, ROOT, Tree};
-use crate::layer::{EntryKind, LayerIndex, RootPath};
+use crate::layer::{Contents, EntryKind, RootPath};
 
 /// Bytes of a path and of a name in Linux.
 const LONGEST_PATH: usize = 4096;
@@ -19,8 +19,8 @@ const MOST_IMPLIED: usize = 1 << 18;
 
 /// The root that the layers make, bottom first. Every stack of layers makes one; what of it no
 /// runtime would take is in [`Root::odd`].
-pub fn merge<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Root<'a> {
-    let layers: Vec<&LayerIndex> = layers.into_iter().collect();
+pub fn merge<'a, L: Into<Contents<'a>>>(layers: impl IntoIterator<Item = L>) -> Root<'a> {
+    let layers: Vec<Contents<'a>> = layers.into_iter().map(Into::into).collect();
     let mut merge = Merge { tree: Tree::new(), odd: Vec::new(), implied: 0 };
     for (number, layer) in layers.iter().enumerate() {
         for (position, entry) in layer.entries.iter().enumerate() {
@@ -205,7 +205,7 @@ impl From<Endless> for Oddity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Entry;
+    use crate::layer::{Entry, LayerIndex};
     use crate::rootfs::sample::{entry, file, folder, hard_link, layer, opaque, path, shown, symlink, whiteout};
 
     /// The root of a stack of layers, and its oddities.

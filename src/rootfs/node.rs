@@ -70,6 +70,12 @@ impl<'a> Node<'a> {
         self.source.map_or(self.layer, |source| source.layer)
     }
 
+    /// The entry by its place: the number of its layer, and its position in that layer.
+    #[must_use]
+    pub fn place(&self) -> Option<(usize, usize)> {
+        self.source.map(|source| (source.layer, source.position))
+    }
+
     /// Never a hard link, whiteout or opaque mark.
     #[must_use]
     pub fn kind(&self) -> &'a EntryKind {

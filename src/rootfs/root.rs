@@ -5,12 +5,12 @@ use super::odd::Odd;
 use super::steps::split_last;
 use super::tree::Tree;
 use crate::elf::Program;
-use crate::layer::{LayerIndex, RootPath};
+use crate::layer::{Contents, RootPath};
 
 /// The files of an image as a container sees them, made by [`super::merge`].
 #[derive(Debug)]
 pub struct Root<'a> {
-    pub(super) layers: Vec<&'a LayerIndex>,
+    pub(super) layers: Vec<Contents<'a>>,
     pub(super) tree: Tree<'a>,
     pub(super) odd: Vec<Odd<'a>>,
 }
@@ -30,16 +30,14 @@ impl<'a> Root<'a> {
     #[must_use]
     pub fn content(&self, node: &Node<'a>) -> Option<&'a [u8]> {
         let source = node.source()?;
-        let captured = &self.layers.get(source.layer)?.captured;
-        captured.iter().find(|captured| captured.entry == source.position).map(|captured| captured.content.as_slice())
+        self.layers.get(source.layer)?.content(source.position)
     }
 
     /// What is known of a file that is a program or a script; `None` for plain data.
     #[must_use]
     pub fn program(&self, node: &Node<'a>) -> Option<&'a Program> {
         let source = node.source()?;
-        let programs = &self.layers.get(source.layer)?.programs;
-        programs.iter().find(|inspected| inspected.entry == source.position).map(|inspected| &inspected.program)
+        self.layers.get(source.layer)?.program(source.position)
     }
 
     /// The entries that runtimes do not take or do not agree about, in the order of the layers.

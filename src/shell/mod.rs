@@ -65,6 +65,32 @@ pub fn translate(argv: &[String], script: Option<&[u8]>, place: &Place) -> Verdi
     judge(argv, script, place).unwrap_or_else(|refusal| Verdict::Refuse(Box::new(refusal)))
 }
 
+/// How many words at the start are an init, such as `tini --`, and no part of the program's own.
+#[must_use]
+pub fn lead(argv: &[String]) -> usize {
+    init::read(argv).map_or(0, |lead| lead.init.len())
+}
+
+/// The word that names the file whose text [`translate`] wants to see, where that is a script.
+#[must_use]
+pub fn file_word(argv: &[String]) -> Option<usize> {
+    match interpreter::read(argv).ok()? {
+        Started::Program(lead) => Some(lead.words),
+        Started::Shell(shell) => match shell.script {
+            ScriptAt::File(word) => Some(word),
+            ScriptAt::Word(_) => None,
+        },
+    }
+}
+
+/// The refusal of a command that has a meaning, but needs more around it than its place gives.
+#[must_use]
+pub fn not_alone(argv: &[String]) -> Refusal {
+    let text = argv.last().map_or("", String::as_str);
+    let detail = "it sets variables, a folder or a file for its output, which this place cannot".to_owned();
+    whole(Reason::ExtraFd, detail, text).within(argv.len().saturating_sub(1), text)
+}
+
 /// The refusal of a command that is not text at this word.
 #[must_use]
 pub fn not_text(word: usize, argv: &[String]) -> Refusal {

@@ -16,6 +16,7 @@ mod receive;
 pub mod registry;
 mod tools;
 mod traffic;
+mod workshop;
 
 pub use notice::{Notice, Notices};
 pub use once::Once;
@@ -24,3 +25,4 @@ pub use places::Places;
 pub use progress::{Meter, Progress};
 pub use tools::Tools;
 pub use traffic::{Tally, Traffic};
+pub use workshop::Bench;

@@ -1,12 +1,10 @@
 //! From the assembled result to its targets: blobs, then manifests, the tag last.
 
-use std::io::Cursor;
-
-use super::disk::Receiving;
+use super::receive::inherited;
 use super::{Blob, Sink, Source, Stream, Tools, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, DocumentKind, Location, Name};
+use crate::oci::{Digest, DocumentKind, Location, Name};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -81,27 +79,13 @@ impl Publisher<'_> {
         let of = &blob.descriptor;
         let held_by = origins.holders(&blob.origin);
         let open = || match &blob.origin {
-            BlobOrigin::Here(bytes) => Ok(Box::new(Cursor::new(bytes.clone())) as Stream),
-            BlobOrigin::Source => self.inherited(of, origins.source.as_ref()),
-            BlobOrigin::Base => self.inherited(of, origins.base.as_ref()),
+            BlobOrigin::Made(made) => Ok(Box::new(made.open()) as Stream),
+            BlobOrigin::Source => inherited(of, origins.source.as_ref(), self.tools),
+            BlobOrigin::Base => inherited(of, origins.base.as_ref(), self.tools),
         };
         let watched = || Ok(self.tools.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
         sink.put_blob(&Blob { descriptor: of, held_by: &held_by, open: &watched })?;
         Ok(())
-    }
-
-    /// An inherited blob: out of the cache, where it is put first if it is not there. What is sent
-    /// on has been verified, so a damaged download never reaches a target.
-    fn inherited(&self, of: &Descriptor, place: &dyn Source) -> Result<Stream> {
-        let kept = match self.tools.cache.receive(of)? {
-            Receiving::Present(file) => Some(file),
-            Receiving::Nothing => None,
-            Receiving::Partial(partial) => super::receive::blob(of, place, partial, &self.tools.notices)?,
-        };
-        match kept {
-            Some(file) => Ok(Box::new(file)),
-            None => place.open(of, 0),
-        }
     }
 }
 
@@ -115,7 +99,7 @@ impl Origins {
     /// The repositories that a registry could mount the blob from.
     fn holders(&self, origin: &BlobOrigin) -> Vec<Name> {
         let place = match origin {
-            BlobOrigin::Here(_) => return Vec::new(),
+            BlobOrigin::Made(_) => return Vec::new(),
             BlobOrigin::Source => &self.source,
             BlobOrigin::Base => &self.base,
         };

@@ -3,21 +3,30 @@
 use std::fs::File;
 use std::io::Read;
 
-use super::disk::Partial;
-use super::{Notices, Source};
+use super::disk::{Partial, Receiving};
+use super::{Notices, Source, Stream, Tools};
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Hashed, Hasher};
 
 /// A blob that comes wrong is fetched again this often.
 pub(super) const REFETCHES: u32 = 2;
 
+/// An inherited blob: out of the cache, where it is put first if it is not there. What is sent on
+/// from there has been verified, so a damaged download never reaches a target.
+pub(super) fn inherited(of: &Descriptor, place: &dyn Source, tools: &Tools) -> Result<Stream> {
+    let kept = match tools.cache.receive(of)? {
+        Receiving::Present(file) => Some(file),
+        Receiving::Nothing => None,
+        Receiving::Partial(partial) => blob(of, place, partial, &tools.notices)?,
+    };
+    match kept {
+        Some(file) => Ok(Box::new(file)),
+        None => place.open(of, 0),
+    }
+}
+
 /// Receives the whole blob, verified; `None` where the cache could not keep it.
-pub(super) fn blob(
-    of: &Descriptor,
-    place: &dyn Source,
-    mut partial: Partial,
-    notices: &Notices,
-) -> Result<Option<File>> {
+fn blob(of: &Descriptor, place: &dyn Source, mut partial: Partial, notices: &Notices) -> Result<Option<File>> {
     for _ in 0..REFETCHES {
         let hashed = once(of, place, &mut partial)?;
         if is_right(of, hashed) {

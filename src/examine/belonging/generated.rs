@@ -12,16 +12,21 @@ use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// What only maintainer scripts write, and the tools that they call.
 const MADE: &[&str] = &[
+    "dev/**",
     "etc/.java/**",
     "etc/.pwd.lock",
     "etc/apparmor.d/local/**",
+    "etc/fstab",
+    "etc/hostname",
     "etc/hosts",
     "etc/hosts.allow",
     "etc/hosts.deny",
     "etc/mailcap",
+    "etc/mtab",
     "etc/networks",
     "etc/pam.d/common-*",
     "etc/python3/debian_config",
+    "etc/resolv.conf",
     "etc/shells",
     "run/adduser",
     "run/runit/**",
@@ -52,6 +57,18 @@ const MADE: &[&str] = &[
     "var/log/wtmp",
     "var/spool/mail",
     "var/www/html/index.nginx-debian.html",
+];
+/// Links that every merged `/usr` and every system with `/run` has.
+const OF_SYSTEMS: [(&[u8], &[u8]); 9] = [
+    (b"bin", b"usr/bin"),
+    (b"sbin", b"usr/sbin"),
+    (b"lib", b"usr/lib"),
+    (b"lib32", b"usr/lib32"),
+    (b"lib64", b"usr/lib64"),
+    (b"libx32", b"usr/libx32"),
+    (b"var/run", b"run"),
+    (b"var/lock", b"run/lock"),
+    (b"usr/sbin", b"bin"),
 ];
 /// What others are made of: put there by packages, or by people.
 const SOURCES: &str = "usr/share/mime/packages/**";
@@ -97,7 +114,7 @@ impl<'a> Generated<'a> {
         is_made
             || self.trust.made(path)
             || match &entry.kind {
-                EntryKind::Symlink(target) => self.links.are_made(&entry.path, target),
+                EntryKind::Symlink(target) => is_of_systems(path, target) || self.links.are_made(&entry.path, target),
                 EntryKind::File { size } => {
                     self.is_empty_file(&entry.path, *size)
                         || self.is_compiled(path)
@@ -139,4 +156,8 @@ impl<'a> Generated<'a> {
     fn is_owned(&self, path: &RootPath) -> bool {
         matches!(self.packages.claim(path), Some(Claim::Owned(_)))
     }
+}
+fn is_of_systems(path: &[u8], target: &[u8]) -> bool {
+    let target = target.strip_prefix(b"/").unwrap_or(target);
+    OF_SYSTEMS.iter().any(|(link, to)| *link == path && *to == target)
 }

@@ -39,6 +39,39 @@ impl Container {
     }
 }
 
+impl Container {
+    /// Another command.
+    pub(super) fn set_command(&mut self, command: Command) {
+        let words = |words: &Option<Vec<String>>| words.as_ref().map(|words| Value::from(words.clone()));
+        put(&mut self.members, "Entrypoint", words(&command.entrypoint));
+        put(&mut self.members, "Cmd", words(&command.cmd));
+        self.members = json::ordered(std::mem::take(&mut self.members), &CONTAINER_ORDER);
+        self.command = command;
+    }
+
+    /// Variables that take the place of those of the same name.
+    pub(super) fn add_environment(&mut self, variables: &[(String, String)]) {
+        if variables.is_empty() {
+            return;
+        }
+        let there = self.members.get("Env").and_then(Value::as_array).cloned().unwrap_or_default();
+        let is_new = |entry: &Value| {
+            let name = entry.as_str().map(|entry| entry.split('=').next().unwrap_or_default());
+            !variables.iter().any(|(new, _)| Some(new.as_str()) == name)
+        };
+        let kept = there.into_iter().filter(is_new);
+        let new = variables.iter().map(|(name, value)| Value::from(format!("{name}={value}")));
+        let entries: Vec<Value> = kept.chain(new).collect();
+        put(&mut self.members, "Env", Some(entries.into()));
+        self.members = json::ordered(std::mem::take(&mut self.members), &CONTAINER_ORDER);
+    }
+
+    pub(super) fn set_working_dir(&mut self, folder: &str) {
+        put(&mut self.members, "WorkingDir", Some(folder.into()));
+        self.members = json::ordered(std::mem::take(&mut self.members), &CONTAINER_ORDER);
+    }
+}
+
 /// How a member of the container is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Merge {

@@ -1,6 +1,5 @@
 //! Written layers as readers see them that are not ours: Go's `archive/tar`, which every container
-//! runtime reads layers with, GNU tar, Python's `tarfile` and gzip. Where a tool is missing the
-//! test says so on stderr and checks nothing.
+//! runtime reads layers with, GNU tar, Python's `tarfile` and gzip.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::golden::prose;
 use super::sketch::{blob_of, everything_odd, file, folder, manner, symlink, tar_of, with, written_as};
 use super::{Data, Draft, DraftEntry, Manner};
-use crate::layer::differential::compare;
+use crate::layer::differential::{compare, skip};
 use crate::layer::entry::EntryKind;
 use crate::oci::Digest;
 
@@ -20,7 +19,7 @@ fn output_of(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     command.args(args).env("LC_ALL", "C").env("TZ", "UTC").env("GO111MODULE", "off");
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {
-        eprintln!("SKIPPED: {program} is missing, so nothing was compared with it");
+        skip(program);
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();

@@ -77,6 +77,14 @@ impl Drop for Temp {
     }
 }
 
+/// A file without a name in the folder, or in the system's folder for such files. Nothing of it is
+/// left when it is closed.
+pub fn scratch(folder: Option<&Path>) -> Result<File> {
+    let folder = folder.map_or_else(std::env::temp_dir, Path::to_owned);
+    let temp = Temp::create(&folder)?;
+    temp.file.try_clone().map_err(|error| Error::io("could not use the file", &temp.path, &error))
+}
+
 /// Puts `bytes` at `to`, in place of what was there.
 pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
     let temp = Temp::create(parent(to))?;

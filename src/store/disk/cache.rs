@@ -46,6 +46,12 @@ impl Cache {
         }
     }
 
+    /// Where large files can lie for a while; `None` without a cache that can be written to.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.writable().map(|rooms| rooms.root())
+    }
+
     /// The blob, verified from first to last byte and set to its start.
     #[must_use]
     pub fn blob(&self, of: &Descriptor) -> Option<File> {

@@ -30,6 +30,7 @@ mod sample;
 
 pub use archive::OciArchive;
 pub use archive_sink::ArchiveSink;
+pub use atomic::scratch as scratch_file;
 pub use cache::Cache;
 pub use docker_archive::DockerArchive;
 pub use layout::Layout;

@@ -50,6 +50,10 @@ impl Rooms {
         Ok(Self { root: root.to_owned(), notices: notices.clone(), full: AtomicBool::new(false), _held: held })
     }
 
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub fn is_writable(&self) -> bool {
         !self.full.load(Ordering::Relaxed)
     }

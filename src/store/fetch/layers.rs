@@ -45,7 +45,11 @@ impl<'a> LayerReader<'a> {
         let container = Container::of(&image.config);
         let look = |layers: &[ImageLayer]| {
             let indexes = parallel::map(layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
-            Ok(start(&container, &merge(indexes.iter().map(AsRef::as_ref))))
+            Ok(start(
+                &container,
+                crate::shell::lead(&container.command.argv()),
+                &merge(indexes.iter().map(AsRef::as_ref)),
+            ))
         };
         match look(image.layers.get(old_base..).unwrap_or_default())? {
             Start::Lost { .. } if old_base > 0 => look(&image.layers),

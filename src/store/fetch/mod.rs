@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use super::once::Once;
 use super::{Source, Tools, parallel};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::examine::base::{self, Choice, Known, OldBase};
-use crate::examine::{LeftBehind, Origin, PlatformSubject, Shape, Start, Subject, needs_new_base};
-use crate::oci::{DocumentKind, Image, Location, Platform};
+use crate::examine::{LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Wishes, need};
+use crate::oci::{DocumentKind, Image, ImageLayer, Location, Platform};
 
 use images::Loader;
 use layers::LayerReader;
@@ -33,6 +33,9 @@ pub struct Request {
     pub platforms: Vec<Platform>,
     /// Images that may turn out to be the old base, compared by diff ids.
     pub known: Vec<Location>,
+    pub wishes: Wishes,
+    /// An image whose program can write a log that a shell wrote.
+    pub log_runner: Option<Location>,
 }
 
 /// What was said about the old base, for all platforms or one by one.
@@ -91,13 +94,35 @@ impl Fetcher<'_> {
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
         layers.read_above_the_seam(&mut platforms, self.tools.jobs)?;
         let base_layers = LayerReader::new(self, base.place.as_ref());
-        for platform in platforms.iter_mut().filter(|platform| needs_new_base(platform)) {
-            platform.base_layers =
-                parallel::map(&platform.base.layers, self.tools.jobs, |layer| base_layers.read(layer))?;
+        for platform in &mut platforms {
+            self.read_further(platform, &request.wishes, &layers, &base_layers)?;
         }
 
         let shape = shape(&source.origin, request);
         Ok(Subject { source: source.origin.clone(), base: base.origin.clone(), shape, platforms, missing, left_behind })
+    }
+
+    /// Reads the layers of the bases, where an answer depends on them.
+    fn read_further(
+        &self,
+        platform: &mut PlatformSubject,
+        wishes: &Wishes,
+        source: &LayerReader<'_>,
+        base: &LayerReader<'_>,
+    ) -> Result<()> {
+        let read = |reader: &LayerReader<'_>, layers: &[ImageLayer]| {
+            parallel::map(layers, self.tools.jobs, |layer| reader.read(layer))
+        };
+        while let Some(need) = need(platform, wishes) {
+            match need {
+                Need::NewBase => platform.base_layers = read(base, &platform.base.layers)?,
+                Need::OldBase => {
+                    let below = platform.source.layers.get(..platform.old_base.layers).unwrap_or_default();
+                    platform.old_layers = read(source, below)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
@@ -145,6 +170,22 @@ impl Fetcher<'_> {
         Ok(known)
     }
 
+    /// The log runner for one platform.
+    fn runner(&self, location: Option<&Location>, platform: &Platform) -> Result<Option<RunnerSubject>> {
+        let Some(location) = location else { return Ok(None) };
+        let opened = self.opened(location)?;
+        let loader = opened.loader(self);
+        let found = Listing::read(&loader, &opened.origin.top)?.find(&loader, platform)?;
+        let image = found.map(|listed| listed.image).ok_or_else(|| {
+            Error::input("the log runner has no image for a platform of the source")
+                .fact("log runner", location)
+                .fact("platform", platform)
+        })?;
+        let reader = LayerReader::new(self, opened.place.as_ref());
+        let layers = parallel::map(&image.layers, self.tools.jobs, |layer| reader.read(layer))?;
+        Ok(Some(RunnerSubject { origin: opened.origin.clone(), image, layers }))
+    }
+
     /// One platform, or its name where the new base does not have it.
     fn platform(
         &self,
@@ -173,7 +214,9 @@ impl Fetcher<'_> {
             base: new.image.clone(),
             old_base,
             layers: Vec::new(),
+            old_layers: Vec::new(),
             base_layers: Vec::new(),
+            runner: self.runner(request.log_runner.as_ref(), &listed.platform)?,
         }))
     }
 }

@@ -1,0 +1,93 @@
+//! One layer, written: its data gathered, its bytes made, and read back before anybody may have them.
+
+use super::scratch::{Made, Scratch};
+use crate::error::{Error, Result};
+use crate::examine::{NewLayer, PlatformSubject};
+use crate::layer::{self, Draft, DraftEntry, Gathered, LayerIndex, Limits, Manner, Written};
+use crate::oci::{Descriptor, Digest, Image};
+use std::io::Read;
+use std::num::NonZeroUsize;
+
+/// What making layers needs of the world.
+pub trait Workshop {
+    /// The bytes of a layer of the source.
+    fn open_source(&self, layer: &Descriptor) -> Result<Box<dyn Read + Send>>;
+
+    /// The bytes of a layer of the log runner's image.
+    fn open_runner(&self, layer: &Descriptor) -> Result<Box<dyn Read + Send>>;
+
+    /// Space for this many bytes.
+    fn scratch(&self, size: u64) -> Result<Scratch>;
+
+    /// How many threads may work.
+    fn jobs(&self) -> NonZeroUsize;
+}
+
+/// A layer that exists now.
+#[derive(Debug, Clone)]
+pub struct MadeLayer {
+    pub written: Written,
+    pub made: Made,
+}
+
+/// Writes the layer. Success means that its bytes were read back and hold what the plan says.
+pub(super) fn make(
+    new: &NewLayer,
+    subject: &PlatformSubject,
+    mtime: i64,
+    workshop: &dyn Workshop,
+) -> Result<MadeLayer> {
+    let entries = new.entries().map(|(entry, data)| DraftEntry { entry: entry.clone(), data: data.clone() });
+    let draft = Draft::new(entries.collect())?;
+    let size = expected_size(new);
+    let mut gathered = Gathered::new(workshop.scratch(size)?);
+    for digest in draft.sources() {
+        let (of, bytes) = open(&digest, subject, workshop)?;
+        gathered.gather(&draft, bytes, of, &Limits::default())?;
+    }
+    let mut out = workshop.scratch(size)?;
+    let written = layer::write(&draft, &mut gathered, Manner { mtime, jobs: workshop.jobs() }, &mut out)?;
+    let made = out.finish();
+    let index = layer::scan(made.open(), &written.descriptor(), Some(&written.diff_id), &Limits::default())?;
+    check(&draft, mtime, &index)?;
+    Ok(MadeLayer { written, made })
+}
+
+/// The layer that data comes from, with its bytes.
+fn open<'a>(
+    digest: &Digest,
+    subject: &'a PlatformSubject,
+    workshop: &dyn Workshop,
+) -> Result<(&'a Descriptor, Box<dyn Read + Send>)> {
+    let of = |image: &'a Image| image.layers.iter().map(|layer| &layer.descriptor).find(|of| of.digest == *digest);
+    if let Some(of) = of(&subject.source) {
+        return Ok((of, workshop.open_source(of)?));
+    }
+    match subject.runner.as_ref().and_then(|runner| of(&runner.image)) {
+        Some(of) => Ok((of, workshop.open_runner(of)?)),
+        None => Err(Error::input("neither source nor log runner has such a layer").fact("layer", digest)),
+    }
+}
+
+/// About how many bytes the tar will have: decides where it is worked on.
+fn expected_size(new: &NewLayer) -> u64 {
+    let size = |entry: &layer::Entry| match entry.kind {
+        layer::EntryKind::File { size } => size.saturating_add(1024),
+        _ => 1024,
+    };
+    new.entries().fold(0, |sum, (entry, _)| sum.saturating_add(size(entry)))
+}
+
+/// The bytes hold what the draft says: all of it and nothing else.
+fn check(draft: &Draft, mtime: i64, index: &LayerIndex) -> Result<()> {
+    let same = |(draft, read): (&DraftEntry, &layer::Entry)| {
+        let expected = layer::Entry { mtime, offset: read.offset, sparse: false, ..draft.entry.clone() };
+        expected == *read
+    };
+    if draft.entries().len() == index.entries.len() && draft.entries().iter().zip(&index.entries).all(same) {
+        return Ok(());
+    }
+    Err(Error::integrity("a layer that was written does not read back as planned; nothing was published")
+        .fact("layer", index.digest)
+        .hint("this is a bug in underpin, please report it with the report of `underpin plan --json`"))
+}

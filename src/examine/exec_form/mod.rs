@@ -1,0 +1,230 @@
+//! From shell form to exec form: the command and the health check of an image without their shell.
+//!
+//! The translation is `shell`'s; here it is put to the image: its variables, its scripts, its
+//! binary, the runner of its new base. A command that needs no shell is left alone, and so is one
+//! whose shell is in the rebased root.
+
+mod health;
+mod shape;
+mod strategy;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::container::Container;
+use super::program;
+use super::wishes::Wishes;
+use crate::rootfs::Root;
+use crate::shell::logs::Strategy;
+use crate::shell::{self, Log, Meaning, Note, Place, Reason, Refusal, Trailing, Verdict};
+
+pub use health::HealthOutcome;
+pub use strategy::{Choice, NoStrategy, RunnerAt};
+
+/// What became of the command.
+#[derive(Debug, Clone, Default)]
+pub struct ExecForm {
+    pub outcome: Outcome,
+    /// Where output goes that went to a file.
+    pub log: Option<KeptLog>,
+    /// What the translation changes, in words.
+    pub notes: Vec<Note>,
+    /// CMD was there, and the shell ignored it.
+    pub cmd_cleared: Option<Vec<String>>,
+    /// An init that stood before the program and that the rebased root lacks.
+    pub init_dropped: Vec<String>,
+    /// How many words stand before the program: an init, a runner and its flags.
+    pub lead: usize,
+    pub health: HealthOutcome,
+}
+
+#[derive(Debug, Clone, Default)]
+pub enum Outcome {
+    /// No shell was started, or the rebased root has it.
+    #[default]
+    Unchanged,
+    Translated,
+    /// The command uses what has no exec form.
+    Refused(Box<Refusal>),
+    /// The command could be translated, but nobody would write its log.
+    NoLog(Box<NoStrategy>),
+}
+
+/// A log file and who writes it.
+#[derive(Debug, Clone)]
+pub struct KeptLog {
+    pub path: String,
+    pub choice: Choice,
+}
+
+impl ExecForm {
+    /// Whether the command still starts a shell that is not there.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused(_) | Outcome::NoLog(_))
+    }
+
+    /// Whether it would be another one, were there a shell, an init or a runner in the root.
+    pub(super) fn asked_the_root(&self) -> bool {
+        let is_plain = matches!(self.outcome, Outcome::Unchanged) && matches!(self.health, HealthOutcome::Unchanged);
+        !is_plain || self.lead > 0 || !self.init_dropped.is_empty()
+    }
+
+    /// Whether a runner was put before the program.
+    #[must_use]
+    pub fn uses_runner(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| matches!(log.choice.strategy, Strategy::Runner(_)))
+    }
+
+    fn stuck(outcome: Outcome) -> Self {
+        Self { outcome, ..Self::default() }
+    }
+}
+
+/// What the translation is put to.
+pub(super) struct Setting<'a> {
+    /// Where the command's words lead.
+    pub(super) root: &'a Root<'a>,
+    pub(super) runner: Option<&'a RunnerAt>,
+    pub(super) wishes: &'a Wishes,
+}
+
+/// The container without its shell, and what that took.
+pub(super) fn translate(container: Container, setting: &Setting<'_>) -> (Container, ExecForm) {
+    let container = shape::said(container, setting.wishes);
+    let (container, dropped) = setting.without_lost_init(container);
+    let (mut container, mut form) = setting.command(container);
+    form.init_dropped = dropped;
+    form.health = health::translate(&mut container, setting);
+    (container, form)
+}
+
+impl Setting<'_> {
+    /// An init that came with the old base is gone with it; the program can do without.
+    fn without_lost_init(&self, mut container: Container) -> (Container, Vec<String>) {
+        let argv = container.command.argv();
+        let lead = shell::lead(&argv);
+        let is_lost =
+            lead > 0 && argv.first().is_some_and(|init| program::search(self.root, &container, init).is_none());
+        if !is_lost {
+            return (container, Vec::new());
+        }
+        let dropped = argv.iter().take(lead).cloned().collect();
+        container.set_command(shape::without_first(&container.command, lead));
+        (container, dropped)
+    }
+
+    fn command(&self, container: Container) -> (Container, ExecForm) {
+        let argv = container.command.argv();
+        let lead = shell::lead(&argv);
+        let as_it_is = ExecForm { lead, ..ExecForm::default() };
+        if self.starts_as_it_is(&container, argv.get(lead)) {
+            return (container, as_it_is);
+        }
+        let place = Place::Image { frozen: self.frozen(&container) };
+        let verdict = shell::translate(&argv, self.script(&container, &argv), &place);
+        match without_ignored_cmd(verdict, &container, &place) {
+            Verdict::Unchanged(_) => (container, as_it_is),
+            Verdict::Refuse(refusal) => (container, ExecForm::stuck(Outcome::Refused(refusal))),
+            Verdict::Translate(meaning) => self.put(container, &meaning),
+        }
+    }
+
+    /// Whether the word leads to what the kernel can start: a program, a shell that is there, or a
+    /// script whose interpreter is. Nothing to start is nothing to translate.
+    fn starts_as_it_is(&self, container: &Container, word: Option<&String>) -> bool {
+        let Some(word) = word else { return true };
+        let Some(found) = program::search(self.root, container, word) else { return false };
+        let script = self.root.program(found.file.node).and_then(|program| program.script.as_ref());
+        script.is_none_or(|script| program::is_there(self.root, &script.interpreter))
+    }
+
+    /// The text of the shell script that the command starts, or gives to a shell.
+    fn script(&self, container: &Container, argv: &[String]) -> Option<&[u8]> {
+        let word = shell::file_word(argv).and_then(|at| argv.get(at))?;
+        let found = program::search(self.root, container, word)?;
+        let script = self.root.program(found.file.node)?.script.as_ref()?;
+        let words = [Some(&script.interpreter), script.argument.as_ref()].into_iter().flatten();
+        // `#!/bin/sh`, `#!/usr/bin/env bash`, `#!/bin/busybox sh`: what runs it is one of the words.
+        let is_shell = words.flat_map(|words| words.split(' ')).any(is_shell);
+        self.root.content(found.file.node).filter(|_| is_shell)
+    }
+
+    /// The variables that may be written into the command, with the image's values.
+    fn frozen(&self, container: &Container) -> BTreeMap<String, String> {
+        let entries = container.members.get("Env").and_then(Value::as_array).into_iter().flatten();
+        let entries = entries.filter_map(|entry| entry.as_str()?.split_once('='));
+        let wanted = entries.filter(|(name, _)| self.wishes.freeze.iter().any(|frozen| frozen == name));
+        wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Writes the meaning into the container.
+    fn put(&self, container: Container, meaning: &Meaning) -> (Container, ExecForm) {
+        let mut after = container.clone();
+        after.add_environment(&meaning.environment);
+        meaning.workdir.iter().for_each(|folder| after.set_working_dir(folder));
+        // Words that came from CMD stay there; a strategy's flags go before them.
+        let (own, passed) = meaning.program.split_at(meaning.program.len().saturating_sub(meaning.passed));
+        let own = Meaning { program: own.to_vec(), passed: 0, ..meaning.clone() };
+        let (argv, log, notes) = match self.keep_log(&own, &after) {
+            Ok(kept) => kept,
+            Err(outcome) => return (container, ExecForm::stuck(outcome)),
+        };
+        let lead = meaning.init.len() + log.as_ref().map_or(0, |log| log.choice.words_before(&own, &argv));
+        let command = shape::of(&container.command, argv, passed, meaning.trailing);
+        let form = ExecForm {
+            outcome: Outcome::Translated,
+            log,
+            notes: meaning.notes.iter().cloned().chain(notes).collect(),
+            cmd_cleared: shape::cleared(&container.command, &command),
+            lead,
+            ..ExecForm::default()
+        };
+        after.set_command(command);
+        (after, form)
+    }
+
+    /// The words with the log where it was, by the first strategy that can be proven and can
+    /// express it.
+    fn keep_log(&self, meaning: &Meaning, after: &Container) -> Result<Kept, Outcome> {
+        let Some(Log { path, .. }) = &meaning.log else { return Ok((meaning.argv(), None, Vec::new())) };
+        let program = meaning.program.first().and_then(|word| program::search(self.root, after, word));
+        let program = program.and_then(|found| self.root.program(found.file.node));
+        let choices = strategy::choices(self.wishes, program, self.runner, path);
+        let choices = choices.map_err(|none| Outcome::NoLog(Box::new(none)))?;
+        let mut refusal = None;
+        for choice in choices {
+            match shell::logs::apply(meaning, &choice.strategy) {
+                Ok(applied) => {
+                    let log = KeptLog { path: path.clone(), choice };
+                    return Ok((applied.argv, Some(log), applied.notes));
+                }
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        Err(refusal.map_or(Outcome::Unchanged, Outcome::Refused))
+    }
+}
+
+fn is_shell(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("sh" | "bash" | "dash" | "ash"))
+}
+
+/// A shell-form ENTRYPOINT ignores CMD: what stands there is no part of the command.
+fn without_ignored_cmd(verdict: Verdict, container: &Container, place: &Place) -> Verdict {
+    match (&verdict, &container.command.entrypoint, &container.command.cmd) {
+        (Verdict::Refuse(refusal), Some(entrypoint), Some(_)) if refusal.reason == Reason::DeadArguments => {
+            match shell::translate(entrypoint, None, place) {
+                Verdict::Translate(meaning) if meaning.trailing == Trailing::Ignored => Verdict::Translate(meaning),
+                _ => verdict,
+            }
+        }
+        _ => verdict,
+    }
+}
+
+/// The words, the log, and what it changes.
+type Kept = (Vec<String>, Option<KeptLog>, Vec<Note>);

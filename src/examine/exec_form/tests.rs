@@ -1,0 +1,209 @@
+//! Commands of images without their shell: what they become, and what stands in the way.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::elf::{GoFacts, Linkage, Program, Script};
+use crate::examine::sample::{Put, entry, layer, looked_with, program, subject};
+use crate::examine::{PlatformFacts, Wishes};
+use crate::layer::{Captured, Entry, EntryKind, LayerIndex};
+use crate::oci::sample::Sample;
+
+/// The answers for an image with this container and this layer of its own.
+fn answers(container: Value, own: LayerIndex, new: LayerIndex, wishes: &Wishes) -> PlatformFacts {
+    let source = Sample { container, ..Sample::of(&["a", "app"]) };
+    let mut subject = subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]));
+    let platform = &mut subject.platforms[0];
+    (platform.old_layers, platform.layers) = (vec![layer("a").into()], vec![own.into()]);
+    platform.base_layers = vec![new.into()];
+    looked_with(subject, wishes).platforms.remove(0)
+}
+
+fn klog(packages: &[&str]) -> Program {
+    let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let go = GoFacts { packages: own(packages), ..GoFacts::default() };
+    let mentions = own(&["log_file", "log_file_max_size", "add_dir_header"]);
+    Program { go: Some(go), mentions, ..program(Linkage::Static) }
+}
+
+fn app() -> LayerIndex {
+    layer("app").with_program("app", klog(&["k8s.io/klog/v2.InitFlags"]))
+}
+
+fn moved(container: Value) -> PlatformFacts {
+    answers(container, app(), layer("n"), &Wishes::default())
+}
+
+/// Entrypoint and cmd afterwards.
+fn command(facts: &PlatformFacts) -> (Value, Value) {
+    (json!(facts.container.command.entrypoint), json!(facts.container.command.cmd))
+}
+
+#[test]
+fn a_shell_form_entrypoint_becomes_exec_form_and_loses_the_cmd_that_it_ignored() {
+    let facts = moved(json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 'a b'"], "Cmd": ["ignored"]}));
+    assert_eq!(command(&facts), (json!(["/app", "--v=2", "a b"]), Value::Null));
+    assert_eq!(facts.form.cmd_cleared, Some(vec!["ignored".to_owned()]));
+    assert!(matches!(facts.start, crate::examine::Start::Found(_)));
+}
+
+#[test]
+fn a_shell_form_cmd_stays_a_cmd() {
+    let facts = moved(json!({"Cmd": ["/bin/sh", "-c", "exec /app --v=2"]}));
+    assert_eq!(command(&facts), (Value::Null, json!(["/app", "--v=2"])));
+}
+
+#[test]
+fn arguments_are_still_taken_from_cmd() {
+    let facts = moved(json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 \"$@\"", "--"], "Cmd": ["one", "two"]}));
+    assert_eq!(command(&facts), (json!(["/app", "--v=2"]), json!(["one", "two"])));
+    assert_eq!(facts.form.cmd_cleared, None);
+}
+
+#[test]
+fn variables_and_folder_go_into_the_config() {
+    let facts = moved(json!({"Entrypoint": ["/bin/sh", "-c", "cd /srv && A=1 exec /app"], "Env": ["A=0", "B=2"]}));
+    assert_eq!(facts.container.members["Env"], json!(["B=2", "A=1"]));
+    assert_eq!(facts.container.members["WorkingDir"], json!("/srv"));
+    assert_eq!(command(&facts).0, json!(["/app"]));
+}
+
+#[test]
+fn frozen_variables_are_written_in() {
+    let container = || json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --port=$PORT"], "Env": ["PORT=80"]});
+    assert!(matches!(moved(container()).form.outcome, Outcome::Refused(_)));
+    let wishes = Wishes { freeze: vec!["PORT".to_owned()], ..Wishes::default() };
+    let facts = answers(container(), app(), layer("n"), &wishes);
+    assert_eq!(command(&facts).0, json!(["/app", "--port=80"]));
+    assert!(facts.form.notes.contains(&Note::Frozen("PORT".to_owned())));
+}
+
+#[test]
+fn what_needs_no_translation_is_left_alone() {
+    for container in
+        [json!({"Entrypoint": ["/app"], "Cmd": ["/bin/sh", "-c", "x"]}), json!({"Cmd": ["/app"]}), json!({})]
+    {
+        let facts = moved(container.clone());
+        assert!(matches!(facts.form.outcome, Outcome::Unchanged), "{container}");
+    }
+    let shell = layer("n").with_program("bin/sh", program(Linkage::Static));
+    let container = json!({"Entrypoint": ["/bin/sh", "-c", "a | b"]});
+    let facts = answers(container, app(), shell, &Wishes::default());
+    assert!(matches!(facts.form.outcome, Outcome::Unchanged), "the new base has the shell");
+}
+
+fn logs(script: &str, program: Program, new: LayerIndex, logs: LogChoice) -> PlatformFacts {
+    let wishes = Wishes { logs, ..Wishes::default() };
+    let own = layer("app").with_program("app", program);
+    answers(json!({"Entrypoint": ["/bin/sh", "-c", script]}), own, new, &wishes)
+}
+
+use crate::examine::LogChoice;
+
+const BOTH: &str = "exec /app 1>>/var/log/app.log 2>&1";
+
+fn runner() -> LayerIndex {
+    layer("n").with_program("go-runner", program(Linkage::Static))
+}
+
+#[test]
+fn auto_takes_klog_where_it_is_proven_then_a_runner_then_nothing() {
+    let flags =
+        ["--logtostderr=false", "--log_file=/var/log/app.log", "--log_file_max_size=0", "--stderrthreshold=FATAL"];
+    let klog_program = || klog(&["k8s.io/klog/v2.InitFlags"]);
+    for new in [layer("n"), runner()] {
+        let facts = logs(BOTH, klog_program(), new, LogChoice::Auto);
+        let argv = facts.container.command.argv();
+        assert!(flags.iter().all(|flag| argv.iter().any(|word| word == flag)), "{argv:?}");
+        assert_eq!((facts.form.lead, facts.wrapper.is_some()), (0, false));
+    }
+    let facts = logs(BOTH, program(Linkage::Static), runner(), LogChoice::Auto);
+    assert_eq!(facts.container.command.argv(), ["/go-runner", "--log-file=/var/log/app.log", "/app"]);
+    assert!(matches!(facts.start, crate::examine::Start::Found(ref started) if started.path == "/app"));
+    assert!(facts.wrapper.is_some(), "the runner is proven to start, too");
+    let facts = logs(BOTH, program(Linkage::Static), layer("n"), LogChoice::Auto);
+    assert!(matches!(facts.form.outcome, Outcome::NoLog(_)));
+    assert_eq!(facts.container.command.argv(), ["/bin/sh", "-c", BOTH], "nothing was changed");
+}
+
+#[test]
+fn the_strategy_that_is_asked_for_is_taken_or_refused() {
+    let facts = logs(BOTH, program(Linkage::Static), runner(), LogChoice::Klog);
+    assert!(facts.form.log.as_ref().unwrap().choice.unproven.is_some());
+    let facts = logs(BOTH, klog(&["k8s.io/klog/v2.InitFlags"]), layer("n"), LogChoice::Runner);
+    assert!(matches!(facts.form.outcome, Outcome::NoLog(_)), "there is no runner");
+    let facts = logs(BOTH, program(Linkage::Static), layer("n"), LogChoice::Stdout);
+    assert_eq!(facts.container.command.argv(), ["/app"]);
+    assert_eq!(facts.form.log.as_ref().unwrap().path, "/var/log/app.log");
+}
+
+#[test]
+fn only_stdout_in_the_file_is_a_runners_work() {
+    let klog_program = klog(&["k8s.io/klog/v2.InitFlags"]);
+    let facts = logs("exec /app >>/var/log/app.log", klog_program, runner(), LogChoice::Auto);
+    assert_eq!(facts.container.command.argv().first().map(String::as_str), Some("/go-runner"));
+}
+
+#[test]
+fn the_log_folder_is_made_for_what_the_shell_wrote() {
+    let facts = logs(BOTH, klog(&["k8s.io/klog/v2.InitFlags"]), layer("n"), LogChoice::Auto);
+    let made = facts.moved.added.layer.entries().map(|(entry, _)| entry.path.to_string()).collect::<Vec<_>>();
+    assert_eq!(made, ["/var", "/var/log"]);
+}
+
+/// The layer with a script at `run.sh`.
+fn with_script(text: &str) -> LayerIndex {
+    let interpreter = text.lines().next().unwrap().trim_start_matches("#!").to_owned();
+    let script = Program { script: Some(Script { interpreter, argument: None }), ..program(Linkage::Script) };
+    let mut layer = app().with_program("run.sh", script);
+    let content = text.as_bytes().to_vec();
+    layer.entries[1] = Entry { kind: EntryKind::File { size: content.len() as u64 }, ..entry("run.sh") };
+    layer.captured.push(Captured { entry: 1, content });
+    layer
+}
+
+#[test]
+fn an_entrypoint_script_is_read_and_translated() {
+    let script = "#!/bin/sh\n# starts it\nset -e\nexec /app --v=4 \"$@\" 1>>/var/log/app.log 2>&1\n";
+    let container = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--cloud=x"]});
+    let facts = answers(container, with_script(script), layer("n"), &Wishes::default());
+    let (entrypoint, cmd) = command(&facts);
+    assert_eq!((&entrypoint[0], &entrypoint[1], cmd), (&json!("/app"), &json!("--v=4"), json!(["--cloud=x"])));
+    let container = json!({"Entrypoint": ["/run.sh"]});
+    let facts =
+        answers(container, with_script("#!/bin/sh\nfor i in 1; do /app; done\n"), layer("n"), &Wishes::default());
+    assert!(matches!(facts.form.outcome, Outcome::Refused(ref why) if why.reason == crate::shell::Reason::Loop));
+}
+
+#[test]
+fn an_init_goes_with_the_old_base_and_stays_where_the_image_has_it() {
+    let container = || json!({"Entrypoint": ["/usr/bin/tini", "--"], "Cmd": ["/app", "x"]});
+    let facts = moved(container());
+    assert_eq!((command(&facts), facts.form.init_dropped.len()), ((Value::Null, json!(["/app", "x"])), 2));
+    let own = app().with_program("usr/bin/tini", program(Linkage::Static));
+    let facts = answers(container(), own, layer("n"), &Wishes::default());
+    assert_eq!((facts.form.init_dropped.len(), facts.form.lead), (0, 2));
+    assert!(matches!(facts.start, crate::examine::Start::Found(ref started) if started.path == "/app"));
+}
+
+#[test]
+fn the_user_may_say_the_command() {
+    let wishes = Wishes { entrypoint: Some(vec!["/app".to_owned()]), cmd: Some(Vec::new()), ..Wishes::default() };
+    let container = json!({"Entrypoint": ["/bin/sh", "-c", "a | b"], "Cmd": ["x"]});
+    let facts = answers(container, app(), layer("n"), &wishes);
+    assert_eq!(command(&facts), (json!(["/app"]), Value::Null));
+}
+
+#[test]
+fn a_health_check_becomes_exec_form() {
+    let checked = |test: Value| moved(json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test, "Retries": 3}}));
+    let facts = checked(json!(["CMD-SHELL", "/app health >/dev/null 2>&1"]));
+    assert_eq!(facts.container.members["Healthcheck"], json!({"Test": ["CMD", "/app", "health"], "Retries": 3}));
+    let facts = checked(json!(["CMD", "/bin/sh", "-c", "exec /app health"]));
+    assert_eq!(facts.container.members["Healthcheck"]["Test"], json!(["CMD", "/app", "health"]));
+    for refused in ["/app health || exit 1", "A=1 /app health", "cd /srv && /app"] {
+        let facts = checked(json!(["CMD-SHELL", refused]));
+        assert!(matches!(facts.form.health, HealthOutcome::Refused(_)), "{refused}");
+    }
+    assert!(matches!(checked(json!(["NONE"])).form.health, HealthOutcome::Unchanged));
+}

@@ -1,0 +1,67 @@
+//! The other programs of the application: each must be able to start on the new base, too.
+
+use super::program::Start;
+use crate::elf::{Linkage, Program};
+use crate::layer::{EntryKind, RootPath};
+use crate::rootfs::Root;
+
+/// An executable of the application's layers beside the one that is started.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    pub path: String,
+    pub linkage: Linkage,
+    pub machine: Option<String>,
+    pub needed: Vec<String>,
+    /// What it needs to start and the rebased root lacks: an interpreter, libraries.
+    pub lacks: Vec<String>,
+}
+
+/// All executables in layers from number `from` on, sorted by path.
+pub(super) fn helpers(root: &Root<'_>, from: usize, start: &Start) -> Vec<Helper> {
+    let folders = library_folders(root);
+    let main = match start {
+        Start::Found(started) => Some(&started.path),
+        _ => None,
+    };
+    let executable = root.entries().filter(|(_, node)| {
+        node.layer() >= from && node.mode() & 0o111 != 0 && matches!(node.kind(), EntryKind::File { .. })
+    });
+    executable
+        .filter_map(|(path, node)| Some((path.to_string(), root.program(node)?)))
+        .filter(|(path, program)| main != Some(path) && program.linkage != Linkage::SharedObject)
+        .map(|(path, program)| helper(root, &folders, path, program))
+        .collect()
+}
+
+fn helper(root: &Root<'_>, folders: &[RootPath], path: String, program: &Program) -> Helper {
+    let script = program.script.as_ref().map(|script| &script.interpreter);
+    let interpreter = script.or(program.interpreter.as_ref()).filter(|path| !is_there(root, path));
+    let has = |library: &&String| folders.iter().any(|folder| is_in(root, folder, library));
+    let libraries = program.needed.iter().filter(|library| !has(library));
+    Helper {
+        path,
+        linkage: program.linkage,
+        machine: program.machine.clone(),
+        needed: program.needed.clone(),
+        lacks: interpreter.into_iter().chain(libraries).cloned().collect(),
+    }
+}
+
+fn is_there(root: &Root<'_>, path: &str) -> bool {
+    root.search(path, "", &RootPath::root()).is_ok()
+}
+
+fn is_in(root: &Root<'_>, folder: &RootPath, name: &str) -> bool {
+    folder.join(name).is_ok_and(|path| root.resolve(&path).is_ok())
+}
+
+/// The folders in which a loader looks for libraries.
+pub(super) fn library_folders(root: &Root<'_>) -> Vec<RootPath> {
+    let plain = ["lib", "usr/lib", "lib64", "usr/lib64", "usr/local/lib"].map(|path| RootPath::new(path).ok());
+    let plain: Vec<RootPath> = plain.into_iter().flatten().collect();
+    let multiarch = plain.iter().flat_map(|folder| {
+        let names = root.folder(folder).filter(|(name, _)| name.windows(7).any(|part| part == b"-linux-"));
+        names.filter_map(|(name, _)| folder.join(name).ok()).collect::<Vec<_>>()
+    });
+    plain.iter().cloned().chain(multiarch).collect()
+}

@@ -1,0 +1,77 @@
+//! What does not fit where the application meets its new base.
+
+use super::PlatformSubject;
+use super::moved::{Becomes, Moved};
+use crate::layer::{Contents, EntryKind};
+use crate::rootfs::{Node, Root, merge};
+
+/// The places where the two touch. Paths are sorted.
+#[derive(Debug, Clone, Default)]
+pub struct Seam {
+    /// Files of the application that take the place of the new base's.
+    pub shadowed: Vec<String>,
+    /// Files of the new base that a whiteout of the application removes.
+    pub removed: Vec<String>,
+    /// Links that lead nowhere in the rebased root.
+    pub dangling: Vec<Dangling>,
+    /// Entries that some runtimes read differently.
+    pub odd: Vec<String>,
+    /// Entries with which no runtime can go on.
+    pub broken: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dangling {
+    pub link: String,
+    pub target: String,
+    /// Whether it led somewhere in the source.
+    pub led: bool,
+}
+
+pub(super) fn look(subject: &PlatformSubject, moved: &Moved, rebased: &Root<'_>, source: &Root<'_>) -> Seam {
+    let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
+    let from = subject.base_layers.len();
+    let (shadowed, removed) = touched(subject, moved, &base);
+    let odd = |applied: bool| {
+        let odd = rebased.odd().iter().filter(|odd| odd.layer >= from && odd.why.is_applied() == applied);
+        odd.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    Seam { shadowed, removed, dangling: dangling(rebased, from, source), odd: odd(true), broken: odd(false) }
+}
+
+fn touched(subject: &PlatformSubject, moved: &Moved, base: &Root<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut shadowed, mut removed) = (Vec::new(), Vec::new());
+    let layers = moved.layers.iter().zip(&subject.layers).filter_map(|(moved, layer)| match &moved.becomes {
+        Becomes::Kept => Some(Contents::from(layer.as_ref())),
+        Becomes::Filtered(new) => Some(Contents::from(new)),
+        Becomes::Dropped => None,
+    });
+    for entry in layers.chain(moved.extracted.iter().map(Contents::from)).flat_map(|layer| layer.entries) {
+        let there = base.get(&entry.path);
+        match &entry.kind {
+            EntryKind::Whiteout if there.is_some() => removed.push(entry.path.to_string()),
+            EntryKind::Opaque if base.folder(&entry.path).next().is_some() => removed.push(entry.path.to_string()),
+            EntryKind::Whiteout | EntryKind::Opaque => {}
+            EntryKind::Directory if there.is_none_or(Node::is_folder) => {}
+            _ if there.is_some() => shadowed.push(entry.path.to_string()),
+            _ => {}
+        }
+    }
+    for paths in [&mut shadowed, &mut removed] {
+        paths.sort();
+        paths.dedup();
+    }
+    (shadowed, removed)
+}
+
+fn dangling(rebased: &Root<'_>, from: usize, source: &Root<'_>) -> Vec<Dangling> {
+    let links = rebased.entries().filter(|(_, node)| node.layer() >= from);
+    links
+        .filter_map(|(path, node)| {
+            let EntryKind::Symlink(target) = node.kind() else { return None };
+            rebased.resolve(&path).err()?;
+            let led = source.resolve(&path).is_ok();
+            Some(Dangling { link: path.to_string(), target: crate::layer::shown(target), led })
+        })
+        .collect()
+}

@@ -1,0 +1,129 @@
+//! The rules about the shell that stood before the program, and the log that it wrote.
+
+use super::finding::{Finding, Level, Rule};
+use crate::examine::{Choice, ExecForm, HealthOutcome, KeptLog, Klog, NoStrategy, Outcome, PlatformFacts};
+use crate::shell::logs::Strategy;
+use crate::shell::{Note, Refusal, caret};
+
+pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
+    let form = &facts.form;
+    let mut findings = Vec::new();
+    match &form.outcome {
+        Outcome::Unchanged => {}
+        Outcome::Translated => findings.extend(notes(form)),
+        Outcome::Refused(refusal) => findings.push(needs_shell(facts, refusal)),
+        Outcome::NoLog(none) => findings.push(no_strategy(none)),
+    }
+    findings.extend(form.log.iter().flat_map(log));
+    findings.extend(cmd_cleared(form));
+    findings.extend(init_dropped(form));
+    if let HealthOutcome::Refused(refusal) = &form.health {
+        findings.push(health(refusal));
+    }
+    findings
+}
+
+/// The command with a mark under the construct, and what to do.
+fn pointed(refusal: &Refusal) -> String {
+    match caret(refusal) {
+        Some([line, mark]) => format!("{line}\n{mark}"),
+        None => refusal.text.clone(),
+    }
+}
+
+fn needs_shell(facts: &PlatformFacts, refusal: &Refusal) -> Finding {
+    let shell = facts.command.program().unwrap_or_default();
+    let message = format!("the command needs its shell: {} ({})", refusal.detail, refusal.reason.word());
+    Finding::new(Rule::NeedsShell, Level::Refuse, message)
+        .about(shell)
+        .evidence(pointed(refusal))
+        .fix(format!("{}; or say the command yourself with --entrypoint and --cmd", refusal.reason.hint()))
+}
+
+fn health(refusal: &Refusal) -> Finding {
+    let message = format!("the health check needs a shell: {} ({})", refusal.detail, refusal.reason.word());
+    Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
+        .evidence(pointed(refusal))
+        .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator")
+}
+
+/// The rule and the words for what the binary shows of klog.
+fn not_proven(klog: &Klog) -> (Rule, String) {
+    match klog {
+        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which cannot be given the name of a file".to_owned()),
+        Klog::Removed(why) => (Rule::LogFlagRemoved, why.clone()),
+        Klog::Unknown(why) => (Rule::LogFlagUnknown, why.clone()),
+        Klog::Proven(_) => (Rule::LogFlagUnknown, String::new()),
+    }
+}
+
+const CHOICES: &str = "choose: --logs klog with a program that takes klog's flags; --logs runner with --log-runner REF, such as registry.k8s.io/build-image/go-runner; --logs stdout, and let the container runtime keep the log";
+
+fn no_strategy(none: &NoStrategy) -> Finding {
+    let (rule, why) = not_proven(&none.klog);
+    let message = format!("the shell wrote the log to {}, and nobody would without it", none.path);
+    Finding::new(rule, Level::Refuse, message).about(&none.path).evidence(why).fix(CHOICES)
+}
+
+/// Which strategy was taken and why; and a refusal where klog's flags were asked for without proof.
+fn log(log: &KeptLog) -> Vec<Finding> {
+    let Choice { strategy, why, unproven } = &log.choice;
+    let unproven = unproven.as_ref().map(|klog| {
+        let (rule, why) = not_proven(klog);
+        Finding::new(
+            rule,
+            Level::Refuse,
+            "klog's flags were asked for, and the program does not show that it takes them",
+        )
+        .about(&log.path)
+        .evidence(why)
+        .fix(format!("pass --allow {} if you know better, or {CHOICES}", rule.id()))
+    });
+    let (word, others) = match strategy {
+        Strategy::Klog(_) => ("klog's own flags", "--logs runner, --logs stdout"),
+        Strategy::Runner(_) => ("a log runner", "--logs klog, --logs stdout"),
+        Strategy::Stdout => ("nobody; it goes to the container's log", "--logs klog, --logs runner"),
+    };
+    let chosen = Finding::new(Rule::LogStrategy, Level::Note, format!("{} is now written by {word}", log.path))
+        .about(&log.path)
+        .evidence(why.clone())
+        .fix(format!("the alternatives are {others}"));
+    unproven.into_iter().chain([chosen]).collect()
+}
+
+/// What the translation changes: what differs when the container runs, and what was frozen.
+fn notes(form: &ExecForm) -> Vec<Finding> {
+    let finding = |note: &Note| {
+        let rule = match note {
+            Note::Frozen(_) => Rule::EnvFrozen,
+            Note::BecomesFirstProcess => Rule::Pid1Changes,
+            _ => Rule::ShellRemoved,
+        };
+        Finding::new(rule, Level::Note, note.to_string())
+    };
+    form.notes.iter().map(finding).collect()
+}
+
+fn cmd_cleared(form: &ExecForm) -> Option<Finding> {
+    let cmd = form.cmd_cleared.as_ref()?;
+    Some(
+        Finding::new(
+            Rule::CmdChangesMeaning,
+            Level::Note,
+            "CMD is cleared: the shell ignored it, the program would not",
+        )
+        .evidence(format!("{cmd:?}")),
+    )
+}
+
+/// An init that came with the old base is gone with it.
+fn init_dropped(form: &ExecForm) -> Option<Finding> {
+    if form.init_dropped.is_empty() {
+        return None;
+    }
+    Some(
+        Finding::new(Rule::Pid1Changes, Level::Note, "the program is the first process now, without an init before it")
+            .evidence(form.init_dropped.join(" "))
+            .fix("it must reap its children and handle SIGTERM itself; where it does not, put a static init into the image"),
+    )
+}

@@ -1,0 +1,258 @@
+//! The rules about what a container needs to start beside its program: each fires on what it is
+//! about, and stays silent on the twin.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::elf::{Linkage, Program, Script, ShownBy, Tool};
+use crate::examine::sample::{Put, entry, layer, looked, program, subject};
+use crate::examine::{FolderState, Subject};
+use crate::layer::{Entry, EntryKind, LayerIndex};
+use crate::oci::sample::Sample;
+
+/// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
+fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Subject {
+    let source = Sample { container, ..Sample::of(&["a", "app"]) };
+    let mut subject = subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]));
+    let platform = &mut subject.platforms[0];
+    let app = own.with_program("app", program(Linkage::Static));
+    (platform.old_layers, platform.layers, platform.base_layers) =
+        (vec![old.into()], vec![app.into()], vec![new.into()]);
+    subject
+}
+
+fn found(subject: Subject) -> Vec<(Rule, Level)> {
+    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
+    findings.platforms[0].iter().map(|finding| (finding.rule, finding.level)).collect()
+}
+
+fn evidence(subject: Subject) -> String {
+    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
+    findings.platforms[0].iter().map(|finding| finding.evidence.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn distroless() -> LayerIndex {
+    layer("n")
+        .with_text(
+            "etc/passwd",
+            "root:x:0:0::/root:/sbin/nologin\nnonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n",
+        )
+        .with_text("etc/group", "root:x:0:\nnonroot:x:65532:\n")
+}
+
+const BY_NAME: (Rule, Level) = (Rule::UserByName, Level::Warn);
+
+#[test]
+fn user_missing_only_when_nobody_knows_the_account() {
+    let debian = || {
+        layer("a")
+            .with_text("etc/passwd", "root:x:0:0::/:\napp:x:1000:1000::/home/app:/bin/sh\nnobody:x:65534:65534::/:\n")
+            .with_text("etc/group", "nogroup:x:65534:\napp:x:1000:\n")
+    };
+    let runs_as =
+        |user: &str| found(image(json!({"Entrypoint": ["/app"], "User": user}), debian(), layer("app"), distroless()));
+    for user in ["", "0", "65532:65532", "12345"] {
+        assert_eq!(runs_as(user), [], "{user}");
+    }
+    for user in ["root", "nonroot", "nonroot:nonroot", "app", "nobody:nogroup", "nonroot:nogroup"] {
+        assert_eq!(runs_as(user), [BY_NAME], "{user}");
+    }
+    let refusal = (Rule::UserMissing, Level::Refuse);
+    assert_eq!(runs_as("ghost"), [refusal, BY_NAME]);
+    assert_eq!(runs_as("nonroot:ghosts"), [refusal, BY_NAME]);
+    assert_eq!(runs_as("1000:ghosts"), [refusal]);
+}
+
+#[test]
+fn account_number() {
+    let debian = |id: u32| layer("a").with_text("etc/passwd", &format!("nonroot:x:{id}:{id}::/:\n"));
+    let moved =
+        |id| found(image(json!({"Entrypoint": ["/app"], "User": "nonroot"}), debian(id), layer("app"), distroless()));
+    assert_eq!(moved(1000), [(Rule::AccountNumber, Level::Warn), BY_NAME]);
+    assert_eq!(moved(65532), [BY_NAME]);
+}
+
+#[test]
+fn workdir_missing_only_when_it_cannot_be_made() {
+    let file = || layer("app").with_text("data", "x").with_link("link", "nowhere");
+    for (folder, refuses) in [
+        ("/", false),
+        ("/new/folder", false),
+        ("/data", true),
+        ("/data/x", true),
+        ("relative", true),
+        ("/link", true),
+        ("/../x", true),
+    ] {
+        let container = json!({"Entrypoint": ["/app"], "WorkingDir": folder});
+        let found = found(image(container, layer("a"), file(), distroless()));
+        let expected: &[(Rule, Level)] = if refuses { &[(Rule::WorkdirMissing, Level::Refuse)] } else { &[] };
+        assert_eq!(found, expected, "{folder}");
+    }
+}
+
+#[test]
+fn log_dir_missing_when_the_user_may_not_write() {
+    let logs = |flag: &str, user: &str, mode: u32, volumes: Value| {
+        let container = json!({"Entrypoint": ["/app", flag], "User": user, "Volumes": volumes});
+        let own = layer("app").with(Entry { mode, ..entry("var/log/") });
+        found(image(container, layer("a"), own, distroless()))
+    };
+    let refusal = [(Rule::LogDirMissing, Level::Refuse)];
+    assert_eq!(logs("--log-file=/var/log/app.log", "65532", 0o755, Value::Null), refusal);
+    assert_eq!(logs("--log_file=/var/log/app.log", "65532:1", 0o775, Value::Null), refusal);
+    assert_eq!(logs("--log-file=/app/app.log", "", 0o755, Value::Null), refusal, "below a file");
+    for (flag, user, mode, volumes) in [
+        ("--log-file=/var/log/app.log", "", 0o755, Value::Null),
+        ("--log-file=/var/log/app.log", "65532", 0o777, Value::Null),
+        ("--log-file=/var/log/app.log", "65532:0", 0o775, Value::Null),
+        ("--log-file=/var/log/app.log", "65532", 0o755, json!({"/var/log": {}})),
+        ("--log-file=/dev/stdout", "65532", 0o755, Value::Null),
+        ("--log-file=/new/app.log", "65532", 0o755, Value::Null),
+        ("--log-dir=/var/log", "65532", 0o755, Value::Null),
+    ] {
+        assert_eq!(logs(flag, user, mode, volumes), [], "{flag} {user} {mode:o}");
+    }
+}
+
+#[test]
+fn a_log_folder_that_is_made_belongs_to_the_user() {
+    let container = json!({"Entrypoint": ["/app", "--log-file", "/new/logs/app.log"], "User": "65532:7"});
+    let facts = looked(image(container, layer("a"), layer("app"), distroless()));
+    let added = &facts.platforms[0].moved.added;
+    assert_eq!(added.log_folder, FolderState::Made { path: "/new/logs".to_owned(), known: false });
+    let owners: Vec<_> =
+        added.layer.entries().map(|(entry, _)| (entry.path.to_string(), entry.uid, entry.gid)).collect();
+    assert_eq!(owners, [("/new".to_owned(), 0, 0), ("/new/logs".to_owned(), 65532, 7)]);
+}
+
+fn tool(name: &str) -> Program {
+    Program { tools: vec![Tool { name: name.to_owned(), shown_by: ShownBy::Word }], ..program(Linkage::Static) }
+}
+
+#[test]
+fn needs_tool() {
+    let runs = |old: LayerIndex, new: LayerIndex| {
+        let mut subject = image(json!({"Entrypoint": ["/app"]}), old, layer("x"), new);
+        subject.platforms[0].layers = vec![Arc::new(layer("app").with_program("app", tool("iptables")))];
+        subject
+    };
+    let with = |name: &str| layer(name).with_program("usr/sbin/iptables", program(Linkage::Static));
+    assert_eq!(found(runs(with("a"), layer("n"))), [(Rule::NeedsTool, Level::Refuse)]);
+    assert!(evidence(runs(with("a"), layer("n"))).contains("/usr/sbin/iptables"));
+    assert_eq!(found(runs(layer("a"), layer("n"))), [], "the source never had it");
+    assert_eq!(found(runs(with("a"), with("n"))), [], "the new base has it, too");
+}
+
+#[test]
+fn needs_library() {
+    let loads = |old: LayerIndex, new: LayerIndex| {
+        let program = Program { libraries: vec!["libsystemd.so".to_owned()], ..program(Linkage::Static) };
+        let mut subject = image(json!({"Entrypoint": ["/app"]}), old, layer("x"), new);
+        subject.platforms[0].layers = vec![Arc::new(layer("app").with_program("app", program))];
+        found(subject)
+    };
+    let with = |name: &str| layer(name).with_text("usr/lib/x86_64-linux-gnu/libsystemd.so.0", "");
+    assert_eq!(loads(with("a"), layer("n")), [(Rule::NeedsLibrary, Level::Refuse)]);
+    assert_eq!(loads(layer("a"), layer("n")), []);
+    assert_eq!(loads(with("a"), with("n")), []);
+}
+
+#[test]
+fn dynamic_helper() {
+    let dynamic = || Program {
+        interpreter: Some("/lib/ld.so".to_owned()),
+        needed: vec!["libc.so.6".to_owned()],
+        ..program(Linkage::Dynamic)
+    };
+    let script = || Program {
+        script: Some(Script { interpreter: "/bin/sh".to_owned(), argument: None }),
+        ..program(Linkage::Script)
+    };
+    let brings = |helper: Program, mode: u32, new: LayerIndex| {
+        let mut own = layer("app").with_program("opt/helper", helper);
+        own.entries[0].mode = mode;
+        found(image(json!({"Entrypoint": ["/app"]}), layer("a"), own, new))
+    };
+    let refusal = [(Rule::DynamicHelper, Level::Refuse)];
+    assert_eq!(brings(dynamic(), 0o755, layer("n")), refusal);
+    assert_eq!(brings(script(), 0o755, layer("n")), refusal);
+    assert_eq!(brings(dynamic(), 0o644, layer("n")), [], "not executable");
+    assert_eq!(brings(program(Linkage::StaticPie), 0o755, layer("n")), []);
+    assert_eq!(brings(program(Linkage::SharedObject), 0o755, layer("n")), []);
+    let libc = || layer("n").with_program("lib/ld.so", program(Linkage::Static)).with_text("usr/lib/libc.so.6", "");
+    assert_eq!(brings(dynamic(), 0o755, libc()), [], "the new base has all it needs");
+    let loader = || layer("n").with_program("lib/ld.so", program(Linkage::Static));
+    assert_eq!(brings(dynamic(), 0o755, loader()), refusal, "a library is missing");
+    let shell = || layer("n").with_program("bin/sh", program(Linkage::Static));
+    assert_eq!(brings(script(), 0o755, shell()), []);
+}
+
+#[test]
+fn healthcheck_needs_its_program() {
+    let checked = |test: Value| {
+        found(image(
+            json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test}}),
+            layer("a"),
+            layer("app"),
+            layer("n"),
+        ))
+    };
+    let refusal = [(Rule::HealthcheckShell, Level::Refuse)];
+    assert_eq!(checked(json!(["CMD-SHELL", "curl -f http://x || exit 1"])), refusal);
+    assert_eq!(checked(json!(["CMD", "curl", "-f", "http://x"])), refusal);
+    assert_eq!(checked(json!(["CMD", "/app", "health"])), []);
+    assert_eq!(checked(json!(["NONE"])), []);
+}
+
+#[test]
+fn shadows_and_removes_what_the_new_base_has() {
+    let on = |own: LayerIndex| found(image(json!({"Entrypoint": ["/app"]}), layer("a"), own, distroless()));
+    assert_eq!(on(layer("app").with_text("etc/passwd", "root:x:0:0::/:\n")), [], "never the old base's accounts");
+    assert_eq!(on(layer("app").with_text("etc/nsswitch.conf", "x")), []);
+    let base = || layer("n").with_text("etc/nsswitch.conf", "").with(entry("etc/"));
+    let meets = |own: LayerIndex| found(image(json!({"Entrypoint": ["/app"]}), layer("a"), own, base()));
+    assert_eq!(meets(layer("app").with_text("etc/nsswitch.conf", "x")), [(Rule::ShadowsBase, Level::Warn)]);
+    assert_eq!(meets(layer("app").with(entry("etc/"))), [], "folders are merged");
+    assert_eq!(meets(layer("app").without("etc/nsswitch.conf")), [(Rule::RemovesBase, Level::Warn)]);
+    assert_eq!(meets(layer("app").without("etc/other")), [], "gone with the old base");
+}
+
+#[test]
+fn link_dangling_only_when_it_led_somewhere() {
+    let old = || layer("a").with_text("usr/share/zoneinfo/UTC", "");
+    let on = |target: &str| {
+        let own = layer("app").with_link("opt/zone", target);
+        found(image(json!({"Entrypoint": ["/app"]}), old(), own, layer("n")))
+    };
+    assert_eq!(on("/usr/share/zoneinfo/UTC"), [(Rule::LinkDangling, Level::Warn)]);
+    assert_eq!(on("/never/there"), []);
+    assert_eq!(on("../app"), []);
+}
+
+#[test]
+fn layer_broken_by_a_hard_link_into_the_old_base() {
+    let linked = |target: &str| {
+        let kind = EntryKind::Hardlink(crate::layer::RootPath::new(target).unwrap());
+        let own = layer("app").with(entry("opt/first")).with(Entry { kind, ..entry("opt/second") });
+        found(image(json!({"Entrypoint": ["/app"]}), layer("a").with(entry("bin/tool")), own, layer("n")))
+    };
+    assert_eq!(linked("bin/tool"), [(Rule::LayerBroken, Level::Refuse)]);
+    assert_eq!(linked("opt/first"), []);
+}
+
+#[test]
+fn entrypoint_relative() {
+    let moved = |program: &str, own: &str, new: &str| {
+        let source =
+            Sample { container: json!({"Entrypoint": [program], "WorkingDir": own}), ..Sample::of(&["a", "app"]) };
+        let old = Sample { container: json!({"WorkingDir": "/old"}), ..Sample::of(&["a"]) };
+        let new = Sample { container: json!({"WorkingDir": new}), ..Sample::of(&["n"]) };
+        found(subject(&source, &old, &new))
+    };
+    assert_eq!(moved("./app", "/old", "/"), [(Rule::EntrypointRelative, Level::Warn)]);
+    assert_eq!(moved("./app", "/", "/home"), []);
+    assert_eq!(moved("/app", "/old", "/"), []);
+}

@@ -1,0 +1,51 @@
+//! What making layers needs of the world: layers of the source and of the log runner, and space to
+//! work in.
+
+use std::io::Read;
+use std::num::NonZeroUsize;
+
+use super::disk;
+use super::fetch::Request;
+use super::receive::inherited;
+use super::{Source, Tools};
+use crate::assemble::{Scratch, Workshop};
+use crate::error::Result;
+use crate::oci::Descriptor;
+
+/// Up to this many bytes are worked on in memory.
+const SMALL: u64 = 4 << 20;
+
+/// A place for making the layers of one job.
+pub struct Bench<'a> {
+    tools: &'a Tools,
+    source: Box<dyn Source>,
+    runner: Option<Box<dyn Source>>,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(tools: &'a Tools, request: &Request) -> Result<Self> {
+        let runner = request.log_runner.as_ref().map(|location| tools.places.source(location)).transpose()?;
+        Ok(Self { tools, source: tools.places.source(&request.source)?, runner })
+    }
+}
+
+impl Workshop for Bench<'_> {
+    fn open_source(&self, layer: &Descriptor) -> Result<Box<dyn Read + Send>> {
+        inherited(layer, self.source.as_ref(), self.tools)
+    }
+
+    fn open_runner(&self, layer: &Descriptor) -> Result<Box<dyn Read + Send>> {
+        inherited(layer, self.runner.as_deref().unwrap_or(self.source.as_ref()), self.tools)
+    }
+
+    fn scratch(&self, size: u64) -> Result<Scratch> {
+        if size <= SMALL {
+            return Ok(Scratch::memory());
+        }
+        disk::scratch_file(self.tools.cache.folder()).map(Scratch::File)
+    }
+
+    fn jobs(&self) -> NonZeroUsize {
+        std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+}
