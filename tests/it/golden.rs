@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::rig::cli::Sandbox;
+use crate::rig::debian::by_hand;
 use crate::rig::image::{Content, Dialect, Recipe};
-use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
 use crate::rig::program::{Machine, prints};
+use crate::rig::stage::upon;
 use crate::rig::stock;
 
 struct Case {
@@ -32,6 +34,63 @@ fn packed(pack: Pack) -> Content {
     app.layers.pop();
     app.layers.push(Layer::of(pack, &[program("app", prints(Machine::of("linux/amd64"), "hello\n"))]));
     app.build()
+}
+
+/// An installation, another with the application among it, whiteouts of the old base, the application.
+fn with_packages() -> Content {
+    let mut app = stock::app("linux/amd64", 100);
+    let own = [
+        folder("opt/").owned(7, 8).mode(0o2750).at(3000),
+        file("opt/long-enough-to-be-compressed", noise(1, 3000)).at(3000).xattr("security.capability", &CAPABILITY),
+        file("opt/changed", "by the application\n").at(3000),
+        hardlink("opt/second-name", "opt/changed"),
+        symlink("usr/bin/link", "../../opt/changed"),
+        whiteout("usr/share/notes"),
+        whiteout("etc/group"),
+    ];
+    let curl = by_hand("curl", &[("usr/bin/curl", "curl"), ("opt/changed", "")]).installed();
+    let layers = [
+        Layer::of(Pack::Gzip, &by_hand("tool", &[("usr/bin/tool", "tool")]).installed()),
+        Layer::of(Pack::Gzip, &[curl, own.to_vec()].concat()),
+        Layer::of(Pack::Gzip, &[whiteout("etc/passwd-")]),
+    ];
+    app.layers.splice(2..2, layers);
+    app.build()
+}
+
+/// Runs as a user, in a folder and with a log that only the old base of `old-with-app` has.
+fn with_account() -> Content {
+    let old = old_base_with_app("linux/amd64");
+    let config = json!({
+        "Entrypoint": ["/app"], "Cmd": ["--log-file=/var/log/app/x"], "User": "app:app", "WorkingDir": "/srv/app",
+    });
+    upon(&old, [stock::app_layer("linux/amd64", 100)], config).build()
+}
+
+fn old_base_with_app(platform: &str) -> Recipe {
+    let mut old = stock::old_base(platform);
+    old.layers.push(Layer::of(
+        Pack::Gzip,
+        &[
+            file("etc/passwd", "root:x:0:0::/:\napp:x:1000:1001:App:/srv/app:/bin/sh\n"),
+            file("etc/group", "audio:x:29:app,x\napp:x:1001:\n"),
+            folder("srv/app/").owned(1000, 1001).mode(0o750),
+            folder("var/log/app/").owned(1000, 1001),
+        ],
+    ));
+    old
+}
+
+fn squashed() -> Content {
+    let system = by_hand("base", &[("bin/sh", "sh"), ("etc/os-release", "ID=old\n")]).installed();
+    let own = [
+        program("opt/v1/app", prints(Machine::of("linux/amd64"), "hello\n")),
+        symlink("opt/current", "v1"),
+        file("opt/v1/settings", "x"),
+    ];
+    let config = json!({"Entrypoint": ["/opt/current/app"]});
+    Recipe { config, ..Recipe::new("linux/amd64", vec![Layer::of(Pack::Gzip, &[system, own.to_vec()].concat())]) }
+        .build()
 }
 
 fn cases() -> Vec<Case> {
@@ -61,6 +120,10 @@ fn cases() -> Vec<Case> {
         Case { epoch: Some("1700000000"), ..case("source-date-epoch", plain().build()) },
         case("zstd-layer", packed(Pack::Zstd)),
         case("plain-layer", packed(Pack::Plain)),
+        case("filtered-and-dropped-layers", with_packages()),
+        Case { epoch: Some("1700000000"), ..case("filtered-at-a-source-date", with_packages()) },
+        Case { old_base: "oci:old-with-app:v1", ..case("added-layer", with_account()) },
+        Case { old_base: "scratch", flags: &["--extract", "--keep", "/bin/sh"], ..case("extracted", squashed()) },
     ]
 }
 
@@ -71,6 +134,7 @@ fn result(case: &Case) -> Value {
     case.app.layout(&here("build"), "app");
     stock::on_three(Dialect::Oci, stock::old_base).layout(&here("old"), "v1");
     stock::on_three(Dialect::Oci, stock::new_base).layout(&here("new"), "v1");
+    old_base_with_app("linux/amd64").build().layout(&here("old-with-app"), "v1");
     let fixed = [
         "rebase",
         "oci:build:app",

@@ -17,10 +17,44 @@ pub struct Layout {
 impl Layout {
     /// A layout with an image that has no layers.
     pub fn new() -> Self {
-        let temporary = tempfile::tempdir().unwrap();
-        let layout = Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) };
+        let layout = Self::empty();
         umoci(&["init", "--layout", &layout.path("image")]);
         umoci(&["new", "--image", &layout.image()]);
+        layout
+    }
+
+    fn empty() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
+    }
+
+    /// A layout with an image of these layers as they are, each with its digest and diff id.
+    pub fn of_layers(layers: &[(Vec<u8>, Written)]) -> Self {
+        let layout = Self::empty();
+        let blobs = layout.folder.join("image/blobs/sha256");
+        std::fs::create_dir_all(&blobs).unwrap();
+        let put = |media_type: MediaType, bytes: &[u8]| {
+            let of = Descriptor::of(media_type, bytes);
+            std::fs::write(blobs.join(of.digest.hex()), bytes).unwrap();
+            of.to_value()
+        };
+        let diff_ids: Vec<String> = layers.iter().map(|(_, written)| written.diff_id.to_string()).collect();
+        let config = json!({ "architecture": "amd64", "os": "linux", "config": {},
+            "rootfs": { "type": "layers", "diff_ids": diff_ids } });
+        let config = put(MediaType::oci_config(), config.to_string().as_bytes());
+        let stored = |(blob, written): &(Vec<u8>, Written)| {
+            let of = put(written.descriptor().media_type, blob);
+            assert_eq!(of, written.descriptor().to_value());
+            of
+        };
+        let layers: Vec<Value> = layers.iter().map(stored).collect();
+        let manifest = json!({ "schemaVersion": 2, "mediaType": MediaType::oci_manifest().as_str(),
+            "config": config, "layers": layers });
+        let mut manifest = put(MediaType::oci_manifest(), manifest.to_string().as_bytes());
+        manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": "v1" });
+        let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
+        std::fs::write(layout.path("image/index.json"), index.to_string()).unwrap();
+        std::fs::write(layout.path("image/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
         layout
     }
 
@@ -39,7 +73,7 @@ impl Layout {
         }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 

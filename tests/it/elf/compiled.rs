@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::look;
 use crate::rig::cli::Sandbox;
+use crate::rig::compiled::go_cache;
 use crate::rig::need::need;
 
 pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
@@ -57,7 +58,7 @@ impl Go {
     /// Builds without cgo.
     pub fn build(&self, settings: &[(&str, &str)], flags: &[&str]) -> PathBuf {
         let mut go = self.sandbox.program("go", ["build", "-o", "out"]).args(flags);
-        let cache = self.sandbox.path("go-cache");
+        let cache = go_cache();
         for (name, value) in [("CGO_ENABLED", "0"), ("GOCACHE", cache.to_str().unwrap()), ("GOFLAGS", "")] {
             go = go.env(name, value);
         }

@@ -18,33 +18,77 @@ pub fn named(hash: &[u8]) -> String {
     })
 }
 
+/// `cap_net_bind_service=ep`, as the kernel keeps it in `security.capability`.
+pub const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
 #[derive(Debug, Clone)]
 enum Content {
-    File { mode: u32, bytes: Vec<u8> },
+    File(Vec<u8>),
     Folder,
     Symlink(String),
+    Hardlink(String),
 }
 
 #[derive(Debug, Clone)]
 pub struct Entry {
     path: String,
     content: Content,
+    mode: u32,
+    owner: (u64, u64),
+    mtime: u64,
+    xattrs: Vec<(String, Vec<u8>)>,
+}
+
+impl Entry {
+    fn new(path: &str, mode: u32, content: Content) -> Self {
+        Self { path: path.to_owned(), content, mode, owner: (0, 0), mtime: 0, xattrs: Vec::new() }
+    }
+
+    pub fn owned(self, uid: u64, gid: u64) -> Self {
+        Self { owner: (uid, gid), ..self }
+    }
+
+    pub fn mode(self, mode: u32) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Written at this time.
+    pub fn at(self, mtime: u64) -> Self {
+        Self { mtime, ..self }
+    }
+
+    /// With an extended attribute, as a PAX record.
+    pub fn xattr(mut self, name: &str, value: &[u8]) -> Self {
+        self.xattrs.push((format!("SCHILY.xattr.{name}"), value.to_vec()));
+        self
+    }
 }
 
 pub fn file(path: &str, bytes: impl Into<Vec<u8>>) -> Entry {
-    Entry { path: path.to_owned(), content: Content::File { mode: 0o644, bytes: bytes.into() } }
+    Entry::new(path, 0o644, Content::File(bytes.into()))
 }
 
 pub fn program(path: &str, bytes: impl Into<Vec<u8>>) -> Entry {
-    Entry { path: path.to_owned(), content: Content::File { mode: 0o755, bytes: bytes.into() } }
+    Entry::new(path, 0o755, Content::File(bytes.into()))
 }
 
 pub fn folder(path: &str) -> Entry {
-    Entry { path: path.to_owned(), content: Content::Folder }
+    Entry::new(path, 0o755, Content::Folder)
 }
 
 pub fn symlink(path: &str, to: &str) -> Entry {
-    Entry { path: path.to_owned(), content: Content::Symlink(to.to_owned()) }
+    Entry::new(path, 0o777, Content::Symlink(to.to_owned()))
+}
+
+pub fn hardlink(path: &str, to: &str) -> Entry {
+    Entry::new(path, 0o644, Content::Hardlink(to.to_owned()))
+}
+
+/// Removes what lower layers have at `path`.
+pub fn whiteout(path: &str) -> Entry {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    file(&format!("{folder}{slash}.wh.{name}"), "")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,27 +124,24 @@ pub fn tar(entries: &[Entry]) -> Vec<u8> {
     let mut out = tar::Builder::new(Vec::new());
     for entry in entries {
         let mut header = tar::Header::new_ustar();
-        header.set_mtime(0);
-        header.set_uid(0);
-        header.set_gid(0);
-        let data: &[u8] = match &entry.content {
-            Content::File { mode, bytes } => {
-                header.set_mode(*mode);
-                bytes
-            }
-            Content::Folder => {
-                header.set_entry_type(tar::EntryType::Directory);
-                header.set_mode(0o755);
-                b""
-            }
-            Content::Symlink(to) => {
-                header.set_entry_type(tar::EntryType::Symlink);
-                header.set_mode(0o777);
-                header.set_link_name(to).unwrap();
-                b""
-            }
+        header.set_mtime(entry.mtime);
+        header.set_uid(entry.owner.0);
+        header.set_gid(entry.owner.1);
+        header.set_mode(entry.mode);
+        let (kind, data, link): (_, &[u8], _) = match &entry.content {
+            Content::File(bytes) => (None, bytes, None),
+            Content::Folder => (Some(tar::EntryType::Directory), b"", None),
+            Content::Symlink(to) => (Some(tar::EntryType::Symlink), b"", Some(to)),
+            Content::Hardlink(to) => (Some(tar::EntryType::Link), b"", Some(to)),
         };
+        if let Some(kind) = kind {
+            header.set_entry_type(kind);
+        }
+        if let Some(link) = link {
+            header.set_link_name(link).unwrap();
+        }
         header.set_size(data.len() as u64);
+        out.append_pax_extensions(entry.xattrs.iter().map(|(name, value)| (name.as_str(), value.as_slice()))).unwrap();
         out.append_data(&mut header, &entry.path, data).unwrap();
     }
     out.into_inner().unwrap()

@@ -3,6 +3,8 @@
 
 pub mod check;
 pub mod cli;
+pub mod compiled;
+pub mod debian;
 pub mod guarded;
 pub mod http;
 pub mod image;
@@ -16,6 +18,7 @@ pub mod run;
 pub mod server;
 pub mod shelf;
 pub mod small_disk;
+pub mod stage;
 pub mod stock;
 pub mod tls;
 pub mod token_server;

@@ -25,9 +25,13 @@ pub fn skopeo_to_layout(from: &str, folder: &Path, tag: &str) {
     tool("skopeo", &[&args[..], &[from, &to]].concat());
 }
 
-/// Unpacks an image of a layout with umoci, starts it with runc, and gives what it printed.
-pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
+/// Unpacks an image of a layout with umoci; the files are in `rootfs` of the bundle.
+pub fn unpack(layout: &Path, tag: &str, bundle: &Path) {
     tool("umoci", &["unpack", "--image", &format!("{}:{tag}", layout.display()), &bundle.display().to_string()]);
+}
+
+/// Starts what was unpacked with runc, and gives what it printed.
+pub fn run(bundle: &Path) -> String {
     let file = bundle.join("config.json");
     let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     config["process"]["terminal"] = false.into();
@@ -36,6 +40,12 @@ pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
     let root = bundle.join("runc-state").display().to_string();
     let out = tool("runc", &["--root", &root, "run", "-b", &bundle.display().to_string(), &id]);
     String::from_utf8(out.stdout).unwrap()
+}
+
+/// Unpacks an image of a layout, starts it, and gives what it printed.
+pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
+    unpack(layout, tag, bundle);
+    run(bundle)
 }
 
 #[test]

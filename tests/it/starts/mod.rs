@@ -1,15 +1,17 @@
 //! The point of it all: what was rebased still starts.
 
-use std::process::Command;
+mod machines;
+mod programs;
+mod users;
 
 use serde_json::json;
 
 use crate::rig::cli::Sandbox;
 use crate::rig::image::Recipe;
 use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::{find, need};
+use crate::rig::need::need;
 use crate::rig::registry::Registry;
-use crate::rig::{reader, stock};
+use crate::rig::{compiled, reader, stock};
 
 /// Rebases `app` between layouts and starts the result.
 fn rebased_and_started(app: &Recipe) -> String {
@@ -35,21 +37,12 @@ fn a_go_program_starts_on_the_new_base_and_sees_its_files() {
     if !need(&["umoci", "runc", "go"]) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("main.go");
-    let text = r#"package main
+    let source = r#"package main
 import ("fmt"; "io/ioutil"; "os")
 func main() { release, _ := ioutil.ReadFile("/etc/os-release"); fmt.Print(os.Args[1:], os.Getenv("MODE"), string(release)) }
 "#;
-    std::fs::write(&source, text).unwrap();
-    let mut go = Command::new(find("go").unwrap());
-    go.args(["build", "-o"]).arg(folder.path().join("app")).arg(&source).current_dir(folder.path());
-    go.env("CGO_ENABLED", "0").env("GO111MODULE", "off").env("GOARCH", "amd64");
-    go.env("GOCACHE", folder.path().join("cache")).env("GOPATH", folder.path().join("path"));
-    let built = go.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let mut app = stock::app("linux/amd64", 1000);
-    app.layers[2] = Layer::of(Pack::Gzip, &[program("app", std::fs::read(folder.path().join("app")).unwrap())]);
+    app.layers[2] = Layer::of(Pack::Gzip, &[program("app", compiled::go(source, &[]))]);
     app.config["Cmd"] = json!(["--one", "two"]);
     assert_eq!(rebased_and_started(&app), "[--one two]quietID=newless\n");
 }

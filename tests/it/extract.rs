@@ -1,0 +1,121 @@
+//! `--extract`: the application out of an image in which it shares its layer with a system.
+
+use serde_json::json;
+
+use crate::rig::check;
+use crate::rig::debian::by_hand;
+use crate::rig::image::Recipe;
+use crate::rig::layer::{Entry, Layer, Pack, file, folder, program, symlink};
+use crate::rig::need::need;
+use crate::rig::program::{Machine, prints};
+use crate::rig::stage::{Stage, fates, findings};
+use crate::rig::{reader, stock};
+
+fn squashed(files: &[Entry]) -> Stage {
+    let config = json!({"Entrypoint": ["/usr/bin/start"], "Env": [stock::PATH]});
+    let app = Recipe { config, ..Recipe::new("linux/amd64", vec![Layer::of(Pack::Gzip, files)]) };
+    Stage::on(&stock::old_base("linux/amd64"), &app)
+}
+
+/// The program behind two links, and a file beside it.
+fn application() -> [Entry; 5] {
+    [
+        folder("opt/v1/"),
+        program("opt/v1/app", prints(Machine::Amd64, stock::LINE)),
+        file("opt/v1/settings", "of the application\n"),
+        symlink("opt/current", "v1"),
+        symlink("usr/bin/start", "/opt/current/app"),
+    ]
+}
+
+/// A system with a package database, and the application.
+fn small_debian() -> Stage {
+    let files = [("usr/bin/ls", "ls"), ("bin/sh", "sh"), ("etc/os-release", "ID=debian\n")];
+    let system = by_hand("base", &files).installed().into_iter();
+    // No package has this one, but a runtime hides it.
+    let device = [symlink("dev/stdout", "/proc/self/fd/1")];
+    squashed(&system.chain(device).chain(application()).collect::<Vec<_>>())
+}
+
+/// The paths in the layers above the new base, one list for each.
+fn above(stage: &Stage, out: &str) -> Vec<Vec<String>> {
+    let published = check::layout(&stage.layout(out), "v1").unwrap();
+    let paths = |digest: &String| {
+        let bytes = std::fs::read(stage.layout(out).join(crate::rig::shelf::blob_path(digest))).unwrap();
+        let tar = crate::rig::shelf::inflate(&bytes);
+        let mut archive = tar::Archive::new(&tar[..]);
+        let entries = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned());
+        entries.map(|path| path.to_string_lossy().trim_end_matches('/').to_owned()).collect()
+    };
+    published.only().layers.iter().skip(2).map(paths).collect()
+}
+
+const TAKEN: [&str; 8] =
+    ["opt", "opt/current", "opt/v1", "opt/v1/app", "opt/v1/settings", "usr", "usr/bin", "usr/bin/start"];
+
+#[test]
+fn a_squashed_image_is_refused_and_starts_when_extracted() {
+    let stage = small_debian();
+    let report = stage.rebase_unnamed("out").args(["--no-cache", "--json"]).run().refused().json();
+    assert!(findings(&report["platforms"][0]).contains(&"refuse old-base-unknown".to_owned()), "{report}");
+    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+
+    let report = stage.rebase_unnamed("out").args(["--no-cache", "--extract", "--json"]).run().ok().json();
+    assert_eq!(fates(&report), ["dropped", "added"]);
+    assert_eq!(above(&stage, "out"), [TAKEN]);
+    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    if need(&["umoci", "runc", "skopeo"]) {
+        let made = format!("oci:{}:v1", stage.layout("out").display());
+        reader::skopeo_to_layout(&made, &stage.layout("copy"), "v1");
+        assert_eq!(stage.start("app"), stock::LINE);
+        assert_eq!(stage.start("copy"), stock::LINE);
+    }
+}
+
+#[test]
+fn a_kept_path_comes_along_and_is_on_record() {
+    let stage = small_debian();
+    let extract = |out: &str| stage.rebase_unnamed(out).args(["--no-cache", "--extract"]);
+    extract("kept").args(["--keep", "/usr/bin/ls"]).run().ok();
+    let [layer] = &above(&stage, "kept")[..] else { panic!("one layer") };
+    let mut expected: Vec<&str> = TAKEN.to_vec();
+    expected.insert(7, "usr/bin/ls");
+    assert_eq!(layer, &expected);
+    stage.underpin(&["verify", "oci:kept:v1"]).run().ok();
+    let kept = check::layout(&stage.layout("kept"), "v1").unwrap();
+    let options = kept.only().manifest["annotations"]["dev.underpin.options"].as_str().unwrap();
+    assert!(options.contains("/usr/bin/ls") && options.contains("extract"), "{options}");
+    extract("out").args(["--keep", "/usr/bin/gone"]).run().refused().says("keep-missing");
+    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+}
+
+#[test]
+fn without_a_package_database_only_the_program_is_taken_and_said_so() {
+    let busybox = program("bin/busybox", prints(Machine::Amd64, "BusyBox v1.35.0\n"));
+    let system = [busybox, symlink("bin/sh", "busybox")];
+    let stage = squashed(&system.into_iter().chain(application()).collect::<Vec<_>>());
+    let extract = |out: &str| stage.rebase_unnamed(out).args(["--no-cache", "--extract"]);
+    extract("out").run().ok().says("no package database says what belongs to the system");
+    let program = ["opt", "opt/current", "opt/v1", "opt/v1/app", "usr", "usr/bin", "usr/bin/start"];
+    assert_eq!(above(&stage, "out"), [program]);
+    extract("kept").args(["--keep", "/opt/v1/settings"]).run().ok();
+    assert_eq!(above(&stage, "kept"), [TAKEN]);
+    for out in ["out", "kept"] {
+        stage.underpin(&["verify", &format!("oci:{out}:v1")]).run().ok();
+        if need(&["umoci", "runc"]) {
+            assert_eq!(stage.start(out), stock::LINE, "{out}");
+        }
+    }
+}
+
+#[test]
+fn an_extracted_image_has_the_same_digest_however_it_was_made() {
+    let stage = small_debian();
+    let extract = |out: &str| stage.rebase_unnamed(out).arg("--extract");
+    let expected = extract("out").arg("--no-cache").run().ok().digest();
+    for (out, flags) in [("cold", &["--jobs", "1"]), ("warm", &["--jobs", "8"])] {
+        let run = extract(out).args(flags).arg("--cache").arg(stage.sandbox.path("cache")).run().ok();
+        assert_eq!(run.digest(), expected, "{out}");
+    }
+    assert_eq!(extract("out").arg("--json").run().ok().json()["outcome"], "unchanged");
+}

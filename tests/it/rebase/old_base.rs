@@ -1,0 +1,56 @@
+//! When the old base's layers are looked into: only for an answer that nothing else has.
+
+use serde_json::{Value, json};
+
+use crate::rig::layer::{Layer, Pack, file, program, symlink, whiteout};
+use crate::rig::program::{Machine, prints};
+use crate::rig::stage::{fates, old_base, upon};
+use crate::rig::stock;
+use crate::rig::world::World;
+
+/// How often the layers of old base, new base and application were fetched.
+fn fetched(world: &World, digests: &[String]) -> Vec<usize> {
+    digests.iter().map(|digest| world.source.proxy.count("GET", &format!("/blobs/{digest}"))).collect()
+}
+
+#[test]
+fn base_layers_are_fetched_only_for_an_answer_that_needs_them() {
+    let Some(world) = World::one(1000) else { return };
+    let old = old_base(&[
+        file("etc/passwd", "root:x:0:0::/:\napp:x:1000:1000::/:\n"),
+        file("etc/group", "root:x:0:\napp:x:1000:\n"),
+    ]);
+    let old_image = old.build();
+    old_image.push(world.source.registry.host(), "base/app", "v1");
+    let hello = || program("app", prints(Machine::Amd64, "hello\n"));
+    let own = |members: Value, more| (members, Layer::of(Pack::Gzip, &[vec![hello()], more].concat()));
+    let cases = [
+        ("number", own(json!({"User": "1000:1000"}), vec![]), (0, 0), &["kept"][..]),
+        ("root", own(json!({"User": "root"}), vec![]), (1, 0), &["kept"]),
+        ("name", own(json!({"User": "app"}), vec![]), (1, 1), &["kept", "added"]),
+        ("folder", own(json!({"WorkingDir": "/srv/app"}), vec![]), (1, 1), &["kept", "added"]),
+        ("own-file", own(json!({}), vec![file("opt/app/x", "")]), (0, 0), &["kept"]),
+        ("base-file", own(json!({}), vec![file("etc/app.conf", "")]), (1, 0), &["kept"]),
+        ("link", own(json!({}), vec![symlink("opt/notes", "/usr/share/notes")]), (1, 1), &["kept"]),
+        ("whiteout", own(json!({}), vec![whiteout("usr/share/notes")]), (1, 0), &["filtered"]),
+    ];
+    for (name, (members, layer), (of_new, of_old), expected) in cases {
+        let mut config = stock::app_config();
+        for (key, value) in members.as_object().unwrap() {
+            config[key.as_str()] = value.clone();
+        }
+        let own = layer.digest();
+        upon(&old, [layer], config).build().push(world.source.registry.host(), &format!("in/{name}"), "v1");
+        world.calm();
+        let at = |rest: &str| world.source.name(rest);
+        let (source, base, old) = (at(&format!("in/{name}:v1")), at("base/new:v1"), at("base/app:v1"));
+        let to = world.target.name(&format!("out/{name}:v1"));
+        let args = ["rebase", &source, "--base", &base, "--old-base", &old, "--to", &to, "--json", "--cache"];
+        let report = world.sandbox.underpin(args).arg(world.sandbox.path(name)).hurried().run().ok().json();
+        assert_eq!(fates(&report), expected, "{name}");
+        assert_eq!(fetched(&world, &world.new_base.layers()), [of_new; 2], "{name}: new base");
+        assert_eq!(fetched(&world, &old_image.layers()), [of_old; 3], "{name}: old base");
+        assert_eq!(fetched(&world, &[own]), [1], "{name}: the application");
+        world.published(&format!("out/{name}"), "v1");
+    }
+}

@@ -1,0 +1,196 @@
+//! Where the application meets its new base: each rule through the binary, each with a twin that
+//! differs in one thing and is silent.
+
+use serde_json::{Value, json};
+
+use crate::rig::compiled::{c, go};
+use crate::rig::image::Recipe;
+use crate::rig::layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
+use crate::rig::need::need;
+use crate::rig::program::{Machine, prints};
+use crate::rig::stage::{Stage, findings, old_base, upon};
+use crate::rig::stock;
+
+fn hello() -> Entry {
+    program("app", prints(Machine::Amd64, "hello\n"))
+}
+
+/// What a plan says of an application with these files and this config.
+fn planned(old: &Recipe, files: &[Entry], config: Value, flags: &[&str]) -> Vec<String> {
+    let stage = Stage::on(old, &upon(old, [Layer::of(Pack::Gzip, files)], config));
+    let run = stage.plan().args(flags).arg("--json").run();
+    let report = run.json();
+    let said = findings(&report["platforms"][0]);
+    let is_refused = said.iter().any(|finding| finding.starts_with("refuse "));
+    assert_eq!(run.code(), Some(i32::from(is_refused)), "{run}");
+    assert_eq!(report["outcome"], if is_refused { "refused" } else { "planned" });
+    said
+}
+
+/// The same for the small program and these files.
+fn with(files: &[Entry], flags: &[&str]) -> Vec<String> {
+    let files: Vec<Entry> = [hello()].into_iter().chain(files.iter().cloned()).collect();
+    planned(&stock::old_base("linux/amd64"), &files, stock::app_config(), flags)
+}
+
+/// The same for the small program and these members of the config.
+fn configured(old: &Recipe, files: &[Entry], members: &Value) -> Vec<String> {
+    let mut config = stock::app_config();
+    for (name, value) in members.as_object().unwrap() {
+        config[name.as_str()] = value.clone();
+    }
+    let files: Vec<Entry> = [hello()].into_iter().chain(files.iter().cloned()).collect();
+    planned(old, &files, config, &[])
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn files_that_touch_the_new_bases_are_told() {
+    for (entry, said) in [
+        (file("etc/os-release", "ID=mine\n"), &["warn shadows-base"][..]),
+        (file("etc/app-release", "ID=mine\n"), &[]),
+        (whiteout("etc/os-release"), &["warn removes-base"]),
+        (whiteout("usr/share/notes"), &[]),
+        (file("etc/.wh..wh..opq", ""), &["warn removes-base"]),
+        (file("srv/.wh..wh..opq", ""), &[]),
+        (symlink("srv/notes", "/usr/share/notes"), &["warn link-dangling"]),
+        (symlink("srv/release", "/etc/os-release"), &[]),
+        (symlink("srv/never", "/usr/share/never"), &[]),
+        (hardlink("srv/notes", "usr/share/notes"), &["refuse layer-broken"]),
+        (hardlink("srv/app", "app"), &[]),
+    ] {
+        assert_eq!(with(std::slice::from_ref(&entry), &[]), said, "{entry:?}");
+    }
+}
+
+#[test]
+fn a_kept_path_must_be_in_the_source() {
+    assert_eq!(with(&[], &["--keep", "/no/such"]), ["refuse keep-missing"]);
+    assert_eq!(with(&[], &["--keep", "/usr/share/notes"]), NOTHING);
+    // What is kept, a link may lead to.
+    let link = symlink("srv/notes", "/usr/share/notes");
+    assert_eq!(with(&[link], &["--keep", "/usr/share/notes"]), NOTHING);
+}
+
+#[test]
+fn users_by_name_and_changed_numbers_are_told() {
+    let old = old_base(&[file("etc/passwd", "root:x:0:0::/:\nnonroot:x:1000:1000::/:\n")]);
+    for (user, old, said) in [
+        ("65532", &stock::old_base("linux/amd64"), &[][..]),
+        ("nonroot", &stock::old_base("linux/amd64"), &["warn user-by-name"]),
+        ("nobody", &stock::old_base("linux/amd64"), &["refuse user-missing", "warn user-by-name"]),
+        ("65532", &old, &[]),
+        ("nonroot", &old, &["warn account-number", "warn user-by-name"]),
+        ("root", &old, &["warn user-by-name"]),
+    ] {
+        assert_eq!(configured(old, &[], &json!({"User": user})), said, "{user}");
+    }
+}
+
+#[test]
+fn a_relative_program_in_another_working_folder_is_told() {
+    let mut old = stock::old_base("linux/amd64");
+    old.config["WorkingDir"] = "/srv".into();
+    let both = [folder("srv/"), program("srv/app", prints(Machine::Amd64, "hello\n"))];
+    // What the old base said is the new base's to say now; what the image says itself stays.
+    for (program, folder, said) in [
+        ("./app", "/srv", &["warn entrypoint-relative"][..]),
+        ("/app", "/srv", &[]),
+        ("./app", "/srv/", &[]),
+        ("./app", "/", &[]),
+    ] {
+        let members = json!({"Entrypoint": [program], "WorkingDir": folder});
+        assert_eq!(configured(&old, &both, &members), said, "{members}");
+    }
+}
+
+#[test]
+fn folders_that_a_process_cannot_use_are_refused() {
+    let old = stock::old_base("linux/amd64");
+    let log = |uid: u64| [folder("var/log/app/").owned(uid, 0)];
+    let logs = json!({"User": "1000", "Cmd": ["--log-file", "/var/log/app/x.log"]});
+    let mut volume = logs.clone();
+    volume["Volumes"] = json!({"/var/log": {}});
+    for (files, members, said) in [
+        (vec![file("srv", "")], json!({"WorkingDir": "/srv/app"}), &["refuse workdir-missing"][..]),
+        (vec![folder("srv/")], json!({"WorkingDir": "/srv/app"}), &[]),
+        (log(0).to_vec(), logs.clone(), &["refuse log-dir-missing"]),
+        (log(1000).to_vec(), logs.clone(), &[]),
+        (vec![], logs, &[]),
+        (log(0).to_vec(), volume, &[]),
+    ] {
+        assert_eq!(configured(&old, &files, &members), said, "{members}");
+    }
+    // A folder that comes from the old base is no better.
+    for (uid, said) in [(0, &["refuse log-dir-missing"][..]), (1000, &[])] {
+        let members = json!({"User": "1000", "Cmd": ["--log-file", "/var/log/app/x.log"]});
+        assert_eq!(configured(&old_base(&log(uid)), &[], &members), said, "{uid}");
+    }
+}
+
+#[test]
+fn a_health_check_must_find_its_program() {
+    let old = old_base(&[program("usr/bin/curl", prints(Machine::Amd64, "ok\n"))]);
+    for (test, said) in [
+        (json!(["CMD", "/usr/bin/curl", "-f"]), &["refuse healthcheck-shell"][..]),
+        (json!(["CMD", "curl", "-f"]), &["refuse healthcheck-shell"]),
+        (json!(["CMD", "/app", "health"]), &[]),
+        (json!(["NONE"]), &[]),
+    ] {
+        assert_eq!(configured(&old, &[], &json!({"Healthcheck": {"Test": test}})), said, "{test}");
+    }
+}
+
+#[test]
+fn other_programs_of_the_application_must_start_too() {
+    let dynamic = std::fs::read("/bin/bash").unwrap();
+    for (entry, flags, said) in [
+        (program("opt/tool", dynamic.clone()), &[][..], &["refuse dynamic-helper"][..]),
+        (program("opt/tool", dynamic.clone()), &["--allow", "dynamic-helper=/opt/tool"], &["excepted dynamic-helper"]),
+        (program("opt/tool", dynamic.clone()), &["--allow", "dynamic-helper=/opt"], &["refuse dynamic-helper"]),
+        (program("opt/tool", "#!/bin/sh\n"), &[], &["refuse dynamic-helper"]),
+        (program("opt/tool", "#!/app\n"), &[], &[]),
+        (program("opt/tool", prints(Machine::Amd64, "x")), &[], &[]),
+        (file("opt/tool", dynamic), &[], &[]),
+    ] {
+        assert_eq!(with(std::slice::from_ref(&entry), flags), said, "{flags:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_only_the_old_base_has_is_refused() {
+    if !need(&["go"]) {
+        return;
+    }
+    let runs = "package main\nimport \"os/exec\"\nfunc main() { exec.Command(\"iptables\", \"-L\").Run() }\n";
+    let speaks = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"iptables\") }\n";
+    let iptables = program("usr/sbin/iptables", prints(Machine::Amd64, "rules\n"));
+    let (runs, speaks) = (go(runs, &[]), go(speaks, &[]));
+    let (with, without) = (old_base(std::slice::from_ref(&iptables)), stock::old_base("linux/amd64"));
+    let app = |bytes: &Vec<u8>| program("app", bytes.clone());
+    for (old, files, flags, said) in [
+        (&with, vec![app(&runs)], &[][..], &["refuse needs-tool"][..]),
+        (&with, vec![app(&speaks)], &[], &[]),
+        (&without, vec![app(&runs)], &[], &[]),
+        (&with, vec![app(&runs), iptables.clone()], &[], &[]),
+        (&with, vec![app(&runs)], &["--keep", "/usr/sbin/iptables"], &[]),
+        (&with, vec![app(&runs)], &["--allow", "needs-tool=iptables"], &["excepted needs-tool"]),
+        (&with, vec![app(&runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool"]),
+    ] {
+        assert_eq!(planned(old, &files, stock::app_config(), flags), said, "{flags:?}");
+    }
+}
+
+#[test]
+fn a_library_that_only_the_old_base_has_is_refused() {
+    if !need(&["gcc"]) {
+        return;
+    }
+    let source = "#include <stdio.h>\nint main(void) { puts(\"libsystemd.so.0\"); }\n";
+    let app = program("app", c("gcc", &["-static"], source));
+    let with = old_base(&[file("usr/lib/x86_64-linux-gnu/libsystemd.so.0", "\u{7f}ELF")]);
+    let planned = |old: &Recipe| planned(old, std::slice::from_ref(&app), stock::app_config(), &[]);
+    assert_eq!(planned(&with), ["refuse needs-library"]);
+    assert_eq!(planned(&stock::old_base("linux/amd64")), NOTHING);
+}

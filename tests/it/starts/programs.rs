@@ -1,0 +1,62 @@
+//! Programs of real compilers, started where they were built and where they were moved to. What
+//! would not start there is refused, and nothing is written.
+
+use crate::rig::compiled::{c, go, libraries};
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::need::need;
+use crate::rig::stage::{Stage, findings, old_base, upon};
+use crate::rig::stock;
+
+const C: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { printf(\"C, %s\\n\", getenv(\"MODE\")); }\n";
+const GO: &str =
+    "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"Go, \" + os.Getenv(\"MODE\") + \"\\n\") }\n";
+const CGO: &str = r#"package main
+// #include <stdlib.h>
+import "C"
+import "os"
+func main() { os.Stdout.WriteString("cgo, " + C.GoString(C.getenv(C.CString("MODE"))) + "\n") }
+"#;
+
+fn layer_of(bytes: &[u8]) -> [Layer; 1] {
+    [Layer::of(Pack::Gzip, &[program("app", bytes)])]
+}
+
+#[test]
+fn a_static_program_prints_after_the_move_what_it_printed_before() {
+    if !need(&["umoci", "runc", "gcc", "musl-gcc", "go"]) {
+        return;
+    }
+    for (name, bytes, line) in [
+        ("gcc -static", c("gcc", &["-static"], C), "C, quiet\n"),
+        ("gcc -static-pie", c("gcc", &["-static-pie"], C), "C, quiet\n"),
+        ("musl-gcc -static", c("musl-gcc", &["-static"], C), "C, quiet\n"),
+        ("go", go(GO, &[("GOARCH", "amd64")]), "Go, quiet\n"),
+    ] {
+        let old = stock::old_base("linux/amd64");
+        let stage = Stage::on(&old, &upon(&old, layer_of(&bytes), stock::app_config()));
+        assert_eq!(stage.start("app"), line, "{name} before");
+        stage.rebase("out").run().ok();
+        assert_eq!(stage.start("out"), line, "{name} after");
+    }
+}
+
+#[test]
+fn a_dynamic_program_starts_on_its_old_base_and_is_refused() {
+    if !need(&["umoci", "runc", "gcc", "go", "ldd"]) {
+        return;
+    }
+    for (bytes, line) in
+        [(c("gcc", &[], C), "C, quiet\n"), (go(CGO, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")]), "cgo, quiet\n")]
+    {
+        let old = old_base(&libraries(&bytes));
+        let stage = Stage::on(&old, &upon(&old, layer_of(&bytes), stock::app_config()));
+        assert_eq!(stage.start("app"), line);
+        let report = stage.rebase("out").arg("--json").run().refused().json();
+        let platform = &report["platforms"][0];
+        assert_eq!(findings(platform), ["refuse dynamic-binary"]);
+        assert_eq!(platform["binaries"][0]["linkage"], "dynamic");
+        let evidence = platform["findings"][0]["evidence"].as_str().unwrap();
+        assert!(evidence.contains("ld-linux-x86-64.so.2") && evidence.contains("libc.so.6"), "{evidence}");
+        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    }
+}
