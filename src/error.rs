@@ -118,10 +118,13 @@ impl Error {
         }
     }
 
-    /// One aligned line `name  value` under the sentence.
+    /// One aligned line `name  value` under the sentence. What was said before is not said again.
     #[must_use]
     pub fn fact(mut self, name: &'static str, value: impl fmt::Display) -> Self {
-        self.0.facts.push((name, value.to_string()));
+        let fact = (name, value.to_string());
+        if !self.0.facts.contains(&fact) {
+            self.0.facts.push(fact);
+        }
         self
     }
 

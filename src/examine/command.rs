@@ -10,14 +10,6 @@ pub struct Command {
     pub cmd: Option<Vec<String>>,
 }
 
-/// A command that starts a shell which then interprets a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShellForm {
-    pub shell: String,
-    /// The script where it is given with `-c`.
-    pub script: Option<String>,
-}
-
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "mksh", "busybox"];
 
 impl Command {
@@ -38,18 +30,11 @@ impl Command {
         self.argv().into_iter().next()
     }
 
-    /// Whether the first word is a shell, under any path.
+    /// Whether the first word is a shell, under any path: then it says nothing of the program.
     #[must_use]
-    pub fn shell_form(&self) -> Option<ShellForm> {
-        let argv = self.argv();
-        let shell = argv.first()?;
-        let name = shell.rsplit('/').next().unwrap_or(shell);
-        if !SHELLS.contains(&name) {
-            return None;
-        }
-        let flag = argv.iter().position(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('c'));
-        let script = flag.and_then(|at| argv.get(at + 1)).cloned();
-        Some(ShellForm { shell: shell.clone(), script })
+    pub fn starts_shell(&self) -> bool {
+        let first = self.program();
+        first.is_some_and(|word| SHELLS.contains(&word.rsplit('/').next().unwrap_or(&word)))
     }
 }
 
@@ -64,22 +49,17 @@ mod tests {
 
     #[test]
     fn finds_a_shell_under_any_path() {
-        for (entrypoint, cmd, script) in [
-            (&["/bin/sh", "-c", "exec app"][..], &[][..], Some("exec app")),
-            (&["bash", "-euo", "pipefail", "-c", "app"], &[], Some("app")),
-            (&["/bin/busybox", "sh", "-ec", "app"], &[], Some("app")),
-            (&[], &["/usr/bin/dash", "-c", "app"], Some("app")),
-            (&["/bin/sh"], &["/run.sh"], None),
+        for (entrypoint, cmd, expected) in [
+            (&["/bin/sh", "-c", "exec app"][..], &[][..], true),
+            (&["bash", "-euo", "pipefail", "-c", "app"], &[], true),
+            (&["/bin/busybox", "sh", "-ec", "app"], &[], true),
+            (&[], &["/usr/bin/dash", "-c", "app"], true),
+            (&["/bin/sh"], &["/run.sh"], true),
+            (&["/app"], &["/bin/sh", "-c", "x"], false),
+            (&["/usr/bin/shell"], &[], false),
+            (&[], &[], false),
         ] {
-            let found = command(entrypoint, cmd).shell_form().unwrap();
-            assert_eq!(found.script.as_deref(), script, "{entrypoint:?} {cmd:?}");
+            assert_eq!(command(entrypoint, cmd).starts_shell(), expected, "{entrypoint:?} {cmd:?}");
         }
-    }
-
-    #[test]
-    fn a_program_that_takes_a_shell_as_argument_is_not_a_shell() {
-        assert_eq!(command(&["/app"], &["/bin/sh", "-c", "x"]).shell_form(), None);
-        assert_eq!(command(&["/usr/bin/shell"], &[]).shell_form(), None);
-        assert_eq!(Command::default().shell_form(), None);
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         form,
         said: wishes.entrypoint.is_some() || wishes.cmd.is_some(),
         health: health::look(&container, &root),
-        helpers: helpers(&root, subject.base_layers.len(), &start),
+        helpers: helpers(&root, moved.own(subject), &start),
         tools: absent::tools_of_source(&tools, &container, &source),
         libraries: absent::libraries_of_source(&libraries, &source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),

@@ -2,8 +2,8 @@
 
 use super::program::Start;
 use crate::elf::{Linkage, Program};
-use crate::layer::{EntryKind, RootPath};
-use crate::rootfs::Root;
+use crate::layer::{Contents, Entry, RootPath};
+use crate::rootfs::{Node, Root};
 
 /// An executable of the application's layers beside the one that is started.
 #[derive(Debug, Clone)]
@@ -16,21 +16,29 @@ pub struct Helper {
     pub lacks: Vec<String>,
 }
 
-/// All executables in layers from number `from` on, sorted by path.
-pub(super) fn helpers(root: &Root<'_>, from: usize, start: &Start) -> Vec<Helper> {
+/// All executables of the application's layers that the root still has, sorted by path.
+pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a>>, start: &Start) -> Vec<Helper> {
     let folders = library_folders(root);
     let main = match start {
         Start::Found(started) => Some(&started.path),
         _ => None,
     };
-    let executable = root.entries().filter(|(_, node)| {
-        node.layer() >= from && node.mode() & 0o111 != 0 && matches!(node.kind(), EntryKind::File { .. })
+    let programs = own.flat_map(|layer| {
+        layer.programs.iter().filter_map(move |found| Some((layer.entries.get(found.entry)?, &found.program)))
     });
-    executable
-        .filter_map(|(path, node)| Some((path.to_string(), root.program(node)?)))
-        .filter(|(path, program)| main != Some(path) && program.linkage != Linkage::SharedObject)
-        .map(|(path, program)| helper(root, &folders, path, program))
-        .collect()
+    let executable = programs.filter(|(entry, program)| {
+        entry.mode & 0o111 != 0 && program.linkage != Linkage::SharedObject && is_seen(root, entry)
+    });
+    let others = executable.map(|(entry, program)| (entry.path.to_string(), program));
+    let others = others.filter(|(path, _)| main != Some(path));
+    let mut helpers: Vec<Helper> = others.map(|(path, program)| helper(root, &folders, path, program)).collect();
+    helpers.sort_by(|one, other| one.path.cmp(&other.path));
+    helpers
+}
+
+/// Whether this very entry is what the root has at its path: a later layer may have put another there.
+pub(super) fn is_seen(root: &Root<'_>, entry: &Entry) -> bool {
+    root.get(&entry.path).and_then(Node::entry).is_some_and(|there| std::ptr::eq(there, entry))
 }
 
 fn helper(root: &Root<'_>, folders: &[RootPath], path: String, program: &Program) -> Helper {

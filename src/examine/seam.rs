@@ -1,7 +1,8 @@
 //! What does not fit where the application meets its new base.
 
 use super::PlatformSubject;
-use super::moved::{Becomes, Moved};
+use super::helper::is_seen;
+use super::moved::Moved;
 use crate::layer::{Contents, EntryKind};
 use crate::rootfs::{Node, Root, merge};
 
@@ -36,17 +37,13 @@ pub(super) fn look(subject: &PlatformSubject, moved: &Moved, rebased: &Root<'_>,
         let odd = rebased.odd().iter().filter(|odd| odd.layer >= from && odd.why.is_applied() == applied);
         odd.map(ToString::to_string).collect::<Vec<_>>()
     };
-    Seam { shadowed, removed, dangling: dangling(rebased, from, source), odd: odd(true), broken: odd(false) }
+    let dangling = dangling(moved.own(subject), rebased, source);
+    Seam { shadowed, removed, dangling, odd: odd(true), broken: odd(false) }
 }
 
 fn touched(subject: &PlatformSubject, moved: &Moved, base: &Root<'_>) -> (Vec<String>, Vec<String>) {
     let (mut shadowed, mut removed) = (Vec::new(), Vec::new());
-    let layers = moved.layers.iter().zip(&subject.layers).filter_map(|(moved, layer)| match &moved.becomes {
-        Becomes::Kept => Some(Contents::from(layer.as_ref())),
-        Becomes::Filtered(new) => Some(Contents::from(new)),
-        Becomes::Dropped => None,
-    });
-    for entry in layers.chain(moved.extracted.iter().map(Contents::from)).flat_map(|layer| layer.entries) {
+    for entry in moved.brought(subject).flat_map(|layer| layer.entries) {
         let there = base.get(&entry.path);
         match &entry.kind {
             EntryKind::Whiteout if there.is_some() => removed.push(entry.path.to_string()),
@@ -64,14 +61,17 @@ fn touched(subject: &PlatformSubject, moved: &Moved, base: &Root<'_>) -> (Vec<St
     (shadowed, removed)
 }
 
-fn dangling(rebased: &Root<'_>, from: usize, source: &Root<'_>) -> Vec<Dangling> {
-    let links = rebased.entries().filter(|(_, node)| node.layer() >= from);
-    links
-        .filter_map(|(path, node)| {
-            let EntryKind::Symlink(target) = node.kind() else { return None };
-            rebased.resolve(&path).err()?;
-            let led = source.resolve(&path).is_ok();
-            Some(Dangling { link: path.to_string(), target: crate::layer::shown(target), led })
-        })
-        .collect()
+fn dangling<'a>(own: impl Iterator<Item = Contents<'a>>, rebased: &Root<'_>, source: &Root<'_>) -> Vec<Dangling> {
+    let links = own.flat_map(|layer| layer.entries).filter_map(|entry| match &entry.kind {
+        EntryKind::Symlink(target) if is_seen(rebased, entry) => Some((&entry.path, target)),
+        _ => None,
+    });
+    let dangling = links.filter(|(path, _)| rebased.resolve(path).is_err()).map(|(path, target)| Dangling {
+        link: path.to_string(),
+        target: crate::layer::shown(target),
+        led: source.resolve(path).is_ok(),
+    });
+    let mut dangling: Vec<Dangling> = dangling.collect();
+    dangling.sort_by(|one, other| one.link.cmp(&other.link));
+    dangling
 }

@@ -133,8 +133,9 @@ fn command_lines(out: &mut String, platform: &Platform) {
 
 fn finding_lines(out: &mut String, finding: &ReportedFinding) {
     line(out, format_args!("  {} [{}] {}", finding.level, finding.rule, printable(&finding.message)));
-    if !finding.evidence.is_empty() {
-        line(out, format_args!("         {}", printable(&finding.evidence)));
+    // A command with a mark under it is two lines.
+    for evidence in finding.evidence.lines() {
+        line(out, format_args!("         {}", printable(evidence)));
     }
     if !finding.fix.is_empty() {
         line(out, format_args!("         fix: {}", printable(&finding.fix)));

@@ -162,7 +162,7 @@ fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
         return Ok(Answer::Nothing(None));
     };
     let command = Command::of(&source.config);
-    let program = command.program().filter(|_| command.shell_form().is_none());
+    let program = command.program().filter(|_| !command.starts_shell());
     let Some(program) = program else {
         return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
     };
@@ -176,7 +176,7 @@ fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
 
 fn by_content(source: &Image, lookup: &dyn Lookup) -> Result<OldBase> {
     let command = Command::of(&source.config);
-    let program = command.program().filter(|_| command.shell_form().is_none());
+    let program = command.program().filter(|_| !command.starts_shell());
     let content = content::read(source.layers.len(), program.as_deref(), |at| lookup.layer(at))?;
     Ok(match content {
         Content::System(layers) => OldBase::layers(Rung::Content, Sureness::Likely, layers),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::links::Links;
 use super::pattern::matches;
 use super::trust::Trust;
-use crate::examine::packages::{Claim, LayerPackages};
+use crate::examine::packages::{Claim, LayerPackages, MERGED};
 use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// What only maintainer scripts write, and the tools that they call.
@@ -57,18 +57,6 @@ const MADE: &[&str] = &[
     "var/log/wtmp",
     "var/spool/mail",
     "var/www/html/index.nginx-debian.html",
-];
-/// Links that every merged `/usr` and every system with `/run` has.
-const OF_SYSTEMS: [(&[u8], &[u8]); 9] = [
-    (b"bin", b"usr/bin"),
-    (b"sbin", b"usr/sbin"),
-    (b"lib", b"usr/lib"),
-    (b"lib32", b"usr/lib32"),
-    (b"lib64", b"usr/lib64"),
-    (b"libx32", b"usr/libx32"),
-    (b"var/run", b"run"),
-    (b"var/lock", b"run/lock"),
-    (b"usr/sbin", b"bin"),
 ];
 /// What others are made of: put there by packages, or by people.
 const SOURCES: &str = "usr/share/mime/packages/**";
@@ -157,7 +145,8 @@ impl<'a> Generated<'a> {
         matches!(self.packages.claim(path), Some(Claim::Owned(_)))
     }
 }
+/// The links that every merged `/usr` and every system with `/run` has.
 fn is_of_systems(path: &[u8], target: &[u8]) -> bool {
     let target = target.strip_prefix(b"/").unwrap_or(target);
-    OF_SYSTEMS.iter().any(|(link, to)| *link == path && *to == target)
+    MERGED.iter().any(|(link, to)| *link == path && *to == target)
 }

@@ -139,14 +139,18 @@ impl Moved {
     }
 
     /// The layers above the new base.
-    fn own<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = Contents<'a>> {
+    pub(super) fn own<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = Contents<'a>> {
+        self.brought(subject).chain([Contents::from(&self.added.layer)])
+    }
+
+    /// Those of them that the source brought.
+    pub(super) fn brought<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = Contents<'a>> {
         let layers = self.layers.iter().zip(&subject.layers).filter_map(|(moved, index)| match &moved.becomes {
             Becomes::Kept => Some(Contents::from(index.as_ref())),
             Becomes::Filtered(new) => Some(Contents::from(new)),
             Becomes::Dropped => None,
         });
-        let new = self.extracted.iter().chain([&self.added.layer]).map(Contents::from);
-        layers.chain(new)
+        layers.chain(self.extracted.iter().map(Contents::from))
     }
 }
 

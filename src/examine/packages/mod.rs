@@ -19,6 +19,7 @@ use std::collections::HashMap;
 
 use self::claims::Claims;
 use self::files::Files;
+pub(super) use self::places::MERGED;
 use crate::layer::{LayerIndex, RootPath};
 
 /// A package as its manager knows it.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::layer::{EntryKind, LayerIndex};
 
 /// Where a merged system has what lists still name by the old path.
-const MERGED: [(&[u8], &[u8]); 9] = [
+pub const MERGED: [(&[u8], &[u8]); 9] = [
     (b"bin", b"usr/bin"),
     (b"sbin", b"usr/sbin"),
     (b"lib", b"usr/lib"),
