@@ -59,7 +59,7 @@ fn entry(bytes: &[u8], offset: u64) -> Entry {
         _ => EntryKind::Opaque,
     };
     let path = path(&written(bytes[1], 4, false));
-    Entry { path, kind, mode: 0o755, uid: 0, gid: 0, mtime: 0, xattrs: Vec::new(), offset }
+    Entry { offset, ..Entry::new(path, kind, 0o755, 0, 0) }
 }
 
 /// One to three of the first `of` names; two bits say how many.
