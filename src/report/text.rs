@@ -133,13 +133,23 @@ fn command_lines(out: &mut String, platform: &Platform) {
 
 fn finding_lines(out: &mut String, finding: &ReportedFinding) {
     line(out, format_args!("  {} [{}] {}", finding.level, finding.rule, printable(&finding.message)));
-    // A command with a mark under it is two lines.
-    for evidence in finding.evidence.lines() {
+    for evidence in evidence_lines(&finding.evidence) {
         line(out, format_args!("         {}", printable(evidence)));
     }
     if !finding.fix.is_empty() {
         line(out, format_args!("         fix: {}", printable(&finding.fix)));
     }
+}
+
+/// A mark under a construct has a line of its own. Any other line break may come from an image, and
+/// makes no line.
+fn evidence_lines(evidence: &str) -> impl Iterator<Item = &str> {
+    let is_mark = |line: &str| line.ends_with('^') && line.trim_start_matches(' ').bytes().all(|byte| byte == b'^');
+    let (text, mark) = match evidence.rsplit_once('\n') {
+        Some((text, mark)) if is_mark(mark) => (text, Some(mark)),
+        _ => (evidence, None),
+    };
+    std::iter::once(text).filter(|text| !text.is_empty()).chain(mark)
 }
 
 fn ending_lines(out: &mut String, report: &Report) {
@@ -193,4 +203,23 @@ fn plural(count: usize, noun: &str) -> String {
 
 fn line(out: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_stands_under_what_it_marks_and_an_image_makes_no_lines() {
+        for (evidence, expected) in [
+            ("", vec![]),
+            ("a | b\n  ^", vec!["a | b", "  ^"]),
+            ("a\nb\n ^^", vec!["a\nb", " ^^"]),
+            ("a\n  refuse [x] forged", vec!["a\n  refuse [x] forged"]),
+            ("a\n", vec!["a\n"]),
+            ("a\n  ^ b", vec!["a\n  ^ b"]),
+        ] {
+            assert_eq!(evidence_lines(evidence).collect::<Vec<_>>(), expected, "{evidence:?}");
+        }
+    }
 }

@@ -72,8 +72,16 @@ fn by_klog(klog: &Klog, style: KlogStyle) -> Choice {
         // The spelling that all kinds of klog programs take.
         (KlogStyle::Underscore | KlogStyle::Auto, _) => Spelling::Underscore,
     };
-    let unproven = (!matches!(klog, Klog::Proven(_))).then(|| klog.clone());
+    let unproven = match klog {
+        // Go's `flag` package ends at a name that it does not know, or never gets to see it.
+        Klog::Proven(Spelling::Underscore) if spelling == Spelling::Dash => {
+            Some(Klog::Unknown("it does not normalise the names of flags, and knows log_file only".to_owned()))
+        }
+        Klog::Proven(_) => None,
+        Klog::Glog | Klog::Removed(_) | Klog::Unknown(_) => Some(klog.clone()),
+    };
     let why = match spelling {
+        _ if unproven.is_some() => "it was asked for",
         Spelling::Underscore => "the program takes klog's flags, with underscores",
         Spelling::Dash | Spelling::AssumedDash => "the program takes klog's flags, and normalises their names",
     };

@@ -98,7 +98,7 @@ fn logs(script: &str, program: Program, new: LayerIndex, logs: LogChoice) -> Pla
     answers(json!({"Entrypoint": ["/bin/sh", "-c", script]}), own, new, &wishes)
 }
 
-use crate::examine::LogChoice;
+use crate::examine::{KlogStyle, LogChoice};
 
 const BOTH: &str = "exec /app 1>>/var/log/app.log 2>&1";
 
@@ -135,6 +135,20 @@ fn the_strategy_that_is_asked_for_is_taken_or_refused() {
     let facts = logs(BOTH, program(Linkage::Static), layer("n"), LogChoice::Stdout);
     assert_eq!(facts.container.command.argv(), ["/app"]);
     assert_eq!(facts.form.log.as_ref().unwrap().path, "/var/log/app.log");
+}
+
+#[test]
+fn dashes_are_not_taken_for_proven_where_names_are_not_normalised() {
+    let unproven = |packages: &[&str], klog_style| {
+        let wishes = Wishes { klog_style, ..Wishes::default() };
+        let own = layer("app").with_program("app", klog(packages));
+        let facts = answers(json!({"Entrypoint": ["/bin/sh", "-c", BOTH]}), own, layer("n"), &wishes);
+        facts.form.log.unwrap().choice.unproven.is_some()
+    };
+    let (plain, normalised) = (["k8s.io/klog.InitFlags"], ["k8s.io/klog.InitFlags", "WordSepNormalizeFunc"]);
+    assert!(unproven(&plain, KlogStyle::Dash));
+    assert!(!unproven(&plain, KlogStyle::Underscore));
+    assert!(!unproven(&normalised, KlogStyle::Dash) && !unproven(&normalised, KlogStyle::Underscore));
 }
 
 #[test]
