@@ -91,11 +91,15 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         _ if form.is_stuck() => Start::Shell,
         start => start,
     };
+    let wrapper = (form.lead > 0).then(|| program::start(&container, 0, &root));
+    // A script that was read is said by the command now, and no helper of it.
+    let of_command = [start.path(), wrapper.as_ref().and_then(Start::path), form.script.as_deref()];
+    let of_command: Vec<&str> = of_command.into_iter().flatten().collect();
+    let helpers = helpers(&root, moved.own(subject), &of_command);
     let tools = absent::tools(&start, &container, &root);
     let libraries = absent::libraries(&start, &root);
     PlatformFacts {
         command: Command::of(&subject.source.config),
-        wrapper: (form.lead > 0).then(|| program::start(&container, 0, &root)),
         lost_in: match &start {
             Start::Lost { name, .. } => {
                 program::search(&source, &container, name).map(|found| found.file.path.to_string())
@@ -105,7 +109,8 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         form,
         said: wishes.entrypoint.is_some() || wishes.cmd.is_some(),
         health: health::look(&container, &root),
-        helpers: helpers(&root, moved.own(subject), &start),
+        helpers,
+        wrapper,
         tools: absent::tools_of_source(&tools, &container, &source),
         libraries: absent::libraries_of_source(&libraries, &source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),

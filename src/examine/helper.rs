@@ -1,6 +1,5 @@
 //! The other programs of the application: each must be able to start on the new base, too.
 
-use super::program::Start;
 use crate::elf::{Linkage, Program};
 use crate::layer::{Contents, Entry, RootPath};
 use crate::rootfs::{Node, Root};
@@ -16,13 +15,10 @@ pub struct Helper {
     pub lacks: Vec<String>,
 }
 
-/// All executables of the application's layers that the root still has, sorted by path.
-pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a>>, start: &Start) -> Vec<Helper> {
+/// All executables of the application's layers that the root still has, but those of the command
+/// itself; sorted by path.
+pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a>>, command: &[&str]) -> Vec<Helper> {
     let folders = library_folders(root);
-    let main = match start {
-        Start::Found(started) => Some(&started.path),
-        _ => None,
-    };
     let programs = own.flat_map(|layer| {
         layer.programs.iter().filter_map(move |found| Some((layer.entries.get(found.entry)?, &found.program)))
     });
@@ -30,7 +26,7 @@ pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a
         entry.mode & 0o111 != 0 && program.linkage != Linkage::SharedObject && is_seen(root, entry)
     });
     let others = executable.map(|(entry, program)| (entry.path.to_string(), program));
-    let others = others.filter(|(path, _)| main != Some(path));
+    let others = others.filter(|(path, _)| !command.contains(&path.as_str()));
     let mut helpers: Vec<Helper> = others.map(|(path, program)| helper(root, &folders, path, program)).collect();
     helpers.sort_by(|one, other| one.path.cmp(&other.path));
     helpers

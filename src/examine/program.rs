@@ -25,6 +25,16 @@ pub enum Start {
     Found(Box<Started>),
 }
 
+impl Start {
+    /// Where the program is.
+    pub(super) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Found(started) => Some(&started.path),
+            Self::NoCommand | Self::Shell | Self::Lost { .. } => None,
+        }
+    }
+}
+
 /// A program that was found.
 #[derive(Debug, Clone)]
 pub struct Started {

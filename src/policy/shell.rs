@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level, Rule};
 use crate::examine::{Choice, ExecForm, HealthOutcome, KeptLog, Klog, NoStrategy, Outcome, PlatformFacts};
 use crate::shell::logs::Strategy;
-use crate::shell::{Note, Refusal, caret};
+use crate::shell::{Note, Reason, Refusal, caret};
 
 pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
     let form = &facts.form;
@@ -17,6 +17,7 @@ pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
     findings.extend(form.log.iter().flat_map(log));
     findings.extend(cmd_cleared(form));
     findings.extend(init_dropped(form));
+    findings.extend(form.script.iter().map(|script| script_read(script)));
     if let HealthOutcome::Refused(refusal) = &form.health {
         findings.push(health(refusal));
     }
@@ -37,7 +38,18 @@ fn needs_shell(facts: &PlatformFacts, refusal: &Refusal) -> Finding {
     Finding::new(Rule::NeedsShell, Level::Refuse, message)
         .about(shell)
         .evidence(pointed(refusal))
-        .fix(format!("{}; or say the command yourself with --entrypoint and --cmd", refusal.reason.hint()))
+        .fix(format!("{}; or say the command yourself with --entrypoint and --cmd", hint(refusal.reason)))
+}
+
+/// What can be done about it in an image: hints of `translate` name flags that only it has.
+const fn hint(reason: Reason) -> &'static str {
+    match reason {
+        Reason::RuntimeVariable => {
+            "let the program read the variable, or write the image's own value in with --freeze-env NAME"
+        }
+        Reason::TargetIsShellScript => "start the program that the script starts",
+        _ => reason.hint(),
+    }
 }
 
 fn health(refusal: &Refusal) -> Finding {
@@ -116,6 +128,14 @@ fn cmd_cleared(form: &ExecForm) -> Option<Finding> {
     )
 }
 
+/// Who starts the container with a command of their own may still name the script.
+fn script_read(script: &str) -> Finding {
+    let message = format!("the command says now what {script} said, which is still there and cannot start");
+    Finding::new(Rule::ShellRemoved, Level::Warn, message)
+        .about(script)
+        .fix(format!("where a manifest names {script} as its command, remove that or name the program"))
+}
+
 /// An init that came with the old base is gone with it.
 fn init_dropped(form: &ExecForm) -> Option<Finding> {
     if form.init_dropped.is_empty() {
@@ -126,4 +146,18 @@ fn init_dropped(form: &ExecForm) -> Option<Finding> {
             .evidence(form.init_dropped.join(" "))
             .fix("it must reap its children and handle SIGTERM itself; where it does not, put a static init into the image"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_name_flags_that_a_rebase_has() {
+        assert!(hint(Reason::RuntimeVariable).contains("--freeze-env"));
+        for reason in [Reason::RuntimeVariable, Reason::TargetIsShellScript, Reason::LogFlags, Reason::Pipeline] {
+            let foreign = ["--image-env", "--kube", "--script"].iter().find(|flag| hint(reason).contains(**flag));
+            assert_eq!(foreign, None, "{}", reason.word());
+        }
+    }
 }

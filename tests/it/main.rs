@@ -21,6 +21,7 @@ mod golden;
 mod hostile;
 mod limits;
 mod local_faults;
+mod logs;
 mod old_base;
 mod proves;
 mod pull_faults;

@@ -36,6 +36,8 @@ pub struct ExecForm {
     pub cmd_cleared: Option<Vec<String>>,
     /// An init that stood before the program and that the rebased root lacks.
     pub init_dropped: Vec<String>,
+    /// The script that the command says now, which is started no more.
+    pub script: Option<String>,
     /// How many words stand before the program: an init, a runner and its flags.
     pub lead: usize,
     pub health: HealthOutcome,
@@ -125,11 +127,16 @@ impl Setting<'_> {
             return (container, as_it_is);
         }
         let place = Place::Image { frozen: self.frozen(&container) };
-        let verdict = shell::translate(&argv, self.script(&container, &argv), &place);
+        let script = self.script(&container, &argv);
+        let verdict = shell::translate(&argv, script.as_ref().map(|script| script.text), &place);
         match without_ignored_cmd(verdict, &container, &place) {
             Verdict::Unchanged(_) => (container, as_it_is),
             Verdict::Refuse(refusal) => (container, ExecForm::stuck(Outcome::Refused(refusal))),
-            Verdict::Translate(meaning) => self.put(container, &meaning),
+            Verdict::Translate(meaning) => {
+                let (container, form) = self.put(container, &meaning);
+                let script = script.filter(|_| !form.is_stuck()).map(|script| script.path);
+                (container, ExecForm { script, ..form })
+            }
         }
     }
 
@@ -142,15 +149,16 @@ impl Setting<'_> {
         script.is_none_or(|script| program::is_there(self.root, &script.interpreter))
     }
 
-    /// The text of the shell script that the command starts, or gives to a shell.
-    fn script(&self, container: &Container, argv: &[String]) -> Option<&[u8]> {
+    /// The shell script that the command starts, or gives to a shell.
+    fn script(&self, container: &Container, argv: &[String]) -> Option<ScriptText<'_>> {
         let word = shell::file_word(argv).and_then(|at| argv.get(at))?;
         let found = program::search(self.root, container, word)?;
         let script = self.root.program(found.file.node)?.script.as_ref()?;
         let words = [Some(&script.interpreter), script.argument.as_ref()].into_iter().flatten();
         // `#!/bin/sh`, `#!/usr/bin/env bash`, `#!/bin/busybox sh`: what runs it is one of the words.
         let is_shell = words.flat_map(|words| words.split(' ')).any(is_shell);
-        self.root.content(found.file.node).filter(|_| is_shell)
+        let text = self.root.content(found.file.node).filter(|_| is_shell)?;
+        Some(ScriptText { path: found.file.path.to_string(), text })
     }
 
     /// The variables that may be written into the command, with the image's values.
@@ -207,6 +215,11 @@ impl Setting<'_> {
         }
         Err(refusal.map_or(Outcome::Unchanged, Outcome::Refused))
     }
+}
+
+struct ScriptText<'a> {
+    path: String,
+    text: &'a [u8],
 }
 
 fn is_shell(path: &str) -> bool {

@@ -183,6 +183,10 @@ fn an_entrypoint_script_is_read_and_translated() {
     let facts = answers(container, with_script(script), layer("n"), &Wishes::default());
     let (entrypoint, cmd) = command(&facts);
     assert_eq!((&entrypoint[0], &entrypoint[1], cmd), (&json!("/app"), &json!("--v=4"), json!(["--cloud=x"])));
+    assert_eq!((facts.form.script.as_deref(), facts.helpers.len()), (Some("/run.sh"), 0), "it is no helper any more");
+    let container = json!({"Entrypoint": ["/app"]});
+    let facts = answers(container, with_script(script), layer("n"), &Wishes::default());
+    assert_eq!((facts.form.script, facts.helpers.len()), (None, 1), "one that was not read is a helper");
     let container = json!({"Entrypoint": ["/run.sh"]});
     let facts =
         answers(container, with_script("#!/bin/sh\nfor i in 1; do /app; done\n"), layer("n"), &Wishes::default());
@@ -197,6 +201,7 @@ fn an_init_goes_with_the_old_base_and_stays_where_the_image_has_it() {
     let own = app().with_program("usr/bin/tini", program(Linkage::Static));
     let facts = answers(container(), own, layer("n"), &Wishes::default());
     assert_eq!((facts.form.init_dropped.len(), facts.form.lead), (0, 2));
+    assert!(facts.helpers.is_empty(), "what is started first is no helper");
     assert!(matches!(facts.start, crate::examine::Start::Found(ref started) if started.path == "/app"));
 }
 

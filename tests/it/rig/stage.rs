@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::cli::{Invocation, Sandbox};
+use super::container::Container;
 use super::image::{Content, Recipe};
 use super::layer::{Entry, Layer, Pack};
 use super::{reader, stock};
@@ -56,6 +57,11 @@ impl Stage {
     /// What the image of a layout prints when it is started.
     pub fn start(&self, layout: &str) -> String {
         reader::start(&self.layout(layout), "v1", &self.bundle(layout))
+    }
+
+    /// The image of a layout, unpacked and ready to be started.
+    pub fn container(&self, layout: &str) -> Container {
+        Container::of(&self.layout(layout), &self.bundle(layout))
     }
 
     /// Where the image of a layout is unpacked.

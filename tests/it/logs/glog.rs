@@ -1,0 +1,48 @@
+//! glog cannot be given the name of a file: refused with the choices there are, each of which works.
+
+use serde_json::json;
+
+use super::programs::{glog, parts, runner};
+use super::{LOG, of_rule, shelled, text};
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::stage::findings;
+use crate::rig::stock;
+
+const SCRIPT: &str = "exec /app --logtostderr >>/var/log/app.log 2>&1";
+
+#[test]
+fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() {
+    if !parts() {
+        return;
+    }
+    let stage = shelled(&[program("app", glog())], &json!({"Entrypoint": ["/bin/sh", "-c", SCRIPT]}));
+    let before = stage.container("app");
+    assert_eq!(before.start().code, Some(0));
+    assert!(before.read(LOG).contains("] starts\n") && before.read(LOG).contains("] goes on\n"));
+
+    for args in [vec!["--json"], vec!["--json", "--logs", "klog"], vec!["--json", "--logs", "runner"]] {
+        let report = stage.rebase("out").args(&args).run().refused().json();
+        assert_eq!(findings(&report["platforms"][0]), ["refuse uses-glog"], "{args:?}");
+        let fix = text(of_rule(&report, "uses-glog")[0], "fix");
+        for choice in ["--logs klog", "--logs runner", "--log-runner", "--logs stdout"] {
+            assert!(fix.contains(choice), "{args:?}: {fix}");
+        }
+    }
+    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+
+    stage.rebase("out").args(["--logs", "stdout"]).run().ok();
+    let after = stage.container("out");
+    assert_eq!(after.command().0, ["/app", "--logtostderr"]);
+    let ended = after.start();
+    assert!(ended.stderr.contains("] starts\n") && ended.stderr.contains("] goes on\n"), "{ended:?}");
+    assert!(!after.has(LOG), "nobody writes the file");
+    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+
+    let mut new = stock::new_base("linux/amd64");
+    new.layers.push(Layer::of(Pack::Gzip, &[program("go-runner", runner(&[]))]));
+    new.build().layout(&stage.layout("new"), "v1");
+    stage.rebase("run").run().ok();
+    let after = stage.container("run");
+    after.start();
+    assert!(after.read(LOG).contains("] starts\n") && after.read(LOG).contains("] goes on\n"));
+}

@@ -1,0 +1,186 @@
+//! klog writes the file that the shell wrote: the same lines in it, and the container's own output
+//! as it was.
+
+use serde_json::json;
+
+use super::programs::{klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
+use super::{LOG, of_rule, shelled, shells, staged, text};
+use crate::rig::container::Container;
+use crate::rig::layer::{folder, program};
+use crate::rig::stage::{Stage, fates, findings};
+
+/// The severities and messages of klog's lines, without times and places in the source.
+fn lines(text: &str) -> Vec<String> {
+    let line = |line: &str| {
+        let (head, message) = line.split_once("] ")?;
+        let has_date = head.get(1..5).is_some_and(|date| date.bytes().all(|byte| byte.is_ascii_digit()));
+        has_date.then(|| format!("{} {message}", &head[..1]))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn expected(words: &str) -> Vec<String> {
+    ["I starts", "W is careful", "E goes on"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("I knows [{words}]")])
+        .collect()
+}
+
+/// Where klog's lines are: in the file, on stdout, on stderr.
+fn written(container: &Container) -> [Vec<String>; 3] {
+    let ended = container.start();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    [lines(&container.read(LOG)), lines(&ended.stdout), lines(&ended.stderr)]
+}
+
+/// Moves with `--logs auto` and gives the container before and after.
+fn moved(stage: &Stage) -> (Container, Container) {
+    stage.rebase("out").run().ok();
+    (stage.container("app"), stage.container("out"))
+}
+
+const NOTHING: Vec<String> = Vec::new();
+
+#[test]
+fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
+    if !parts() {
+        return;
+    }
+    let app = klog_flag();
+    for shell in [
+        vec!["/bin/sh", "-c", "exec /app --v=2 1>>/var/log/app.log 2>&1"],
+        vec!["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"],
+        vec!["/bin/sh", "-ec", "exec /app --v=2 >>/var/log/app.log 2>>/var/log/app.log"],
+        vec!["/bin/bash", "-c", "exec /app --v=2 &>>/var/log/app.log"],
+        vec!["/bin/bash", "-euo", "pipefail", "-c", "/app --logtostderr --v=2 2>>/var/log/app.log"],
+        vec!["/bin/busybox", "sh", "-c", "exec /app --v=2 >/var/log/app.log 2>&1"],
+    ] {
+        let stage = shelled(&[program("app", app.clone())], &json!({"Entrypoint": shell}));
+        let (before, after) = moved(&stage);
+        assert_eq!(written(&before), [expected(""), NOTHING, NOTHING], "{shell:?} before");
+        assert_eq!(written(&after), [expected(""), NOTHING, NOTHING], "{shell:?} after");
+        let flags =
+            "/app --v=2 --logtostderr=false --log_file=/var/log/app.log --log_file_max_size=0 --stderrthreshold=FATAL";
+        assert_eq!(after.command().0.join(" "), flags, "{shell:?}");
+    }
+}
+
+#[test]
+fn a_second_start_appends() {
+    if !parts() {
+        return;
+    }
+    let shell = ["/bin/sh", "-c", "exec /app --v=2 one two >>/var/log/app.log 2>&1"];
+    let stage = shelled(&[program("app", klog_flag())], &json!({"Entrypoint": shell}));
+    let (before, after) = moved(&stage);
+    for container in [before, after] {
+        container.start();
+        assert_eq!(written(&container)[0], [expected("one two"), expected("one two")].concat());
+    }
+}
+
+#[test]
+fn what_went_through_tee_is_in_the_file_and_in_the_containers_log() {
+    if !parts() {
+        return;
+    }
+    let app = klog_flag();
+    for script in ["/app --v=2 2>&1 | tee -a /var/log/app.log", "exec /app --v=2 2>&1 | tee /var/log/app.log"] {
+        let stage = shelled(&[program("app", app.clone())], &json!({"Cmd": ["/bin/sh", "-c", script]}));
+        let (before, after) = moved(&stage);
+        assert_eq!(written(&before), [expected(""), expected(""), NOTHING], "{script} before");
+        // klog copies to stderr; the runtime keeps both streams.
+        assert_eq!(written(&after), [expected(""), NOTHING, expected("")], "{script} after");
+        assert_eq!(after.command().0, [""; 0], "a CMD stays a CMD");
+    }
+}
+
+/// Both spellings are tried on each program: what the binary shows is what it takes.
+#[test]
+fn flags_are_spelled_as_the_program_takes_them() {
+    if !parts() {
+        return;
+    }
+    let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 x >>/var/log/app.log 2>&1"]});
+    for (name, app, flag, takes_dashes) in [
+        ("flag", klog_flag(), "--log_file", false),
+        ("pflag", klog_pflag(), "--log_file", false),
+        ("pflag, normalised", klog_normalised(), "--log-file", true),
+    ] {
+        let stage = shelled(&[program("app", app)], &shell);
+        let (before, after) = moved(&stage);
+        let entrypoint = after.command().0;
+        assert!(entrypoint.contains(&format!("{flag}={LOG}")), "{name}: {entrypoint:?}");
+        assert_eq!(written(&before), written(&after), "{name}");
+        assert_eq!(written(&after)[0].len(), 8, "{name}");
+        let dashed = ["--klog-style", "dash", "--allow", "log-flag-unknown"];
+        stage.rebase("dashed").args(dashed).run().ok();
+        let dashed = stage.container("dashed");
+        dashed.start();
+        assert_eq!(lines(&dashed.read(LOG)).len(), if takes_dashes { 4 } else { 0 }, "{name}");
+        stage.underpin(&["verify", "oci:dashed:v1"]).run().ok().says("verified");
+        let without_leave = stage.rebase("refused").args(["--klog-style", "dash", "--json"]).run();
+        assert_eq!(without_leave.code(), Some(i32::from(!takes_dashes)), "{without_leave}");
+    }
+}
+
+#[test]
+fn a_program_that_never_registers_the_flags_is_not_given_them() {
+    if !parts() {
+        return;
+    }
+    let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/var/log/app.log 2>&1"]});
+    let stage = shelled(&[program("app", klog_without_flags())], &shell);
+    for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
+        let report = stage.rebase("out").args(args).run().refused().json();
+        assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"]);
+        assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains("register"), "{report}");
+    }
+    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    // Whoever insists gets them, and sees what comes of it.
+    stage.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
+    let container = stage.container("out");
+    assert_eq!(written(&container), [NOTHING, NOTHING, vec!["I starts".to_owned()]]);
+}
+
+#[test]
+fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
+    if !parts() {
+        return;
+    }
+    let app = [program("app", klog_flag())];
+    let script = "exec /app --v=2 >>/var/log/app/app.log 2>&1";
+    let config = json!({"Entrypoint": ["/bin/sh", "-c", script], "User": "65532:65532"});
+    let own = shells(&[folder("var/log/app/").owned(65532, 65532).mode(0o750)]);
+    let stage = staged(&own, &app, &config);
+    let (before, after) = moved(&stage);
+    for container in [&before, &after] {
+        assert_eq!(container.start().code, Some(0));
+        assert_eq!(lines(&container.read("/var/log/app/app.log")), expected(""));
+        assert_eq!(container.owner("/var/log/app"), (65532, 65532, 0o750));
+        assert_eq!(container.owner("/var/log"), (0, 0, 0o755));
+        assert_eq!(container.owner("/var/log/app/app.log").0, 65532);
+    }
+    // The twin: nobody could write there before, and nobody can afterwards.
+    let closed = staged(&shells(&[folder("var/log/app/")]), &app, &config);
+    assert_ne!(closed.container("app").start().code, Some(0));
+    let report = closed.rebase("out").arg("--json").run().refused().json();
+    assert_eq!(findings(&report["platforms"][0]), ["refuse log-dir-missing"]);
+}
+
+#[test]
+fn a_log_folder_of_the_application_needs_no_added_layer() {
+    if !parts() {
+        return;
+    }
+    let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/logs/a 2>&1"]});
+    for (files, expected) in [
+        (vec![program("app", klog_flag()), folder("logs/")], vec!["kept"]),
+        (vec![program("app", klog_flag())], vec!["kept", "added"]),
+    ] {
+        let report = shelled(&files, &shell).rebase("out").arg("--json").run().ok().json();
+        assert_eq!(fates(&report), expected);
+        assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "klog", "file": "/logs/a"}));
+    }
+}

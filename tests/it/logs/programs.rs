@@ -1,0 +1,144 @@
+//! The programs that log: Go with the real klog in its three ways to read flags, with glog, and
+//! with neither; and a log runner.
+
+use std::path::Path;
+
+use crate::rig::compiled::go;
+use crate::rig::need::need;
+
+/// Where Debian keeps the sources of Go packages.
+const SOURCES: &str = "/usr/share/gocode";
+
+/// Whether this can be done here: Go, its packages, readers of images, a runtime, real shells.
+pub fn parts() -> bool {
+    let packages = ["k8s.io/klog", "github.com/golang/glog", "github.com/spf13/pflag"];
+    let there = packages.iter().all(|package| {
+        let here = Path::new(SOURCES).join("src").join(package).is_dir();
+        if !here {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{package} is not installed, and CI skips nothing");
+            eprintln!("SKIPPED: {package} is not installed (scripts/test installs it)");
+        }
+        here
+    });
+    there && need(&["go", "umoci", "runc", "busybox", "dash", "bash", "ldd"])
+}
+
+pub fn built(source: &str) -> Vec<u8> {
+    go(source, &[("GOPATH", SOURCES), ("GOARCH", "amd64")])
+}
+
+/// What each of them writes at `--v=2`, one line for each severity; a line of `--v=3` besides.
+const LINES: &str = r#"
+    klog.Info("starts")
+    klog.Warning("is careful")
+    klog.Error("goes on")
+    klog.V(2).Info("knows ", words())
+    klog.V(3).Info("is silent")
+    klog.Flush()
+}
+"#;
+
+/// klog on Go's own `flag` package: only `--log_file`.
+pub fn klog_flag() -> Vec<u8> {
+    let start = r#"package main
+import ("flag"; "k8s.io/klog")
+func words() []string { return flag.Args() }
+func main() {
+    klog.InitFlags(nil)
+    flag.Parse()
+"#;
+    built(&[start, LINES].concat())
+}
+
+/// klog on pflag as Kubernetes' components have it: names are normalised, `--log-file` works.
+pub fn klog_normalised() -> Vec<u8> {
+    let start = r#"package main
+import ("flag"; "strings"; "github.com/spf13/pflag"; "k8s.io/klog")
+//go:noinline
+func WordSepNormalizeFunc(f *pflag.FlagSet, name string) pflag.NormalizedName {
+    return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+}
+func words() []string { return pflag.Args() }
+func main() {
+    klog.InitFlags(nil)
+    pflag.CommandLine.SetNormalizeFunc(WordSepNormalizeFunc)
+    pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
+    pflag.Parse()
+"#;
+    built(&[start, LINES].concat())
+}
+
+/// klog on pflag without normalisation: only `--log_file`, as with `flag`.
+pub fn klog_pflag() -> Vec<u8> {
+    let start = r#"package main
+import ("flag"; "github.com/spf13/pflag"; "k8s.io/klog")
+func words() []string { return pflag.Args() }
+func main() {
+    klog.InitFlags(nil)
+    pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
+    pflag.Parse()
+"#;
+    built(&[start, LINES].concat())
+}
+
+/// klog without its flags: they are linked in, but nobody registers them.
+pub fn klog_without_flags() -> Vec<u8> {
+    built("package main\nimport \"k8s.io/klog\"\nfunc main() { klog.Info(\"starts\"); klog.Flush() }\n")
+}
+
+pub fn glog() -> Vec<u8> {
+    let source = r#"package main
+import ("flag"; "github.com/golang/glog")
+func main() { flag.Parse(); glog.Info("starts"); glog.Error("goes on"); glog.Flush() }
+"#;
+    built(source)
+}
+
+/// Writes to both streams, says its words and a variable, and ends as it is told.
+pub fn plain() -> Vec<u8> {
+    let source = r#"package main
+import ("fmt"; "os"; "strconv")
+func main() {
+    fmt.Println("out", os.Args[1:], os.Getenv("MODE"))
+    fmt.Fprintln(os.Stderr, "err")
+    code, _ := strconv.Atoi(os.Args[len(os.Args)-1])
+    os.Exit(code)
+}
+"#;
+    built(source)
+}
+
+/// A log runner. Debian has no package of Kubernetes' component-base, so this is a program of our
+/// own with the flags and the behaviour of `kube-log-runner` 1.23: it appends, merges stderr unless
+/// told otherwise, copies to stdout when asked, prints the command line, turns failure into 1.
+pub fn runner(settings: &[(&str, &str)]) -> Vec<u8> {
+    let source = r#"package main
+import ("flag"; "io"; "log"; "os"; "os/exec"; "os/signal"; "strings"; "syscall")
+func main() {
+    file := flag.String("log-file", "", "")
+    also := flag.Bool("also-stdout", false, "")
+    merge := flag.Bool("redirect-stderr", true, "")
+    flag.Parse()
+    if flag.NArg() == 0 { log.Fatal("not enough arguments to run") }
+    var out, err io.Writer = os.Stdout, os.Stderr
+    if *file != "" {
+        opened, why := os.OpenFile(*file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+        if why != nil { log.Fatal(why) }
+        out = opened
+        if *also { out = io.MultiWriter(os.Stdout, opened) }
+    }
+    if *merge { err = out }
+    child := exec.Command(flag.Arg(0), flag.Args()[1:]...)
+    child.Stdout, child.Stderr = out, err
+    log.Printf("Running command: %s", strings.Join(child.Args, ","))
+    if why := child.Start(); why != nil { log.Fatal(why) }
+    go func() {
+        signals := make(chan os.Signal, 1)
+        signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+        child.Process.Signal(<-signals)
+    }()
+    if why := child.Wait(); why != nil { log.Fatal(why) }
+}
+"#;
+    go(source, settings)
+}

@@ -1,0 +1,38 @@
+//! What has no exec form is refused with a mark under the construct, and nothing is written.
+
+use serde_json::json;
+
+use super::programs::{parts, plain};
+use super::{marks, shelled};
+use crate::rig::layer::program;
+use crate::rig::stage::findings;
+
+#[test]
+fn a_refusal_marks_the_construct_and_writes_nothing() {
+    if !parts() {
+        return;
+    }
+    let app = [program("app", plain())];
+    for (shell, script, marked) in [
+        ("/bin/sh", "exec /app --v=2 | grep -v probe", "|"),
+        ("/bin/sh", "/app 0 && /app 1", "&&"),
+        ("/bin/sh", "while true; do /app 0; done", "while"),
+        ("/bin/sh", "exec /app --at=$(hostname)", "$(hostname)"),
+        ("/bin/sh", "exec /app &>>/var/log/app.log", "&"),
+        ("/bin/bash", "exec /app 2>&1 1>>/var/log/app.log ${A:-b}", "${A:-b}"),
+        ("/bin/sh", "exec /app /etc/*.conf", "*"),
+        ("/bin/sh", "/app <<END\nx\nEND\n", "<<"),
+    ] {
+        let stage = shelled(&app, &json!({"Entrypoint": [shell, "-c", script]}));
+        let run = stage.rebase("out").run().refused();
+        assert_eq!(run.stdout, "", "stdout carries data only\n{run}");
+        assert!(run.stderr.contains("refuse [needs-shell]"), "{run}");
+        marks(&run.stderr, marked);
+        // A plan is data.
+        marks(&stage.plan().run().refused().stdout, marked);
+        let report = stage.rebase("out").arg("--json").run().refused().json();
+        assert_eq!(findings(&report["platforms"][0]), ["refuse needs-shell"], "{script}");
+        assert_eq!(report["platforms"][0]["entrypoint"]["after"], json!([shell, "-c", script]), "left as it is");
+        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    }
+}

@@ -1,0 +1,106 @@
+//! Entrypoint scripts: read and translated, with their arguments still taken from CMD.
+
+use serde_json::{Value, json};
+
+use super::programs::{klog_normalised, parts, plain};
+use super::{LOG, marks, of_rule, shelled, text};
+use crate::rig::layer::{Entry, program};
+use crate::rig::stage::{Stage, findings};
+use crate::rig::stock;
+
+/// The script that cluster-autoscaler had, in its shape.
+const RUN: &str = r#"#!/bin/sh
+
+# Copyright of somebody
+#
+# Licensed under something
+
+set -o errexit
+set -o nounset
+
+exec /cluster-autoscaler --v=2 "$@" 1>>/var/log/app.log 2>&1
+"#;
+
+fn stage(script: &str, app: Vec<u8>, config: &Value) -> Stage {
+    shelled(&[program("cluster-autoscaler", app), program("run.sh", script)], config)
+}
+
+#[test]
+fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_replaced() {
+    if !parts() {
+        return;
+    }
+    let stage = stage(RUN, klog_normalised(), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
+    let report = stage.rebase("out").arg("--json").run().ok().json();
+    let (before, after) = (stage.container("app"), stage.container("out"));
+    let (entrypoint, cmd) = after.command();
+    let flags = "--logtostderr=false --log-file=/var/log/app.log --log-file-max-size=0 --stderrthreshold=FATAL";
+    assert_eq!(entrypoint.join(" "), format!("/cluster-autoscaler --v=2 {flags}"));
+    assert_eq!(cmd, ["one", "two"]);
+    for container in [&before, &after] {
+        assert_eq!(container.start().code, Some(0));
+        assert!(container.read(LOG).contains("] knows [one two]\n"), "{}", container.read(LOG));
+        assert!(!container.read(LOG).contains("is silent"));
+        assert_eq!(container.start_with(&["--v=3", "other words"]).code, Some(0));
+        assert!(container.read(LOG).contains("] knows [other words]\n"), "{}", container.read(LOG));
+        assert!(container.read(LOG).contains("] is silent\n"), "a later flag wins, as it did");
+    }
+    // The script is still in its layer. A manifest that names it would fail, and that is said.
+    assert_eq!(findings(&report["platforms"][0]), ["warn shell-removed"]);
+    assert!(text(of_rule(&report, "shell-removed").pop().unwrap(), "message").contains("/run.sh"));
+    assert_ne!(after.execute(&["/run.sh".to_owned()]).code, Some(0));
+    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+}
+
+#[test]
+fn scripts_are_read_however_they_are_started() {
+    if !parts() {
+        return;
+    }
+    let app = plain();
+    let script = |first: &str| format!("{first}\nset -e\nexport MODE=loud\ncd /srv\nexec /cluster-autoscaler \"$@\"\n");
+    for (first, entrypoint) in [
+        ("#!/bin/sh", json!(["/run.sh"])),
+        ("#!/bin/bash", json!(["./run.sh"])),
+        ("#!/bin/busybox sh", json!(["run.sh"])),
+        ("#!/bin/sh", json!(["/bin/bash", "/run.sh"])),
+        ("#!/bin/sh -e", json!(["sh", "/run.sh"])),
+    ] {
+        let path = "PATH=/bin:/";
+        let config = json!({"Entrypoint": entrypoint, "Cmd": ["a b", "0"], "Env": [path], "WorkingDir": "/"});
+        let files: [Entry; 3] = [
+            program("cluster-autoscaler", app.clone()),
+            program("run.sh", script(first)),
+            crate::rig::layer::folder("srv/"),
+        ];
+        let stage = shelled(&files, &config);
+        let before = stage.container("app").start();
+        assert_eq!(before.stdout, "out [a b 0] loud\n", "{first} {entrypoint}");
+        stage.rebase("out").run().ok();
+        let after = stage.container("out");
+        assert_eq!(after.start(), before, "{first} {entrypoint}");
+        assert_eq!(after.command(), (vec!["/cluster-autoscaler".to_owned()], vec!["a b".to_owned(), "0".to_owned()]));
+        assert_eq!(after.config["WorkingDir"], "/srv");
+    }
+}
+
+#[test]
+fn a_script_that_does_more_is_refused_at_the_construct() {
+    if !parts() {
+        return;
+    }
+    let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["0"], "Env": [stock::PATH]});
+    let app = plain();
+    for (line, marked, word) in [
+        ("if [ -n \"$DEBUG\" ]; then set -x; fi", "if", "conditional"),
+        ("ulimit -n 65536", "ulimit", "ulimit"),
+        ("trap 'exit 0' TERM", "trap", "trap"),
+        ("/cluster-autoscaler --once; date", ";", "multiple-commands"),
+    ] {
+        let script = format!("#!/bin/sh\n{line}\nexec /cluster-autoscaler \"$@\"\n");
+        let stage = stage(&script, app.clone(), &config);
+        let run = stage.rebase("out").run().refused().says("[needs-shell]").says(word);
+        marks(&run.stderr, marked);
+        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    }
+}

@@ -1,0 +1,93 @@
+//! A container of an unpacked image: started with runc as the image says or with other words, and
+//! what it printed and left behind.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::shelf::blob_path;
+use super::{need, reader};
+
+/// How a process of the container ended.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub struct Container {
+    bundle: PathBuf,
+    /// The `config` member of the image's config.
+    pub config: Value,
+}
+
+impl Container {
+    /// Unpacks the only image of a layout, called `v1`.
+    pub fn of(layout: &Path, bundle: &Path) -> Self {
+        let read =
+            |file: &str| -> Value { serde_json::from_slice(&std::fs::read(layout.join(file)).unwrap()).unwrap() };
+        let blob = |descriptor: &Value| read(&blob_path(descriptor["digest"].as_str().unwrap()));
+        let manifest = blob(&read("index.json")["manifests"][0]);
+        let config = blob(&manifest["config"])["config"].clone();
+        reader::unpack(layout, "v1", bundle);
+        Self { bundle: bundle.to_owned(), config }
+    }
+
+    /// Entrypoint and cmd.
+    pub fn command(&self) -> (Vec<String>, Vec<String>) {
+        let words = |key: &str| -> Vec<String> {
+            let words = self.config[key].as_array().into_iter().flatten();
+            words.map(|word| word.as_str().unwrap().to_owned()).collect()
+        };
+        (words("Entrypoint"), words("Cmd"))
+    }
+
+    /// As the image says.
+    pub fn start(&self) -> Ended {
+        let (entrypoint, cmd) = self.command();
+        self.execute(&[entrypoint, cmd].concat())
+    }
+
+    /// With other words in the place of CMD, as whoever starts a container may give them.
+    pub fn start_with(&self, cmd: &[&str]) -> Ended {
+        let cmd = cmd.iter().map(|word| (*word).to_owned()).collect();
+        self.execute(&[self.command().0, cmd].concat())
+    }
+
+    /// These words, in the surroundings that the image says.
+    pub fn execute(&self, argv: &[String]) -> Ended {
+        let file = self.bundle.join("config.json");
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        config["process"]["terminal"] = false.into();
+        config["process"]["args"] = argv.into();
+        std::fs::write(&file, config.to_string()).unwrap();
+        let id = format!("underpin-{}-{}", std::process::id(), fastrand::u32(..));
+        let mut runc = Command::new(need::find("runc").unwrap());
+        let runc = runc.arg("--root").arg(self.bundle.join("runc-state")).args(["run", "-b"]);
+        let out = runc.arg(&self.bundle).arg(id).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.bundle.join("rootfs").join(path.trim_start_matches('/'))
+    }
+
+    /// What is in a file of it; empty where there is none.
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_default()
+    }
+
+    pub fn has(&self, path: &str) -> bool {
+        self.path(path).symlink_metadata().is_ok()
+    }
+
+    /// The owner, the group and the mode of a file or folder.
+    pub fn owner(&self, path: &str) -> (u32, u32, u32) {
+        let data = self.path(path).symlink_metadata().unwrap();
+        (data.uid(), data.gid(), data.mode() & 0o7777)
+    }
+}
