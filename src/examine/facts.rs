@@ -6,13 +6,14 @@ use super::container::Container;
 use super::exec_form::{self, ExecForm, RunnerAt, Setting};
 use super::health::{self, Health};
 use super::helper::{Helper, helpers};
-use super::moved::{Moved, Needs, source_root};
+use super::moved::{Extent, Moved, Needs, source_root};
 use super::oddity::{Oddity, oddities};
 use super::program::{self, Presence, Start, start};
 use super::runner;
 use super::seam::{self, Seam};
 use super::subject::{PlatformSubject, Subject};
 use super::wishes::Wishes;
+use crate::rootfs::merge;
 
 /// The subject with the answers beside it, platform by platform in the same order.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub struct PlatformFacts {
     /// The application's program.
     pub start: Start,
     /// What stands before it and is started first: an init, a runner.
-    pub wrapper: Option<Start>,
+    pub wrappers: Vec<Start>,
     /// Where the source has the program that the rebased root lacks.
     pub lost_in: Option<String>,
     pub health: Health,
@@ -65,11 +66,13 @@ fn moved(subject: &PlatformSubject, wishes: &Wishes) -> (Container, ExecForm, Mo
     let begun = Moved::begin(subject, &wishes.taking);
     let scene = begun.scene(subject, &wishes.taking);
     let container = Container::moved(subject);
-    let brought = subject.runner.as_ref().and_then(runner::of_image);
+    let brought = subject.runner.as_ref().and_then(|runner| runner::of_image(runner, &scene));
     let at =
         brought.as_ref().map(|runner| RunnerAt { path: runner.path.to_string(), from: "the image of --log-runner" });
     let at = at.or_else(|| runner::in_root(&scene, &container));
-    let setting = Setting { root: &scene, runner: at.as_ref(), wishes };
+    let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
+    let shells = if wishes.taking.extent == Extent::Extract { &base } else { &scene };
+    let setting = Setting { root: &scene, shells, runner: at.as_ref(), wishes };
     let (container, form) = exec_form::translate(container, &setting);
     drop(scene);
     let program = container.command.argv().into_iter().nth(form.lead);
@@ -91,10 +94,11 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         _ if form.is_stuck() => Start::Shell,
         start => start,
     };
-    let wrapper = (form.lead > 0).then(|| program::start(&container, 0, &root));
+    let wrappers: Vec<Start> =
+        form.wrappers(&container).into_iter().map(|word| program::start(&container, word, &root)).collect();
     // A script that was read is said by the command now, and no helper of it.
-    let of_command = [start.path(), wrapper.as_ref().and_then(Start::path), form.script.as_deref()];
-    let of_command: Vec<&str> = of_command.into_iter().flatten().collect();
+    let of_command = wrappers.iter().chain([&start]).filter_map(Start::path).chain(form.script.as_deref());
+    let of_command: Vec<&str> = of_command.collect();
     let helpers = helpers(&root, moved.own(subject), &of_command);
     let tools = absent::tools(&start, &container, &root);
     let libraries = absent::libraries(&start, &root);
@@ -110,7 +114,7 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         said: wishes.entrypoint.is_some() || wishes.cmd.is_some(),
         health: health::look(&container, &root),
         helpers,
-        wrapper,
+        wrappers,
         tools: absent::tools_of_source(&tools, &container, &source),
         libraries: absent::libraries_of_source(&libraries, &source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),

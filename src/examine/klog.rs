@@ -35,6 +35,10 @@ pub(super) fn look(program: Option<&Program>) -> Klog {
         }
         return unknown("it does not register klog's flags");
     }
+    // Programs that have both give klog a set of flags that the command line does not reach.
+    if has("github.com/golang/glog") {
+        return unknown("it has glog beside klog, and flags of one name can only be those of one of them");
+    }
     if let Some(missing) = FLAGS.iter().find(|flag| !program.mentions.iter().any(|word| word == *flag)) {
         return unknown(&format!("the flag {missing} is not in it"));
     }
@@ -111,6 +115,8 @@ mod tests {
     #[test]
     fn glog_has_no_such_flag() {
         assert_eq!(look(Some(&with(&["github.com/golang/glog"], &ALL, &[]))), Klog::Glog);
+        let both = with(&["github.com/golang/glog", "k8s.io/klog.InitFlags"], &ALL, &[]);
+        assert!(matches!(look(Some(&both)), Klog::Unknown(_)), "whose flags they are is not shown");
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn needs_old_base(subject: &PlatformSubject, wishes: &Wishes) -> bool {
     // The new base may know the name as well, by another number.
     let named = !facts.already_right && User::of(&facts.container).depends_on_image();
     matches!(facts.start, Start::Lost { .. })
-        || matches!(facts.wrapper, Some(Start::Lost { .. }))
+        || facts.wrappers.iter().any(|wrapper| matches!(wrapper, Start::Lost { .. }))
         || named
         || unknown_owner(&added.working_dir)
         || unknown_owner(&added.log_folder)

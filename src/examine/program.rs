@@ -69,11 +69,6 @@ pub(super) fn search<'r>(root: &'r Root<'r>, container: &Container, word: &str) 
     root.search(word, &path_variable(container), &working_dir(container)).ok()
 }
 
-/// Whether an executable file is at this path.
-pub(super) fn is_there(root: &Root<'_>, path: &str) -> bool {
-    root.search(path, "", &RootPath::root()).is_ok()
-}
-
 fn started<'r>(root: &Root<'r>, found: &Found<'r>) -> Started {
     let program = root.program(found.file.node).cloned();
     let interpreter = program.as_ref().and_then(|program| program.script.as_ref());

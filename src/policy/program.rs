@@ -7,8 +7,8 @@ use crate::examine::{PlatformFacts, Presence, Start, Started};
 use crate::oci::Platform;
 
 pub(super) fn judge(facts: &PlatformFacts, platform: &Platform) -> Vec<Finding> {
-    let wrapper = facts.wrapper.iter().flat_map(|start| of(start, None, platform));
-    of(&facts.start, facts.lost_in.as_deref(), platform).into_iter().chain(wrapper).collect()
+    let wrappers = facts.wrappers.iter().flat_map(|start| of(start, None, platform));
+    of(&facts.start, facts.lost_in.as_deref(), platform).into_iter().chain(wrappers).collect()
 }
 
 fn of(start: &Start, lost_in: Option<&str>, platform: &Platform) -> Vec<Finding> {

@@ -286,7 +286,7 @@ fn platform(
         logs: Logs::of(&answers.form),
         binaries: Binary::of(&answers.start)
             .into_iter()
-            .chain(answers.wrapper.iter().filter_map(Binary::of))
+            .chain(answers.wrappers.iter().filter_map(Binary::of))
             .chain(answers.helpers.iter().map(Binary::from))
             .collect(),
         findings: findings.iter().map(ReportedFinding::from).collect(),

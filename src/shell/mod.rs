@@ -71,6 +71,12 @@ pub fn lead(argv: &[String]) -> usize {
     init::read(argv).map_or(0, |lead| lead.init.len())
 }
 
+/// Whether a shell is what these words start, be it one that is not understood.
+#[must_use]
+pub fn starts_shell(argv: &[String]) -> bool {
+    !matches!(interpreter::read(argv), Ok(Started::Program(_)))
+}
+
 /// The word that names the file whose text [`translate`] wants to see, where that is a script.
 #[must_use]
 pub fn file_word(argv: &[String]) -> Option<usize> {

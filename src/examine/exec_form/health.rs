@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::container::Container;
-use super::super::program;
 use super::Setting;
 use crate::shell::{self, Meaning, Place, Refusal, Verdict};
 
@@ -18,7 +17,7 @@ pub enum HealthOutcome {
 /// Rewrites a shell-form test to exec form, where its shell is not in the rebased root.
 pub(super) fn translate(container: &mut Container, setting: &Setting<'_>) -> HealthOutcome {
     let Some(argv) = argv(container) else { return HealthOutcome::Unchanged };
-    if argv.first().is_none_or(|word| program::search(setting.root, container, word).is_some()) {
+    if setting.starts_as_it_is(container, &argv) {
         return HealthOutcome::Unchanged;
     }
     let place = Place::Image { frozen: setting.frozen(container) };

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::container::Container;
 use super::program;
 use super::wishes::Wishes;
+use crate::layer::RootPath;
 use crate::rootfs::Root;
 use crate::shell::logs::Strategy;
 use crate::shell::{self, Log, Meaning, Note, Place, Reason, Refusal, Trailing, Verdict};
@@ -75,6 +76,13 @@ impl ExecForm {
         !is_plain || self.lead > 0 || !self.init_dropped.is_empty()
     }
 
+    /// The words before the program that are programs themselves.
+    pub(super) fn wrappers(&self, container: &Container) -> Vec<usize> {
+        let init = shell::lead(&container.command.argv());
+        let words = [(init > 0).then_some(0), (self.lead > init).then_some(init)];
+        words.into_iter().flatten().collect()
+    }
+
     /// Whether a runner was put before the program.
     #[must_use]
     pub fn uses_runner(&self) -> bool {
@@ -90,6 +98,8 @@ impl ExecForm {
 pub(super) struct Setting<'a> {
     /// Where the command's words lead.
     pub(super) root: &'a Root<'a>,
+    /// Where shells are that go along anyway: nobody wants one extracted.
+    pub(super) shells: &'a Root<'a>,
     pub(super) runner: Option<&'a RunnerAt>,
     pub(super) wishes: &'a Wishes,
 }
@@ -123,7 +133,7 @@ impl Setting<'_> {
         let argv = container.command.argv();
         let lead = shell::lead(&argv);
         let as_it_is = ExecForm { lead, ..ExecForm::default() };
-        if self.starts_as_it_is(&container, argv.get(lead)) {
+        if self.starts_as_it_is(&container, argv.get(lead..).unwrap_or_default()) {
             return (container, as_it_is);
         }
         let place = Place::Image { frozen: self.frozen(&container) };
@@ -140,13 +150,23 @@ impl Setting<'_> {
         }
     }
 
-    /// Whether the word leads to what the kernel can start: a program, a shell that is there, or a
+    /// Whether the words lead to what the kernel can start: a program, a shell that is there, or a
     /// script whose interpreter is. Nothing to start is nothing to translate.
-    fn starts_as_it_is(&self, container: &Container, word: Option<&String>) -> bool {
-        let Some(word) = word else { return true };
+    fn starts_as_it_is(&self, container: &Container, argv: &[String]) -> bool {
+        let Some(word) = argv.first() else { return true };
         let Some(found) = program::search(self.root, container, word) else { return false };
         let script = self.root.program(found.file.node).and_then(|program| program.script.as_ref());
-        script.is_none_or(|script| program::is_there(self.root, &script.interpreter))
+        match script {
+            Some(script) => script.interpreter.starts_with('/') && self.keeps_shell(container, &script.interpreter),
+            None => !shell::starts_shell(argv) || self.keeps_shell(container, word),
+        }
+    }
+
+    /// Whether a shell or another interpreter is in the rebased root.
+    fn keeps_shell(&self, container: &Container, word: &str) -> bool {
+        let is_kept = |path: &RootPath| self.wishes.taking.keep.iter().any(|kept| path.is_within(kept));
+        program::search(self.shells, container, word).is_some()
+            || program::search(self.root, container, word).is_some_and(|found| is_kept(&found.file.path))
     }
 
     /// The shell script that the command starts, or gives to a shell.
@@ -177,7 +197,7 @@ impl Setting<'_> {
         // Words that came from CMD stay there; a strategy's flags go before them.
         let (own, passed) = meaning.program.split_at(meaning.program.len().saturating_sub(meaning.passed));
         let own = Meaning { program: own.to_vec(), passed: 0, ..meaning.clone() };
-        let (argv, log, notes) = match self.keep_log(&own, &after) {
+        let (argv, log, notes) = match self.keep_log(&own, passed, &after) {
             Ok(kept) => kept,
             Err(outcome) => return (container, ExecForm::stuck(outcome)),
         };
@@ -197,7 +217,7 @@ impl Setting<'_> {
 
     /// The words with the log where it was, by the first strategy that can be proven and can
     /// express it.
-    fn keep_log(&self, meaning: &Meaning, after: &Container) -> Result<Kept, Outcome> {
+    fn keep_log(&self, meaning: &Meaning, passed: &[String], after: &Container) -> Result<Kept, Outcome> {
         let Some(Log { path, .. }) = &meaning.log else { return Ok((meaning.argv(), None, Vec::new())) };
         let program = meaning.program.first().and_then(|word| program::search(self.root, after, word));
         let program = program.and_then(|found| self.root.program(found.file.node));
@@ -205,7 +225,7 @@ impl Setting<'_> {
         let choices = choices.map_err(|none| Outcome::NoLog(Box::new(none)))?;
         let mut refusal = None;
         for choice in choices {
-            match shell::logs::apply(meaning, &choice.strategy) {
+            match shell::logs::apply_before(meaning, &choice.strategy, passed) {
                 Ok(applied) => {
                     let log = KeptLog { path: path.clone(), choice };
                     return Ok((applied.argv, Some(log), applied.notes));

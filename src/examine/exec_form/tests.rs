@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::elf::{GoFacts, Linkage, Program, Script};
 use crate::examine::sample::{Put, entry, layer, looked_with, program, subject};
-use crate::examine::{PlatformFacts, Wishes};
+use crate::examine::{Extent, PlatformFacts, Taking, Wishes};
 use crate::layer::{Captured, Entry, EntryKind, LayerIndex};
 use crate::oci::sample::Sample;
 
@@ -115,12 +115,12 @@ fn auto_takes_klog_where_it_is_proven_then_a_runner_then_nothing() {
         let facts = logs(BOTH, klog_program(), new, LogChoice::Auto);
         let argv = facts.container.command.argv();
         assert!(flags.iter().all(|flag| argv.iter().any(|word| word == flag)), "{argv:?}");
-        assert_eq!((facts.form.lead, facts.wrapper.is_some()), (0, false));
+        assert_eq!((facts.form.lead, facts.wrappers.len()), (0, 0));
     }
     let facts = logs(BOTH, program(Linkage::Static), runner(), LogChoice::Auto);
     assert_eq!(facts.container.command.argv(), ["/go-runner", "--log-file=/var/log/app.log", "/app"]);
     assert!(matches!(facts.start, crate::examine::Start::Found(ref started) if started.path == "/app"));
-    assert!(facts.wrapper.is_some(), "the runner is proven to start, too");
+    assert_eq!(facts.wrappers.len(), 1, "the runner is proven to start, too");
     let facts = logs(BOTH, program(Linkage::Static), layer("n"), LogChoice::Auto);
     assert!(matches!(facts.form.outcome, Outcome::NoLog(_)));
     assert_eq!(facts.container.command.argv(), ["/bin/sh", "-c", BOTH], "nothing was changed");
@@ -203,6 +203,56 @@ fn an_init_goes_with_the_old_base_and_stays_where_the_image_has_it() {
     assert_eq!((facts.form.init_dropped.len(), facts.form.lead), (0, 2));
     assert!(facts.helpers.is_empty(), "what is started first is no helper");
     assert!(matches!(facts.start, crate::examine::Start::Found(ref started) if started.path == "/app"));
+}
+
+#[test]
+fn an_init_and_a_runner_are_both_proven_to_start() {
+    let own = layer("app").with_program("app", program(Linkage::Static));
+    let own = own.with_program("tini", program(Linkage::Static));
+    let new = layer("n").with_program("go-runner", program(Linkage::Dynamic));
+    let container = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", BOTH]});
+    let facts = answers(container, own, new, &Wishes::default());
+    let linkages = facts.wrappers.iter().map(|start| match start {
+        crate::examine::Start::Found(started) => started.program.as_ref().map(|program| program.linkage),
+        _ => None,
+    });
+    assert_eq!(linkages.collect::<Vec<_>>(), [Some(Linkage::Static), Some(Linkage::Dynamic)]);
+}
+
+#[test]
+fn flags_in_cmd_that_would_undo_klogs_are_refused() {
+    let script = "exec /app \"$@\" >>/var/log/app.log 2>&1";
+    let stuck = |cmd: &[&str]| {
+        let container = json!({"Entrypoint": ["/bin/sh", "-c", script, "--"], "Cmd": cmd});
+        moved(container).form.is_stuck()
+    };
+    for cmd in ["--logtostderr=true", "-logtostderr", "--stderrthreshold=INFO", "--log_dir=/x", "--log-file=/x"] {
+        assert!(stuck(&["--v=2", cmd]), "{cmd}");
+    }
+    for cmd in ["--v=2", "--logging-format=text", "logtostderr"] {
+        assert!(!stuck(&[cmd]), "{cmd}");
+    }
+    assert!(!stuck(&["--", "--logtostderr"]), "no flag behind the end of flags");
+}
+
+#[test]
+fn a_shell_is_not_extracted_unless_it_is_kept() {
+    let own = || app().with_program("bin/sh", program(Linkage::Static));
+    let container = || json!({"Entrypoint": ["/bin/sh", "-c", BOTH]});
+    let taking = |keep: &[&str]| Taking {
+        extent: Extent::Extract,
+        keep: keep.iter().map(|path| crate::layer::RootPath::new(path).unwrap()).collect(),
+    };
+    let shell = layer("n").with_program("bin/sh", program(Linkage::Static));
+    for (taking, new, translated) in [
+        (taking(&[]), layer("n"), true),
+        (taking(&["/bin/sh"]), layer("n"), false),
+        (taking(&[]), shell, false),
+        (Taking::default(), layer("n"), false),
+    ] {
+        let facts = answers(container(), own(), new, &Wishes { taking, ..Wishes::default() });
+        assert_eq!(matches!(facts.form.outcome, Outcome::Translated), translated, "{:?}", facts.form.outcome);
+    }
 }
 
 #[test]

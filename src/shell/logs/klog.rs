@@ -107,6 +107,17 @@ fn check(name: &str, value: Option<&str>) -> Result<(), (Reason, &'static str)> 
     }
 }
 
+/// Words that come after klog's flags and are not ours to change, such as CMD: the last flag wins.
+pub(super) fn check_later(words: &[String]) -> Result<(), (Reason, &'static str)> {
+    let mut flags = words.iter().take_while(|word| *word != "--").map(|word| flag(word));
+    flags.try_for_each(|(name, value)| {
+        if REPLACED.contains(&name.as_str()) {
+            return Err((Reason::LogFlags, "CMD has flags that would undo klog's own"));
+        }
+        check(&name, value)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,6 +44,14 @@ pub fn apply(meaning: &Meaning, strategy: &Strategy) -> Result<Applied, Box<Refu
     Ok(Applied { argv: meaning.init.iter().cloned().chain(program).collect(), notes })
 }
 
+/// The same, where these words will follow that somebody else says: they must not undo it.
+pub fn apply_before(meaning: &Meaning, strategy: &Strategy, later: &[String]) -> Result<Applied, Box<Refusal>> {
+    if let (Some(log), Strategy::Klog(_)) = (&meaning.log, strategy) {
+        klog::check_later(later).map_err(|objection| Box::new(refuse(objection, log)))?;
+    }
+    apply(meaning, strategy)
+}
+
 fn refuse((reason, detail): (Reason, &str), log: &Log) -> Refusal {
     Fault::of_words(reason, detail).within(0, &log.path)
 }
