@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::programs::{klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
+use super::programs::{klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
 use super::{LOG, of_rule, shelled, shells, staged, text};
 use crate::rig::container::Container;
 use crate::rig::layer::{folder, program};
@@ -131,17 +131,22 @@ fn a_program_that_never_registers_the_flags_is_not_given_them() {
         return;
     }
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/var/log/app.log 2>&1"]});
-    let stage = shelled(&[program("app", klog_without_flags())], &shell);
-    for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
-        let report = stage.rebase("out").args(args).run().refused().json();
-        assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"]);
-        assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains("register"), "{report}");
+    for (app, why, code) in
+        [(klog_without_flags(), "does not register", Some(0)), (klog_beside_glog(), "glog beside klog", Some(2))]
+    {
+        let stage = shelled(&[program("app", app)], &shell);
+        assert_eq!(written(&stage.container("app"))[0], ["I starts"], "{why}");
+        for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
+            let report = stage.rebase("out").args(args).run().refused().json();
+            assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"], "{why}");
+            assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains(why), "{report}");
+        }
+        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        // Whoever insists gets them, and sees what comes of it: nothing in the file.
+        stage.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
+        let container = stage.container("out");
+        assert_eq!((container.start().code, lines(&container.read(LOG))), (code, NOTHING), "{why}");
     }
-    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
-    // Whoever insists gets them, and sees what comes of it.
-    stage.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
-    let container = stage.container("out");
-    assert_eq!(written(&container), [NOTHING, NOTHING, vec!["I starts".to_owned()]]);
 }
 
 #[test]
@@ -167,6 +172,35 @@ fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
     assert_ne!(closed.container("app").start().code, Some(0));
     let report = closed.rebase("out").arg("--json").run().refused().json();
     assert_eq!(findings(&report["platforms"][0]), ["refuse log-dir-missing"]);
+}
+
+/// A file without a folder is in the one that the container starts in.
+#[test]
+fn a_relative_file_is_where_it_was() {
+    if !parts() {
+        return;
+    }
+    let config = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>app.log 2>&1"], "WorkingDir": "/srv"});
+    let stage = shelled(&[program("app", klog_flag()), folder("srv/")], &config);
+    let (before, after) = moved(&stage);
+    for container in [before, after] {
+        assert_eq!(container.start().code, Some(0));
+        assert_eq!(lines(&container.read("/srv/app.log")), expected(""));
+    }
+}
+
+#[test]
+fn what_is_extracted_logs_as_well() {
+    if !parts() {
+        return;
+    }
+    let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
+    let stage = shelled(&[program("app", klog_flag())], &shell);
+    let report = stage.rebase("out").args(["--extract", "--json"]).run().ok().json();
+    assert_eq!(report["platforms"][0]["logs"]["strategy"], "klog");
+    assert_eq!(written(&stage.container("out")), [expected(""), NOTHING, NOTHING]);
+    assert!(!stage.bundle("out").join("rootfs/bin/sh").exists(), "the shell is not taken along");
+    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
 }
 
 #[test]

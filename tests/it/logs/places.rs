@@ -20,6 +20,11 @@ fn a_health_check_runs_without_its_shell() {
     }
     let app = [program("app", plain())];
     let config = |test: Value| json!({"Entrypoint": ["/app", "0"], "Env": [stock::PATH, "MODE=quiet"], "Healthcheck": {"Test": test, "Retries": 3}});
+    let mut bash = config(json!(["CMD-SHELL", "/app 'is well' 0 &>/dev/null"]));
+    bash["Shell"] = json!(["/bin/bash", "-o", "pipefail", "-c"]);
+    let stage = shelled(&app, &bash);
+    stage.rebase("out").run().ok();
+    assert_eq!(stage.container("out").config["Healthcheck"]["Test"], json!(["CMD", "/app", "is well", "0"]), "SHELL");
     for test in [
         json!(["CMD-SHELL", "/app 'is well' 0"]),
         json!(["CMD-SHELL", "exec /app 'is well' 0 >/dev/null 2>&1"]),
@@ -96,7 +101,7 @@ fn an_init_stays_where_it_is_there_and_goes_where_it_is_not() {
     let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
     let flags =
         ["--logtostderr=false", "--log_file=/var/log/app.log", "--log_file_max_size=0", "--stderrthreshold=FATAL"];
-    let old = shells(&[tini.clone()]);
+    let old = shells(std::slice::from_ref(&tini));
     for (stage, lead) in
         [(shelled(&[app.clone(), tini], &config), vec!["/tini", "--"]), (staged(&old, &[app], &config), vec![])]
     {

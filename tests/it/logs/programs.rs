@@ -94,6 +94,22 @@ func main() { flag.Parse(); glog.Info("starts"); glog.Error("goes on"); glog.Flu
     built(source)
 }
 
+/// Both, as programs had them that moved from one to the other: klog's flags are in a set of its own
+/// that the command line does not reach.
+pub fn klog_beside_glog() -> Vec<u8> {
+    let source = r#"package main
+import ("flag"; "github.com/golang/glog"; "k8s.io/klog")
+func main() {
+    flag.Parse()
+    own := flag.NewFlagSet("klog", flag.ExitOnError)
+    klog.InitFlags(own)
+    own.Set("logtostderr", "true")
+    klog.Info("starts"); glog.Flush(); klog.Flush()
+}
+"#;
+    built(source)
+}
+
 /// Writes to both streams, says its words and a variable, and ends as it is told.
 pub fn plain() -> Vec<u8> {
     let source = r#"package main

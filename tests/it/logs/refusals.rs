@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::programs::{parts, plain};
+use super::programs::{klog_flag, parts, plain};
 use super::{marks, shelled};
 use crate::rig::layer::program;
 use crate::rig::stage::findings;
@@ -35,4 +35,23 @@ fn a_refusal_marks_the_construct_and_writes_nothing() {
         assert_eq!(report["platforms"][0]["entrypoint"]["after"], json!([shell, "-c", script]), "left as it is");
         assert!(!stage.layout("out").exists(), "a refusal writes nothing");
     }
+}
+
+#[test]
+fn what_no_strategy_can_express_is_refused() {
+    if !parts() {
+        return;
+    }
+    let stage =
+        |script: &str| shelled(&[program("app", klog_flag())], &json!({"Entrypoint": ["/bin/sh", "-c", script]}));
+    for (script, word) in [
+        ("exec /app >>/var/log/app.log", "(partial-redirect)"),
+        ("exec /app >>/var/log/out.log 2>>/var/log/err.log", "(partial-redirect)"),
+        ("exec /app --log_dir=/tmp >>/var/log/app.log 2>&1", "(log-flags)"),
+    ] {
+        let stage = stage(script);
+        stage.rebase("out").run().refused().says("refuse [needs-shell]").says(word);
+        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    }
+    stage("exec /app >>/var/log/app.log 2>&1").rebase("out").run().ok();
 }

@@ -4,10 +4,11 @@
 use serde_json::{Value, json};
 
 use super::programs::{parts, plain, runner};
-use super::{LOG, application, of_rule, shelled, shells, text};
+use super::{LOG, application, of_rule, of_this_machine, shelled, shells, text};
 use crate::rig::container::Container;
 use crate::rig::image::{Content, Dialect, Recipe, index};
-use crate::rig::layer::{Entry, Layer, Pack, file, program};
+use crate::rig::layer::{Entry, Layer, Pack, file, program, symlink};
+use crate::rig::need::need;
 use crate::rig::program::{Machine, prints};
 use crate::rig::stage::{Stage, fates, findings};
 use crate::rig::{check, stock};
@@ -138,6 +139,46 @@ fn a_runner_that_would_not_start_is_refused() {
 }
 
 #[test]
+fn a_runner_behind_an_init_is_proven_as_well() {
+    if !parts() || !need(&["tini-static"]) {
+        return;
+    }
+    let dynamic = runner(&[("CGO_ENABLED", "1"), ("GOFLAGS", "-ldflags=-linkmode=external")]);
+    let script = "exec /app 0 >>/var/log/app.log 2>&1";
+    let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", script], "Env": [stock::PATH, "MODE=quiet"]});
+    let files = [program("app", plain()), program("tini", of_this_machine("tini-static"))];
+    let stage = shelled(&files, &config);
+    base_with(program("go-runner", dynamic)).layout(&stage.layout("new"), "v1");
+    let report = stage.rebase("out").arg("--json").run().refused().json();
+    assert_eq!(findings(&report["platforms"][0]), ["refuse dynamic-binary"]);
+    base_with(program("go-runner", runner(&[]))).layout(&stage.layout("new"), "v1");
+    stage.rebase("out").run().ok();
+    let after = stage.container("out");
+    assert_eq!(after.command().0[..3], ["/tini", "--", "/go-runner"]);
+    assert_eq!(written(&after)[0], "out [0] quiet\nerr\n");
+}
+
+#[test]
+fn a_runner_that_is_brought_takes_nobodys_place() {
+    if !parts() {
+        return;
+    }
+    let runner = runner(&[]);
+    let stage = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
+    base_with(symlink("bin", "usr/bin")).layout(&stage.layout("new"), "v1");
+    for taken in ["app", "bin/go-runner"] {
+        let mut image = image("linux/amd64", b"");
+        image.layers.push(Layer::of(Pack::Gzip, &[program(taken, runner.clone())]));
+        image.config = json!({"Entrypoint": [format!("/{taken}")]});
+        image.build().layout(&stage.layout("runner"), "v1");
+        stage.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().ok();
+        let after = Container::of(&stage.layout("out"), &stage.sandbox.path(&format!("bundle-{}", taken.len())));
+        assert_eq!(after.command().0[0], "/go-runner", "{taken}");
+        assert_eq!(written(&after)[0], "out [0] quiet\nerr\n", "{taken}");
+    }
+}
+
+#[test]
 fn an_image_without_a_program_is_no_runner() {
     if !parts() {
         return;
@@ -153,12 +194,13 @@ fn an_image_without_a_program_is_no_runner() {
     assert!(!stage.layout("out").exists());
 }
 
+const TWO: [(&str, &str); 2] = [("linux/amd64", "amd64"), ("linux/arm64", "arm64")];
+
 #[test]
 fn each_platform_of_an_index_gets_its_own_runner() {
     if !parts() {
         return;
     }
-    const TWO: [(&str, &str); 2] = [("linux/amd64", "amd64"), ("linux/arm64", "arm64")];
     let both = |image: &dyn Fn(&str, &str) -> Recipe| {
         index(Dialect::Oci, &TWO.map(|(platform, arch)| (platform, image(platform, arch).build())))
     };

@@ -52,6 +52,22 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
     stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
 }
 
+/// The last flag wins: what CMD says about klog's files would undo what the entrypoint says.
+#[test]
+fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
+    if !parts() {
+        return;
+    }
+    let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--logtostderr=true", "one"]});
+    let stage = stage(RUN, klog_normalised(), &config);
+    stage.rebase("out").run().refused().says("CMD has flags that would undo klog's own").says("(log-flags)");
+    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    stage.rebase("out").args(["--cmd", r#"["one"]"#]).run().ok();
+    let after = stage.container("out");
+    assert_eq!(after.start().code, Some(0));
+    assert!(after.read(LOG).contains("] knows [one]\n"), "{}", after.read(LOG));
+}
+
 #[test]
 fn scripts_are_read_however_they_are_started() {
     if !parts() {
