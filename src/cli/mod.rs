@@ -4,6 +4,7 @@ mod args;
 mod completions;
 mod console;
 mod elf;
+mod exceptions;
 mod inspect;
 mod man;
 mod plan;
@@ -35,6 +36,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Elf(elf::Elf),
     Translate(translate::Translate),
+    Exceptions(exceptions::Exceptions),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -58,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect.run(&console),
         Command::Elf(elf) => elf.run(&console),
         Command::Translate(translate) => translate.run(&console),
+        Command::Exceptions(exceptions) => exceptions.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         Command::Man(man) => man.run(&console, Cli::command()),
@@ -81,6 +84,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.say,
             Self::Elf(elf) => elf.say(),
             Self::Translate(translate) => translate.say(),
+            Self::Exceptions(exceptions) => exceptions.say(),
             Self::Verify(verify) => verify.say,
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

@@ -4,6 +4,7 @@
 //! error: it goes into the report and the exit code is 1.
 
 mod allow;
+pub mod exceptions;
 mod finding;
 mod needs;
 mod program;

@@ -15,6 +15,7 @@ mod rig;
 mod auth;
 mod crash;
 mod elf;
+mod exceptions;
 mod extract;
 mod fates;
 mod golden;

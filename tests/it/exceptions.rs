@@ -1,0 +1,59 @@
+//! The exception list through the binary: listed, validated, edited in place, rendered.
+
+use serde_json::Value;
+
+use crate::rig::cli::Sandbox;
+use crate::rig::run::Run;
+
+const SEED: &str = include_str!("../../testdata/base-image-exception-list.md");
+
+fn with_list(page: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("here").join("list.md"), page).unwrap();
+    sandbox
+}
+
+fn exceptions(sandbox: &Sandbox, flags: &[&str]) -> Run {
+    sandbox.underpin(["exceptions", "list.md"].iter().chain(flags)).run()
+}
+
+fn page(sandbox: &Sandbox) -> String {
+    std::fs::read_to_string(sandbox.path("here").join("list.md")).unwrap()
+}
+
+#[test]
+fn the_list_that_people_keep_is_listed_and_left_alone() {
+    let sandbox = with_list(SEED);
+    let run =
+        exceptions(&sandbox, &["--json"]).ok().says("list.md:16: stackdriver-logging-agent: the row names no base");
+    let list: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(list.len(), 16);
+    assert_eq!((&list[0]["component"], &list[0]["base"]), (&"kube-proxy".into(), &"k8s.gcr.io/debian-iptable".into()));
+    assert_eq!(list[6]["base"], "");
+    assert!(exceptions(&sandbox, &[]).ok().stdout.contains("Requires libsystemd0"));
+    assert!(exceptions(&sandbox, &["--render"]).ok().stdout.contains("| etcd | k8s.gcr.io/debian-base |"));
+    assert_eq!(page(&sandbox), SEED);
+}
+
+#[test]
+fn an_edit_changes_one_line_and_a_bad_one_nothing() {
+    let sandbox = with_list(SEED);
+    let add = ["--add", "pause", "--base", "k8s.gcr.io/debian-base", "--reason", "Requires a shell"];
+    exceptions(&sandbox, &add).ok();
+    assert_eq!(page(&sandbox), format!("{SEED}| pause | k8s.gcr.io/debian-base | Requires a shell |\n"));
+    exceptions(&sandbox, &add).fails("input").says("has the component already");
+    exceptions(&sandbox, &["--remove", "pause"]).ok();
+    assert_eq!(page(&sandbox), SEED);
+    exceptions(&sandbox, &["--remove", "pause"]).fails("input");
+    exceptions(&sandbox, &["--add", "x", "--base", "NOT A NAME", "--reason", "y"]).fails("input");
+    assert_eq!(page(&sandbox), SEED);
+    assert_eq!(exceptions(&sandbox, &["--add", "x"]).code(), Some(2), "a row needs a base and a reason");
+}
+
+#[test]
+fn a_list_that_cannot_be_relied_on_is_refused() {
+    let bad = "|Component|Base|Reason|\n|-|-|-|\n|a|b|c|\n|a|b|c|\n|d|e||\n";
+    let sandbox = with_list(bad);
+    exceptions(&sandbox, &[]).refused().says("list.md:4: a: the component is recorded twice").says("gives no reason");
+    exceptions(&with_list("# nothing\n"), &[]).fails("input").says("no table of exceptions");
+}
