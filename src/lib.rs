@@ -21,7 +21,7 @@
 //! | [`assemble`] | a plan to final bytes and digests |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
 //! | [`report`] | one model, one file per format |
-//! | [`run`], [`verify`] | the flow itself, and the flow again |
+//! | [`run`], [`verify`], [`check`] | the flow itself, the flow again, and the flow as a question |
 //! | [`settings`], [`world`], [`cli`] | the rim |
 //!
 //! A module uses only those listed before it; network and disk are touched in [`store`] only.
@@ -36,6 +36,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::too_many_lines))]
 
 pub mod assemble;
+pub mod check;
 pub mod cli;
 pub mod elf;
 pub mod error;
@@ -52,3 +53,4 @@ pub mod shell;
 pub mod store;
 pub mod verify;
 pub mod world;
+pub mod yaml;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::examine::{self, Facts};
 use crate::oci::Location;
 use crate::plan::{self, ImagePlan, Plan};
+use crate::policy::exceptions::Exception;
 use crate::policy::{self, Finding, Findings, Level, Rule};
 use crate::report::{Ending, Inspection, Outcome, Report};
 use crate::settings::Job;
@@ -63,6 +64,9 @@ fn prepare(world: &World, job: &Job) -> Result<Prepared> {
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         findings.platforms.iter_mut().for_each(|platform| platform.push(finding.clone()));
     }
+    if let Some(finding) = job.exception.as_ref().map(|exception| recorded(exception, &findings)) {
+        findings.platforms.iter_mut().for_each(|platform| platform.push(finding.clone()));
+    }
     Ok(Prepared { facts, findings, plan, assembled })
 }
 
@@ -73,6 +77,19 @@ fn unexpected(job: &Job, assembled: &Assembled) -> Option<Finding> {
             .evidence(format!("expected {expected}, got {}", assembled.top.digest()))
             .fix("compare source, base and options with those of the expected image (`underpin inspect` shows its annotations)"),
     )
+}
+
+/// An exception lets the image stay where it is; it does not make a refused move right.
+fn recorded(exception: &Exception, findings: &Findings) -> Finding {
+    let Exception { component, base, reason, line, .. } = exception;
+    let evidence = format!("line {line} of the list: {component} | {base} | {reason}");
+    if findings.refuse() {
+        let message = format!("{component} is recorded as an exception and may stay on its base: {reason}");
+        return Finding::new(Rule::ExceptionRecorded, Level::Note, message).evidence(evidence);
+    }
+    Finding::new(Rule::ExceptionRecorded, Level::Warn, format!("{component} is recorded as an exception, and can move"))
+        .evidence(evidence)
+        .fix(format!("once it has moved, remove its row: underpin exceptions FILE --remove {component}"))
 }
 
 fn publisher<'a>(world: &'a World, job: &'a Job) -> Publisher<'a> {

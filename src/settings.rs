@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::examine::Wishes;
 use crate::examine::base::Choice;
 use crate::oci::{Digest, Location};
 use crate::plan::{Epoch, Options};
-use crate::policy::OnMissing;
-use crate::store::fetch::Request;
+use crate::policy::exceptions::Exception;
+use crate::policy::{Allow, OnMissing};
+use crate::store::fetch::{OldBaseChoice, Request};
 
 /// The base that an image moves to unless told otherwise.
 pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";
@@ -20,9 +22,37 @@ pub struct Job {
     pub options: Options,
     pub targets: Vec<Location>,
     pub expect: Option<Digest>,
+    /// The source may stay on its base; the move is refused where it would be all the same.
+    pub exception: Option<Exception>,
 }
 
 impl Job {
+    /// A move with nothing said but source and base.
+    #[must_use]
+    pub fn plain(source: Location, base: Location, epoch: Option<Epoch>) -> Self {
+        let request = Request {
+            source,
+            base,
+            old_base: OldBaseChoice::Same(Choice::Detect),
+            platforms: Vec::new(),
+            known: Vec::new(),
+            wishes: Wishes::default(),
+            log_runner: None,
+        };
+        let options = Options { epoch, ..Options::default() };
+        Self { request, on_missing: OnMissing::Refuse, options, targets: Vec::new(), expect: None, exception: None }
+    }
+
+    /// The same for a component of the exception list, whose refusals by these rules do not count.
+    #[must_use]
+    pub fn excepted(mut self, exception: Exception, rules: &[Allow]) -> Self {
+        self.options.allow.extend(rules.iter().cloned());
+        self.options.allow.sort();
+        self.options.allow.dedup();
+        self.exception = Some(exception);
+        self
+    }
+
     /// Checks what only the parts together can show.
     pub fn check(self) -> Result<Self> {
         for target in &self.targets {

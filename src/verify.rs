@@ -177,6 +177,7 @@ impl<'a> Record<'a> {
             options: Options { epoch, platforms, allow, wishes },
             targets: Vec::new(),
             expect: None,
+            exception: None,
         })
     }
 }

@@ -3,13 +3,14 @@
 use crate::error::Result;
 use crate::settings::{CacheChoice, Network, Surroundings};
 use crate::store::disk::Cache;
-use crate::store::fetch::Fetcher;
+use crate::store::fetch::{Bases, Fetcher};
 use crate::store::registry::{Credentials, Options, Pace, Registry};
-use crate::store::{Notices, Once, Places, Progress, Tools, Traffic};
+use crate::store::{Notices, Places, Progress, Tools, Traffic};
 
 pub struct World {
     pub tools: Tools,
     pub traffic: Traffic,
+    bases: Bases,
 }
 
 impl World {
@@ -31,11 +32,11 @@ impl World {
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let places = Places::new(registry, notices.clone());
         let tools = Tools { places, cache, notices, progress, jobs: surroundings.jobs };
-        Ok(Self { tools, traffic })
+        Ok(Self { tools, traffic, bases: Bases::default() })
     }
 
     #[must_use]
     pub fn fetcher(&self) -> Fetcher<'_> {
-        Fetcher { tools: &self.tools, opened: Once::default() }
+        Fetcher { tools: &self.tools, bases: &self.bases, sources: Bases::default() }
     }
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
+use super::policy_args::PolicyArgs;
 use crate::error::{Error, Result};
 use crate::examine::base::Choice;
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
@@ -63,6 +64,8 @@ pub struct MoveArgs {
     /// Take this path of the image along, whatever it belongs to (repeatable)
     #[arg(long, value_name = "PATH")]
     keep: Vec<String>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Refuse unless the result has this digest
     #[arg(long, value_name = "DIGEST")]
     expect_digest: Option<String>,
@@ -96,8 +99,9 @@ impl MoveArgs {
             options: Options { epoch: epoch()?, platforms, allow: self.allowed(), wishes },
             targets: locations(to)?,
             expect: self.expect_digest.as_deref().map(str::parse).transpose()?,
+            exception: None,
         };
-        job.check()
+        self.policy.read()?.apply(job).check()
     }
 
     fn wishes(&self) -> Result<Wishes> {
@@ -188,7 +192,7 @@ fn locations(texts: &[String]) -> Result<Vec<Location>> {
     texts.iter().map(|text| text.parse()).collect()
 }
 
-fn epoch() -> Result<Option<Epoch>> {
+pub(super) fn epoch() -> Result<Option<Epoch>> {
     let value = std::env::var("SOURCE_DATE_EPOCH").ok().filter(|value| !value.is_empty());
     value.as_deref().map(settings::epoch).transpose()
 }

@@ -1,6 +1,7 @@
 //! The command line: flags in, settings out, one call, one report. One small file per command.
 
 mod args;
+mod check;
 mod completions;
 mod console;
 mod elf;
@@ -8,7 +9,9 @@ mod exceptions;
 mod inspect;
 mod man;
 mod plan;
+mod policy_args;
 mod rebase;
+mod report_file;
 mod translate;
 mod verify;
 
@@ -36,6 +39,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Elf(elf::Elf),
     Translate(translate::Translate),
+    Check(check::Check),
     Exceptions(exceptions::Exceptions),
     Verify(verify::Verify),
     Completions(completions::Completions),
@@ -60,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect.run(&console),
         Command::Elf(elf) => elf.run(&console),
         Command::Translate(translate) => translate.run(&console),
+        Command::Check(check) => check.run(&console),
         Command::Exceptions(exceptions) => exceptions.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
@@ -84,6 +89,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.say,
             Self::Elf(elf) => elf.say(),
             Self::Translate(translate) => translate.say(),
+            Self::Check(check) => check.say,
             Self::Exceptions(exceptions) => exceptions.say(),
             Self::Verify(verify) => verify.say,
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),

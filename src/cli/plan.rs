@@ -5,7 +5,7 @@ use clap::Args;
 use super::Ended;
 use super::args::{MoveArgs, SayArgs, WorldArgs};
 use super::console::{Console, Form};
-use super::rebase::ReportFile;
+use super::report_file::ReportFile;
 use crate::error::Result;
 use crate::report::{Detail, Outcome, Report, to_json, to_text};
 use crate::run;
@@ -20,7 +20,7 @@ pub struct Plan {
     /// Where the result would go (repeatable)
     #[arg(long, value_name = "REF")]
     to: Vec<String>,
-    /// Write a report (repeatable); FORMAT is text or json
+    /// Write a report (repeatable)
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]

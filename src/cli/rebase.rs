@@ -1,15 +1,15 @@
 //! `underpin rebase`: the main job.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::args::{MoveArgs, SayArgs, WorldArgs};
 use super::console::{Console, Form};
+use super::report_file::ReportFile;
 use super::{Ended, plan};
-use crate::error::{Error, Result};
-use crate::report::{Detail, Outcome, Report, to_json, to_text};
+use crate::error::Result;
+use crate::report::{Outcome, Report, to_json, to_text};
 use crate::run;
 use crate::store::disk::{check_writable, write_file};
 use crate::world::World;
@@ -29,7 +29,7 @@ pub struct Rebase {
     /// Write the digest of the result to this file
     #[arg(long, value_name = "FILE")]
     digest_file: Option<PathBuf>,
-    /// Write a report (repeatable); FORMAT is text or json
+    /// Write a report (repeatable)
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]
@@ -88,43 +88,5 @@ fn show(console: &Console, report: &Report) -> Ended {
     match report.outcome {
         Outcome::Refused => Ended::Refused,
         _ => Ended::Done,
-    }
-}
-
-/// A report that goes to a file.
-#[derive(Debug, Clone)]
-pub(super) struct ReportFile {
-    format: Form,
-    path: PathBuf,
-}
-
-impl FromStr for ReportFile {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let format = match text.split_once('=') {
-            Some(("text", path)) => Some((Form::Text, path)),
-            Some(("json", path)) => Some((Form::Json, path)),
-            _ => None,
-        };
-        match format {
-            Some((format, path)) if !path.is_empty() => Ok(Self { format, path: Path::new(path).to_owned() }),
-            _ => Err(Error::usage("expected text=FILE or json=FILE")),
-        }
-    }
-}
-
-impl ReportFile {
-    /// Whether the report can be written, asked before anything is published.
-    pub fn check(&self) -> Result<()> {
-        check_writable(&self.path)
-    }
-
-    pub fn write(&self, report: &Report) -> Result<()> {
-        let text = match self.format {
-            Form::Text => to_text(report, Detail::Full),
-            Form::Json => format!("{}\n", to_json(report)),
-        };
-        write_file(&self.path, text.as_bytes())
     }
 }

@@ -43,6 +43,9 @@ pub enum Rule {
     LayerOdd,
     LabelDropped,
     AttestationDropped,
+    BaseNotAllowed,
+    ExceptionRecorded,
+    ExceptionMissing,
 }
 
 impl Rule {
@@ -107,6 +110,9 @@ impl Rule {
             Self::LayerOdd => "layer-odd",
             Self::LabelDropped => "label-dropped",
             Self::AttestationDropped => "attestation-dropped",
+            Self::BaseNotAllowed => "base-not-allowed",
+            Self::ExceptionRecorded => "exception-recorded",
+            Self::ExceptionMissing => "exception-missing",
         }
     }
 }

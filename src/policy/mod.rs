@@ -4,13 +4,16 @@
 //! error: it goes into the report and the exit code is 1.
 
 mod allow;
+mod bases;
 pub mod exceptions;
+mod file;
 mod finding;
 mod needs;
 mod program;
 mod rules;
 mod seam;
 mod shell;
+mod standing;
 #[cfg(test)]
 mod start_tests;
 mod surroundings;
@@ -18,5 +21,8 @@ mod surroundings;
 mod tests;
 
 pub use allow::Allow;
+pub use bases::{BaseName, BasePolicy, Footing};
+pub use file::PolicyFile;
 pub use finding::{Finding, Findings, Level, Rule};
 pub use rules::{OnMissing, judge};
+pub use standing::{Movable, Stance, judge_standing};

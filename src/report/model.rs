@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::sheet::{Reportable, Row, Sheet};
+use super::text::{Detail, to_text};
+use super::to_json;
 use crate::assemble::{Assembled, AssembledPlatform, MadeLayer};
 use crate::elf::Linkage;
 use crate::examine::{Bulk, Command, ExecForm, Facts, Helper, PlatformFacts, PlatformSubject, Start};
@@ -19,6 +22,18 @@ pub enum Outcome {
     Unchanged,
     Planned,
     Refused,
+}
+
+impl Outcome {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rebased => "rebased",
+            Self::Unchanged => "unchanged",
+            Self::Planned => "planned",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -181,7 +196,7 @@ impl Logs {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportedFinding {
     pub rule: &'static str,
     pub level: &'static str,
@@ -226,6 +241,37 @@ impl Report {
             platforms: platforms(ending),
             traffic: ending.traffic,
         }
+    }
+}
+
+impl Report {
+    /// What refuses the move, each once, whatever the platforms.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let findings = self.platforms.iter().flat_map(|platform| &platform.findings);
+        for finding in findings.filter(|finding| finding.level == "refuse") {
+            let text = format!("{} [{}]", finding.message, finding.rule);
+            if !said.contains(&text) {
+                said.push(text);
+            }
+        }
+        said
+    }
+}
+
+impl Reportable for Report {
+    fn text(&self) -> String {
+        to_text(self, Detail::Full)
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        let command = if self.outcome == Outcome::Planned { "plan" } else { "rebase" };
+        Sheet { command, rows: vec![Row::of(self)] }
     }
 }
 

@@ -131,7 +131,7 @@ fn command_lines(out: &mut String, platform: &Platform) {
     }
 }
 
-fn finding_lines(out: &mut String, finding: &ReportedFinding) {
+pub(super) fn finding_lines(out: &mut String, finding: &ReportedFinding) {
     line(out, format_args!("  {} [{}] {}", finding.level, finding.rule, printable(&finding.message)));
     for evidence in evidence_lines(&finding.evidence) {
         line(out, format_args!("         {}", printable(evidence)));

@@ -13,6 +13,7 @@
 mod rig;
 
 mod auth;
+mod check;
 mod crash;
 mod elf;
 mod exceptions;

@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use component::{Component, component_names};
+pub use component::{Component, component_names, without_architecture};
 pub use list::{Exception, ExceptionList};
 pub use problem::{Gravity, Problem};
 pub use render::{Standing, render};

@@ -1,27 +1,32 @@
 //! Documents and images by descriptor, from the cache where it has them.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Manifest};
-use crate::store::Source;
 use crate::store::disk::Cache;
+use crate::store::{Once, Source};
 
 pub(super) struct Loader<'a> {
     pub place: &'a dyn Source,
     pub cache: &'a Cache,
+    pub small: &'a Once<Digest, Arc<[u8]>>,
     pub jobs: usize,
 }
 
 impl Loader<'_> {
     /// The manifest or index that `of` describes.
     pub fn document(&self, of: &Descriptor) -> Result<Document> {
-        if let Some(bytes) = self.cache.small(&of.digest) {
-            return Document::read(bytes, Some(&of.media_type));
-        }
-        let document = self.place.document(of)?;
-        self.cache.keep_small(&of.digest, document.bytes());
-        Ok(document)
+        let bytes = self.small.get(of.digest, || {
+            if let Some(bytes) = self.cache.small(&of.digest) {
+                return Ok(bytes.into());
+            }
+            let document = self.place.document(of)?;
+            self.cache.keep_small(&of.digest, document.bytes());
+            Ok(document.bytes().into())
+        })?;
+        Document::read(bytes.to_vec(), Some(&of.media_type))
     }
 
     /// The image whose manifest is `document`.
@@ -33,12 +38,15 @@ impl Loader<'_> {
 
     /// A blob of at most 4 MiB, verified.
     pub fn small_blob(&self, of: &Descriptor) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.cache.small(&of.digest) {
-            return Ok(bytes);
-        }
-        let bytes = self.read_small(of)?;
-        self.cache.keep_small(&of.digest, &bytes);
-        Ok(bytes)
+        let bytes = self.small.get(of.digest, || {
+            if let Some(bytes) = self.cache.small(&of.digest) {
+                return Ok(bytes.into());
+            }
+            let bytes = self.read_small(of)?;
+            self.cache.keep_small(&of.digest, &bytes);
+            Ok(bytes.into())
+        })?;
+        Ok(bytes.to_vec())
     }
 
     fn read_small(&self, of: &Descriptor) -> Result<Vec<u8>> {

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::Fetcher;
+use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::{Container, PlatformSubject, Start, start};
 use crate::layer::{self, LayerIndex, Limits};
@@ -18,12 +18,12 @@ use crate::store::{Source, Stream, parallel};
 pub(super) struct LayerReader<'a> {
     fetcher: &'a Fetcher<'a>,
     place: &'a dyn Source,
-    read: Once<Digest, Arc<LayerIndex>>,
+    read: &'a Once<Digest, Arc<LayerIndex>>,
 }
 
 impl<'a> LayerReader<'a> {
-    pub fn new(fetcher: &'a Fetcher<'a>, place: &'a dyn Source) -> Self {
-        Self { fetcher, place, read: Once::default() }
+    pub fn new(fetcher: &'a Fetcher<'a>, opened: &'a Opened) -> Self {
+        Self { fetcher, place: opened.place.as_ref(), read: &opened.layers }
     }
 
     /// Reads the layers above each platform's old base and puts their indexes into the subjects.

@@ -14,7 +14,8 @@ use super::{Source, Tools, parallel};
 use crate::error::{Error, Result};
 use crate::examine::base::{self, Choice, Known, OldBase};
 use crate::examine::{LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Wishes, need};
-use crate::oci::{DocumentKind, Image, ImageLayer, Location, Platform};
+use crate::layer::LayerIndex;
+use crate::oci::{Digest, DocumentKind, Image, ImageLayer, Location, Platform};
 
 use images::Loader;
 use layers::LayerReader;
@@ -45,6 +46,12 @@ pub enum OldBaseChoice {
     Each(Vec<(Platform, Choice)>),
 }
 
+impl From<Choice> for OldBaseChoice {
+    fn from(choice: Choice) -> Self {
+        Self::Same(choice)
+    }
+}
+
 impl OldBaseChoice {
     fn of(&self, platform: &Platform) -> Choice {
         match self {
@@ -56,11 +63,15 @@ impl OldBaseChoice {
     }
 }
 
-/// What fetching needs of the world.
+/// What fetching needs of the world. Sources are forgotten with the fetcher.
 pub struct Fetcher<'a> {
     pub tools: &'a Tools,
-    pub opened: Once<Location, Arc<Opened>>,
+    pub bases: &'a Bases,
+    pub sources: Bases,
 }
+
+/// Images that were opened, each resolved once and its layers read once: a base serves many sources.
+pub type Bases = Once<Location, Arc<Opened>>;
 
 /// An image looked at for itself, without a new base.
 #[derive(Debug)]
@@ -82,18 +93,18 @@ pub struct InspectedPlatform {
 impl Fetcher<'_> {
     /// Brings everything the request names.
     pub fn fetch(&self, request: &Request) -> Result<Subject> {
-        let source = self.opened(&request.source)?;
+        let source = self.source(&request.source)?;
         let base = self.opened(&request.base)?;
         let (chosen, left_behind) = self.chosen(&source, &request.platforms)?;
         let bases = Listing::read(&base.loader(self), &base.origin.top)?;
-        let layers = LayerReader::new(self, source.place.as_ref());
+        let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             self.platform(request, &source, (&base, &bases), listed, &layers)
         })?;
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
         layers.read_above_the_seam(&mut platforms, self.tools.jobs)?;
-        let base_layers = LayerReader::new(self, base.place.as_ref());
+        let base_layers = LayerReader::new(self, &base);
         for platform in &mut platforms {
             self.read_further(platform, &request.wishes, &layers, &base_layers)?;
         }
@@ -128,9 +139,9 @@ impl Fetcher<'_> {
     /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
     /// is noted instead of ending the run.
     pub fn inspect(&self, location: &Location, platforms: &[Platform], choice: &Choice) -> Result<Inspected> {
-        let source = self.opened(location)?;
+        let source = self.source(location)?;
         let (chosen, left_behind) = self.chosen(&source, platforms)?;
-        let layers = LayerReader::new(self, source.place.as_ref());
+        let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
@@ -142,11 +153,41 @@ impl Fetcher<'_> {
 
     /// A location is resolved once a run, whoever asks for it.
     fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
-        self.opened.get(location.clone(), || {
-            let place = self.tools.places.source(location)?;
-            let top = place.top()?;
-            Ok(Arc::new(Opened { origin: Origin { location: location.clone(), top }, place }))
-        })
+        self.bases.get(location.clone(), || self.open(location))
+    }
+
+    fn source(&self, location: &Location) -> Result<Arc<Opened>> {
+        self.sources.get(location.clone(), || self.open(location))
+    }
+
+    fn open(&self, location: &Location) -> Result<Arc<Opened>> {
+        let place = self.tools.places.source(location)?;
+        let top = place.top()?;
+        let origin = Origin { location: location.clone(), top };
+        Ok(Arc::new(Opened { origin, place, small: Once::default(), layers: Once::default() }))
+    }
+
+    /// Which of `candidates` the image stands on: the one with most layers whose diff ids are the
+    /// first of the image's. One that cannot be reached is told of and passed over.
+    pub fn footing(&self, image: &Image, candidates: &[Location]) -> Option<Location> {
+        let mut best: Option<(Location, Image)> = None;
+        for location in candidates {
+            let found = match self.known(std::slice::from_ref(location), image.config.platform()) {
+                Ok(found) => found,
+                Err(error) => {
+                    let what = error.what();
+                    self.tools.notices.warn(format!("{location} was not compared with the image's layers: {what}"));
+                    continue;
+                }
+            };
+            let fits = found.into_iter().filter(|(_, base)| base.is_under(image) && !base.layers.is_empty());
+            for (location, base) in fits {
+                if best.as_ref().is_none_or(|(_, best)| base.layers.len() > best.layers.len()) {
+                    best = Some((location, base));
+                }
+            }
+        }
+        best.and_then(|(location, base)| location.pinned(base.digest()).parse().ok())
     }
 
     /// The source's images for the platforms asked for, and what stands beside them.
@@ -181,7 +222,7 @@ impl Fetcher<'_> {
                 .fact("log runner", location)
                 .fact("platform", platform)
         })?;
-        let reader = LayerReader::new(self, opened.place.as_ref());
+        let reader = LayerReader::new(self, &opened);
         let layers = parallel::map(&image.layers, self.tools.jobs, |layer| reader.read(layer))?;
         Ok(Some(RunnerSubject { origin: opened.origin.clone(), image, layers }))
     }
@@ -225,11 +266,15 @@ impl Fetcher<'_> {
 pub struct Opened {
     origin: Origin,
     place: Box<dyn Source>,
+    /// Documents and configs that were read from it.
+    small: Once<Digest, Arc<[u8]>>,
+    /// Indexes of layers that were read from it.
+    layers: Once<Digest, Arc<LayerIndex>>,
 }
 
 impl Opened {
     fn loader<'a>(&'a self, fetcher: &'a Fetcher<'_>) -> Loader<'a> {
-        Loader { place: self.place.as_ref(), cache: &fetcher.tools.cache, jobs: fetcher.tools.jobs }
+        Loader { place: self.place.as_ref(), cache: &fetcher.tools.cache, small: &self.small, jobs: fetcher.tools.jobs }
     }
 }
 

@@ -1,0 +1,61 @@
+//! The flags that name the policy on bases and the exception list.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::exceptions::read_list;
+use crate::error::{Error, Result};
+use crate::policy::exceptions::ExceptionList;
+use crate::policy::{BasePolicy, PolicyFile};
+use crate::settings::Job;
+use crate::store::disk::read_file;
+
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// The Markdown list of components that may stay on their base
+    #[arg(long, value_name = "FILE")]
+    exceptions: Option<PathBuf>,
+    /// The policy on bases, a YAML file with `allow_bases`, `exception_bases`, `exceptions`, `excepted_rules`
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+/// The policy on bases with its list.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub bases: BasePolicy,
+    pub list: Option<ExceptionList>,
+}
+
+/// A larger policy is none.
+const LARGEST: u64 = 1 << 20;
+
+impl PolicyArgs {
+    pub(super) fn read(&self) -> Result<Policy> {
+        let Some(path) = &self.policy else {
+            let list = self.exceptions.as_deref().map(read_list).transpose()?;
+            return Ok(Policy { bases: BasePolicy::default(), list });
+        };
+        let file = PolicyFile::read(&read_text(path, LARGEST)?).map_err(|error| error.fact("path", path.display()))?;
+        let beside = file.exceptions.as_ref().map(|name| path.parent().unwrap_or(Path::new("")).join(name));
+        let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?;
+        Ok(Policy { bases: file.policy, list })
+    }
+}
+
+impl Policy {
+    /// Tells the job whether its source may stay where it is.
+    pub(super) fn apply(&self, job: Job) -> Job {
+        match self.list.as_ref().and_then(|list| list.of(&job.request.source)) {
+            Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
+            None => job,
+        }
+    }
+}
+
+/// A text file that the user named.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String> {
+    let bytes = read_file(path, limit).map_err(|error| Error::io("could not read the file", path, &error))?;
+    String::from_utf8(bytes).map_err(|_| Error::input("the file is not UTF-8").fact("path", path.display()))
+}

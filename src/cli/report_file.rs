@@ -1,0 +1,54 @@
+//! Reports that go to files, in every format.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::report::Reportable;
+use crate::store::disk::{check_writable, write_file};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+}
+
+const FORMATS: [(&str, Format); 2] = [("text", Format::Text), ("json", Format::Json)];
+
+/// `FORMAT=FILE`
+#[derive(Debug, Clone)]
+pub(super) struct ReportFile {
+    format: Format,
+    path: PathBuf,
+}
+
+impl FromStr for ReportFile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let split = text.split_once('=').filter(|(_, path)| !path.is_empty());
+        let found = split.and_then(|(word, path)| {
+            let (_, format) = FORMATS.into_iter().find(|(name, _)| *name == word)?;
+            Some(Self { format, path: Path::new(path).to_owned() })
+        });
+        found.ok_or_else(|| {
+            let words: Vec<&str> = FORMATS.iter().map(|(word, _)| *word).collect();
+            Error::usage(format!("expected FORMAT=FILE, where FORMAT is one of {}", words.join(", ")))
+        })
+    }
+}
+
+impl ReportFile {
+    /// Whether the report can be written, asked before anything is published.
+    pub fn check(&self) -> Result<()> {
+        check_writable(&self.path)
+    }
+
+    pub fn write(&self, report: &impl Reportable) -> Result<()> {
+        let text = match self.format {
+            Format::Text => report.text(),
+            Format::Json => format!("{}\n", report.json()),
+        };
+        write_file(&self.path, text.as_bytes())
+    }
+}

@@ -1,0 +1,221 @@
+//! The rules about what an image stands on: is the base allowed, is an exception recorded, missing,
+//! or no longer needed.
+//!
+//! An exception lets a component stay on its base. It says nothing about a move: what refuses a move
+//! refuses it still.
+
+use super::bases::{BaseName, BasePolicy, Footing};
+use super::exceptions::Exception;
+use super::finding::{Finding, Level, Rule};
+
+/// What the policy says of a base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stance {
+    Allowed,
+    /// Allowed with an entry in the list.
+    WithException,
+    NotAllowed,
+}
+
+impl Stance {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::WithException => "exception",
+            Self::NotAllowed => "not-allowed",
+        }
+    }
+}
+
+/// Whether the image could move to an allowed base now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Movable {
+    /// It stands on one.
+    Already,
+    Yes,
+    /// What stops it, in one sentence each.
+    No(Vec<String>),
+    /// It could not be found out; why.
+    Unknown(String),
+}
+
+impl Movable {
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Already => "already",
+            Self::Yes => "yes",
+            Self::No(_) => "no",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// Judges one platform of the image `component`.
+#[must_use]
+pub fn judge_standing(
+    policy: &BasePolicy,
+    footing: &Footing,
+    recorded: Option<&Exception>,
+    movable: &Movable,
+    component: &str,
+) -> (Stance, Vec<Finding>) {
+    let stance = match (policy.allows(footing), policy.allows_with_exception(footing)) {
+        (true, _) => Stance::Allowed,
+        (_, true) => Stance::WithException,
+        _ => Stance::NotAllowed,
+    };
+    let findings = match (stance, recorded) {
+        (Stance::Allowed, None) => Vec::new(),
+        (Stance::Allowed, Some(exception)) => vec![no_longer_needed(footing, exception)],
+        (_, Some(exception)) => by_exception(stance, footing, exception, movable),
+        (Stance::WithException, None) => vec![
+            Finding::new(
+                Rule::ExceptionMissing,
+                Level::Refuse,
+                format!("{component} stands on {footing}, which needs an exception, and none is recorded"),
+            )
+            .evidence(why_not_moved(movable))
+            .fix(way_out(component, footing, movable)),
+        ],
+        (Stance::NotAllowed, None) => vec![
+            Finding::new(
+                Rule::BaseNotAllowed,
+                Level::Refuse,
+                format!("{component} stands on {footing}, which is not an allowed base"),
+            )
+            .evidence(why_not_moved(movable))
+            .fix(way_out(component, footing, movable)),
+        ],
+    };
+    (stance, findings)
+}
+
+fn no_longer_needed(footing: &Footing, exception: &Exception) -> Finding {
+    let Exception { component, line, .. } = exception;
+    Finding::new(
+        Rule::ExceptionRecorded,
+        Level::Refuse,
+        format!("the exception of {component} is no longer needed: it stands on {footing}"),
+    )
+    .evidence(entry(exception))
+    .fix(format!("remove line {line} of the list: underpin exceptions FILE --remove {component}"))
+}
+
+fn by_exception(stance: Stance, footing: &Footing, exception: &Exception, movable: &Movable) -> Vec<Finding> {
+    let Exception { component, reason, .. } = exception;
+    let names = exception.base.parse::<BaseName>().ok();
+    let is_of_this_base = names.as_ref().is_some_and(|base| base.covers(footing));
+    let is_of_another = names.is_some() && !is_of_this_base && *footing != Footing::Unnamed;
+    if is_of_another && stance == Stance::NotAllowed {
+        return vec![
+            Finding::new(
+                Rule::BaseNotAllowed,
+                Level::Refuse,
+                format!("{component} stands on {footing}, and its exception is for another base"),
+            )
+            .evidence(entry(exception))
+            .fix("move it to an allowed base, or correct the list"),
+        ];
+    }
+    let mut findings = vec![
+        Finding::new(Rule::ExceptionRecorded, Level::Excepted, format!("{component} may stay on {footing}: {reason}"))
+            .evidence(entry(exception)),
+    ];
+    let warn = |message: String, fix: &str| {
+        Finding::new(Rule::ExceptionRecorded, Level::Warn, message).evidence(entry(exception)).fix(fix)
+    };
+    if !is_of_this_base {
+        let message = format!("the list does not say that {component} stands on {footing}");
+        findings.push(warn(message, "write the base into the list"));
+    }
+    if *movable == Movable::Yes {
+        let message = format!("nothing that can be seen in the image keeps {component} from moving now");
+        findings.push(warn(message, "move it and remove its row, unless the reason is one that no image shows"));
+    }
+    findings
+}
+
+fn entry(exception: &Exception) -> String {
+    let Exception { component, base, reason, line, .. } = exception;
+    format!("line {line} of the list: {component} | {base} | {reason}")
+}
+
+fn why_not_moved(movable: &Movable) -> String {
+    match movable {
+        Movable::Already => String::new(),
+        Movable::Yes => "it could move to an allowed base now".to_owned(),
+        Movable::No(stops) => format!("it cannot move now: {}", stops.join("; ")),
+        Movable::Unknown(why) => format!("whether it could move could not be found out: {why}"),
+    }
+}
+
+fn way_out(component: &str, footing: &Footing, movable: &Movable) -> String {
+    match movable {
+        Movable::No(stops) => {
+            let base = if let Footing::Named(base) = footing { base.without_digest() } else { "REF".to_owned() };
+            let reason = stops.first().map_or("TEXT", String::as_str).replace('\'', "");
+            format!(
+                "mend what stops it, or record it: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
+            )
+        }
+        _ => "move it: underpin rebase IMAGE --to TARGET".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exception(base: &str) -> Exception {
+        Exception {
+            component: "etcd".to_owned(),
+            base: base.to_owned(),
+            reason: "needs a shell".to_owned(),
+            links: Vec::new(),
+            line: 7,
+            lost: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_base_is_allowed_excepted_or_refused() {
+        const STATIC: &str = "gcr.io/distroless/static:latest";
+        const DEBIAN: &str = "k8s.gcr.io/debian-base:v1";
+        const IPTABLES: &str = "k8s.gcr.io/debian-iptables:v1";
+        let stop = || Movable::No(vec!["it needs a shell".to_owned()]);
+        for (stands_on, recorded, movable, expected) in [
+            (STATIC, None, Movable::Already, &[][..]),
+            (STATIC, Some(DEBIAN), Movable::Already, &["refuse exception-recorded"]),
+            (DEBIAN, None, stop(), &["refuse exception-missing"]),
+            (DEBIAN, None, Movable::Yes, &["refuse exception-missing"]),
+            (DEBIAN, Some("k8s.gcr.io/debian-base"), stop(), &["excepted exception-recorded"]),
+            (DEBIAN, Some(""), stop(), &["excepted exception-recorded", "warn exception-recorded"]),
+            (DEBIAN, Some(IPTABLES), stop(), &["excepted exception-recorded", "warn exception-recorded"]),
+            (
+                DEBIAN,
+                Some("k8s.gcr.io/debian-base"),
+                Movable::Yes,
+                &["excepted exception-recorded", "warn exception-recorded"],
+            ),
+            (IPTABLES, None, stop(), &["refuse base-not-allowed"]),
+            (IPTABLES, Some("k8s.gcr.io/debian-iptables"), stop(), &["excepted exception-recorded"]),
+            (IPTABLES, Some("k8s.gcr.io/debian-base"), stop(), &["refuse base-not-allowed"]),
+            ("", None, stop(), &["refuse base-not-allowed"]),
+            ("", Some("k8s.gcr.io/debian-base"), stop(), &["excepted exception-recorded", "warn exception-recorded"]),
+            ("scratch", None, Movable::Yes, &["refuse base-not-allowed"]),
+        ] {
+            let footing = match stands_on {
+                "" => Footing::Unnamed,
+                "scratch" => Footing::Scratch,
+                name => Footing::Named(name.parse().unwrap()),
+            };
+            let recorded = recorded.map(exception);
+            let (_, findings) = judge_standing(&BasePolicy::default(), &footing, recorded.as_ref(), &movable, "etcd");
+            let said: Vec<String> =
+                findings.iter().map(|finding| format!("{} {}", finding.level.word(), finding.rule.id())).collect();
+            assert_eq!(said, expected, "{stands_on} {recorded:?} {movable:?}");
+        }
+    }
+}

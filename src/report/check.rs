@@ -1,0 +1,219 @@
+//! What `check` found: image by image, what it stands on and whether it may.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::model::{Named, OldBase, Report, ReportedFinding};
+use super::sheet::{Row, RowFinding, Sheet};
+use super::text::{finding_lines, old_base_line};
+use super::{Reportable, to_json};
+use crate::error::{Error, printable};
+use crate::oci::Platform;
+use crate::policy::exceptions::Exception;
+use crate::policy::{Finding, Footing, Level, Movable, Stance};
+
+/// All images that were asked about.
+#[derive(Debug, Serialize)]
+pub struct CheckReport {
+    pub schema: &'static str,
+    pub outcome: &'static str,
+    pub images: Vec<CheckedRow>,
+    /// Components of the list that none of the images is.
+    pub unmatched: Vec<String>,
+}
+
+/// One image, or why it could not be looked at.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum CheckedRow {
+    Checked(Box<CheckedImage>),
+    Failed {
+        image: Named,
+        verdict: &'static str,
+        error: String,
+        #[serde(skip)]
+        cause: Error,
+    },
+}
+
+#[derive(Debug, Serialize)]
+pub struct CheckedImage {
+    pub image: Named,
+    pub component: String,
+    /// `passed` or `refused`.
+    pub verdict: &'static str,
+    pub exception: Option<Exception>,
+    pub platforms: Vec<CheckedPlatform>,
+    /// Whether it could move now: `already`, `yes`, `no` or `unknown`.
+    pub movable: &'static str,
+    /// What stops it, or why that could not be found out.
+    pub stops: Vec<String>,
+    /// The plan of the move that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Report>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CheckedPlatform {
+    pub platform: String,
+    pub old_base: OldBase,
+    /// The base by name, `scratch`, or nothing where it could not be named.
+    pub base: Option<String>,
+    pub standing: &'static str,
+    pub findings: Vec<ReportedFinding>,
+}
+
+impl CheckedPlatform {
+    #[must_use]
+    pub fn new(
+        platform: &Platform,
+        old: &crate::examine::base::OldBase,
+        footing: &Footing,
+        stance: Stance,
+        findings: &[Finding],
+    ) -> Self {
+        let base = match footing {
+            Footing::Scratch => Some("scratch".to_owned()),
+            Footing::Named(location) => Some(location.to_string()),
+            Footing::Unnamed => None,
+        };
+        let findings = findings.iter().map(ReportedFinding::from).collect();
+        Self { platform: platform.to_string(), old_base: old.into(), base, standing: stance.word(), findings }
+    }
+}
+
+impl CheckedImage {
+    #[must_use]
+    pub fn new(
+        image: Named,
+        component: String,
+        exception: Option<Exception>,
+        platforms: Vec<CheckedPlatform>,
+        movable: &Movable,
+        plan: Option<Report>,
+    ) -> Self {
+        let refused =
+            platforms.iter().flat_map(|platform| &platform.findings).any(|it| it.level == Level::Refuse.word());
+        let stops = match movable {
+            Movable::No(stops) => stops.clone(),
+            Movable::Unknown(why) => vec![why.clone()],
+            Movable::Already | Movable::Yes => Vec::new(),
+        };
+        let verdict = if refused { "refused" } else { "passed" };
+        Self { image, component, verdict, exception, platforms, movable: movable.word(), stops, plan }
+    }
+
+    fn findings(&self) -> impl Iterator<Item = (&str, &ReportedFinding)> {
+        self.platforms.iter().flat_map(|platform| platform.findings.iter().map(|it| (platform.platform.as_str(), it)))
+    }
+}
+
+impl CheckReport {
+    #[must_use]
+    pub fn new(images: Vec<CheckedRow>, unmatched: Vec<String>) -> Self {
+        let has = |word: &str| images.iter().any(|row| row.verdict() == word);
+        let outcome = match (has("failed"), has("refused")) {
+            (true, _) => "failed",
+            (_, true) => "refused",
+            _ => "passed",
+        };
+        Self { schema: "underpin.check/v1", outcome, images, unmatched }
+    }
+}
+
+impl CheckedRow {
+    #[must_use]
+    pub fn failed(reference: String, cause: Error) -> Self {
+        let image = Named { reference, digest: String::new() };
+        Self::Failed { image, verdict: "failed", error: cause.what().to_owned(), cause }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self {
+            Self::Checked(checked) => checked.verdict,
+            Self::Failed { verdict, .. } => verdict,
+        }
+    }
+}
+
+impl Reportable for CheckReport {
+    fn json(&self) -> String {
+        to_json(self)
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        for row in &self.images {
+            match row {
+                CheckedRow::Checked(checked) => checked_lines(&mut out, checked),
+                CheckedRow::Failed { image, cause, .. } => {
+                    let _ = writeln!(out, "failed   {}\n  {cause}", printable(&image.reference));
+                }
+            }
+        }
+        for component in &self.unmatched {
+            let _ = writeln!(out, "note     {} is in the list, and none of the images is it", printable(component));
+        }
+        out
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        Sheet { command: "check", rows: self.images.iter().map(CheckedRow::row).collect() }
+    }
+}
+
+impl CheckedRow {
+    fn row(&self) -> Row<'_> {
+        match self {
+            Self::Checked(checked) => {
+                let mut findings: Vec<RowFinding<'_>> = Vec::new();
+                for (platform, finding) in checked.findings() {
+                    // Most platforms say the same.
+                    if !findings.iter().any(|there| there.finding == finding) {
+                        findings.push(RowFinding { platform, finding });
+                    }
+                }
+                Row {
+                    image: &checked.image.reference,
+                    outcome: checked.verdict,
+                    findings,
+                    report: checked.plan.as_ref(),
+                    error: None,
+                }
+            }
+            Self::Failed { image, verdict, cause, .. } => Row {
+                image: &image.reference,
+                outcome: verdict,
+                findings: Vec::new(),
+                report: None,
+                error: Some(cause),
+            },
+        }
+    }
+}
+
+fn checked_lines(out: &mut String, checked: &CheckedImage) {
+    let _ = writeln!(out, "{:8} {}", checked.verdict, printable(&checked.image.reference));
+    for platform in &checked.platforms {
+        let base = platform.base.as_deref().map_or_else(|| old_base_line(&platform.old_base), printable);
+        let _ = writeln!(out, "  {}  stands on {base} ({})", platform.platform, platform.standing);
+    }
+    let moves = match checked.movable {
+        "already" => "stands where it should".to_owned(),
+        "yes" => "could move now".to_owned(),
+        word => format!(
+            "{}: {}",
+            if word == "no" { "cannot move now" } else { "could not be tried" },
+            checked.stops.join("; ")
+        ),
+    };
+    let _ = writeln!(out, "  {}", printable(&moves));
+    let mut said: Vec<&ReportedFinding> = Vec::new();
+    for (_, finding) in checked.findings() {
+        if !said.contains(&finding) {
+            finding_lines(out, finding);
+            said.push(finding);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Settings files in YAML, as values that know their line and column.
+//!
+//! Only what settings need: texts, lists and maps. Aliases, tags, a second document and a key that
+//! stands twice are refused, so a file cannot grow when it is read and never means two things.
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
+
+use crate::error::{Error, Result};
+
+/// A place in the file, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub at: At,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Nothing,
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file; no key stands twice.
+    Map(Vec<(String, At, Node)>),
+}
+
+/// Reads the one document of the file.
+pub fn read(text: &str) -> Result<Node> {
+    let mut options = Options::default();
+    options.emit_comments = false;
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) =
+            event.map_err(|error| wrong("the file is not YAML", at_mark(error.marker())).cause(error.info()))?;
+        builder.take(event, span)?;
+    }
+    builder.done.ok_or_else(|| Error::usage("the file is empty"))
+}
+
+/// A complaint about a place in the file.
+pub fn wrong(what: impl Into<String>, at: At) -> Error {
+    Error::usage(what).fact("at", at)
+}
+
+fn at_mark(mark: &granit_parser::Marker) -> At {
+    At { line: mark.line(), column: mark.col() + 1 }
+}
+
+/// A list or map that is not closed yet.
+enum Open {
+    List(At, Vec<Node>),
+    Map(At, Vec<(String, At, Node)>, Option<(String, At)>),
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    done: Option<Node>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<()> {
+        let at = at_mark(&span.start);
+        if event.tag().is_some() {
+            return Err(wrong("tags have no meaning here", at));
+        }
+        match event {
+            Event::Scalar(text, style, ..) => self.put(Node { at, value: scalar(&text, style) }),
+            Event::SequenceStart(..) => {
+                self.open.push(Open::List(at, Vec::new()));
+                Ok(())
+            }
+            Event::MappingStart(..) => {
+                self.open.push(Open::Map(at, Vec::new(), None));
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(at, items)) => self.put(Node { at, value: Value::List(items) }),
+                Some(Open::Map(at, items, _)) => self.put(Node { at, value: Value::Map(items) }),
+                None => Err(wrong("the file is not YAML", at)),
+            },
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                Err(wrong("aliases are not followed", at).hint("write the value out, or use `defaults`"))
+            }
+            Event::DocumentStart(..) if self.done.is_some() => Err(wrong("the file has a second document", at)),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, node: Node) -> Result<()> {
+        match self.open.last_mut() {
+            None => self.done = Some(node),
+            Some(Open::List(_, items)) => items.push(node),
+            Some(Open::Map(_, items, key)) => match key.take() {
+                Some((key, at)) => items.push((key, at, node)),
+                None => {
+                    let Value::Text(text) = node.value else { return Err(wrong("a key must be a word", node.at)) };
+                    *key = Some((text, node.at));
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    let nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
+    if nothing { Value::Nothing } else { Value::Text(text.to_owned()) }
+}
+
+impl Node {
+    /// The members of a map that may have these keys and no others.
+    pub fn members(&self, keys: &[&'static str]) -> Result<Members<'_>> {
+        let items: &[(String, At, Node)] = match &self.value {
+            Value::Map(items) => items,
+            Value::Nothing => &[],
+            _ => return Err(wrong("expected keys and values here", self.at).fact("keys", keys.join(", "))),
+        };
+        let mut seen: std::collections::HashSet<&str> = std::collections::HashSet::new();
+        for (key, at, _) in items {
+            if !keys.contains(&key.as_str()) {
+                return Err(wrong(format!("unknown key `{key}`"), *at).fact("keys", keys.join(", ")));
+            }
+            if !seen.insert(key) {
+                return Err(wrong(format!("the key `{key}` stands twice"), *at));
+            }
+        }
+        Ok(Members { items })
+    }
+
+    pub fn text(&self) -> Result<&str> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(wrong("expected a text here", self.at)),
+        }
+    }
+
+    pub fn list(&self) -> Result<&[Node]> {
+        match &self.value {
+            Value::List(items) => Ok(items),
+            _ => Err(wrong("expected a list here", self.at)),
+        }
+    }
+
+    /// A list of texts; one text stands for a list of one.
+    pub fn texts(&self) -> Result<Vec<&Node>> {
+        match &self.value {
+            Value::Text(_) => Ok(vec![self]),
+            _ => {
+                let items = self.list()?;
+                items.iter().try_for_each(|item| item.text().map(|_| ()))?;
+                Ok(items.iter().collect())
+            }
+        }
+    }
+
+    /// The text, read; what is wrong with it is said with its place.
+    pub fn parse<T: std::str::FromStr<Err = Error>>(&self) -> Result<T> {
+        self.text()?.parse().map_err(|error: Error| error.fact("at", self.at))
+    }
+}
+
+/// The members of one map.
+#[derive(Debug, Clone, Copy)]
+pub struct Members<'a> {
+    items: &'a [(String, At, Node)],
+}
+
+impl<'a> Members<'a> {
+    /// The value of the key; `None` where it is not there or says nothing.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a Node> {
+        let found = self.items.iter().find(|(there, ..)| there == key);
+        found.map(|(.., node)| node).filter(|node| node.value != Value::Nothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_know_where_they_stand() {
+        let node = read("defaults:\n  base: a\nimages:\n- source: 'b'\n  target: [c, \"d\"] # e\n").unwrap();
+        let members = node.members(&["defaults", "images"]).unwrap();
+        let images = members.get("images").unwrap().list().unwrap();
+        let image = images[0].members(&["source", "target"]).unwrap();
+        assert_eq!((image.get("source").unwrap().text().unwrap(), images[0].at.line), ("b", 4));
+        let target = image.get("target").unwrap();
+        assert_eq!(target.at, At { line: 5, column: 11 });
+        let texts: Vec<&str> = target.texts().unwrap().iter().map(|node| node.text().unwrap()).collect();
+        assert_eq!(texts, ["c", "d"]);
+    }
+
+    #[test]
+    fn unknown_and_doubled_keys_are_named_with_their_place() {
+        for (text, message, line, column) in [
+            ("a: 1\nbas: 2\n", "unknown key `bas`", 2, 1),
+            ("a: 1\na: 2\n", "the key `a` stands twice", 2, 1),
+            ("- a\n", "expected keys and values here", 1, 1),
+        ] {
+            let error = read(text).unwrap().members(&["a", "base"]).unwrap_err();
+            assert_eq!(error.what(), message);
+            assert!(error.to_string().contains(&format!("line {line}, column {column}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_settings_do_not_need_is_refused() {
+        for bad in
+            ["", "a: &x 1\nb: *x\n", "a: !!int 1\n", "a: 1\n---\nb: 2\n", "a: [1\n", "? [a]\n: b\n", "\t- x: y: z"]
+        {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(read(&deep).is_err());
+    }
+}
