@@ -41,7 +41,7 @@ pub struct Check {
     /// Check only this platform (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
-    /// Write a report (repeatable)
+    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub struct Plan {
     /// Where the result would go (repeatable)
     #[arg(long, value_name = "REF")]
     to: Vec<String>,
-    /// Write a report (repeatable)
+    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub struct Rebase {
     /// Write the digest of the result to this file
     #[arg(long, value_name = "FILE")]
     digest_file: Option<PathBuf>,
-    /// Write a report (repeatable)
+    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]

@@ -4,16 +4,27 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::report::Reportable;
+use crate::report::{Reportable, to_html, to_junit, to_markdown, to_sarif};
 use crate::store::disk::{check_writable, write_file};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Text,
     Json,
+    Markdown,
+    Html,
+    Junit,
+    Sarif,
 }
 
-const FORMATS: [(&str, Format); 2] = [("text", Format::Text), ("json", Format::Json)];
+const FORMATS: [(&str, Format); 6] = [
+    ("text", Format::Text),
+    ("json", Format::Json),
+    ("markdown", Format::Markdown),
+    ("html", Format::Html),
+    ("junit", Format::Junit),
+    ("sarif", Format::Sarif),
+];
 
 /// `FORMAT=FILE`
 #[derive(Debug, Clone)]
@@ -48,6 +59,10 @@ impl ReportFile {
         let text = match self.format {
             Format::Text => report.text(),
             Format::Json => format!("{}\n", report.json()),
+            Format::Markdown => to_markdown(&report.sheet()),
+            Format::Html => to_html(&report.sheet()),
+            Format::Junit => to_junit(&report.sheet()),
+            Format::Sarif => format!("{}\n", to_sarif(&report.sheet())),
         };
         write_file(&self.path, text.as_bytes())
     }

@@ -2,17 +2,26 @@
 
 mod check;
 mod error;
+mod html;
 mod inspection;
 mod json;
+mod junit;
+mod markdown;
+mod markup;
 mod model;
+mod sarif;
 mod sheet;
 mod text;
 pub mod translation;
 
 pub use check::{CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
 pub use error::error_to_json;
+pub use html::to_html;
 pub use inspection::{Inspection, inspection_to_text};
 pub use json::to_json;
+pub use junit::to_junit;
+pub use markdown::to_markdown;
 pub use model::{Change, Ending, Named, Outcome, Report, ReportedFinding};
+pub use sarif::to_sarif;
 pub use sheet::{Reportable, Row, RowFinding, Sheet};
 pub use text::{Detail, to_text};

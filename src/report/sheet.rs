@@ -1,6 +1,7 @@
 //! Many images on one sheet: what the formats for people and for CI systems are made from.
 
 use super::model::{Report, ReportedFinding};
+use super::text::old_base_line;
 use crate::error::Error;
 
 /// A report that can be written in every format.
@@ -51,9 +52,35 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Whether the image is as it should be, or will be.
-    #[must_use]
-    pub fn is_good(&self) -> bool {
-        !matches!(self.outcome, "refused" | "failed")
+    /// The findings that refuse.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = &RowFinding<'a>> {
+        self.findings.iter().filter(|it| it.finding.level == "refuse")
+    }
+
+    /// The rules that have more than a note to say, each once.
+    pub(super) fn rules(&self) -> Vec<&'static str> {
+        let loud = self.findings.iter().filter(|it| it.finding.level != "note");
+        let mut rules: Vec<&str> = loud.map(|it| it.finding.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+
+    /// The old bases of the platforms, each once.
+    pub(super) fn old_bases(&self) -> Vec<String> {
+        let platforms = self.report.iter().flat_map(|report| &report.platforms);
+        let mut bases: Vec<String> =
+            platforms.filter_map(|platform| platform.old_base.as_ref()).map(old_base_line).collect();
+        bases.dedup();
+        bases
+    }
+
+    /// The sizes of all platforms together, before and after.
+    pub(super) fn sizes(&self) -> Option<(u64, u64)> {
+        let platforms = &self.report?.platforms;
+        let sum = |size: fn(&super::model::Size) -> u64| {
+            platforms.iter().fold(0_u64, |sum, platform| sum.saturating_add(size(&platform.size)))
+        };
+        Some((sum(|size| size.before), sum(|size| size.after)))
     }
 }

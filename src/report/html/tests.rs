@@ -1,0 +1,65 @@
+//! What an image says stays text, in every format that could take it for something else.
+
+use super::super::sheet::{Row, RowFinding, Sheet};
+use super::super::{ReportedFinding, to_html, to_junit, to_markdown, to_sarif};
+use crate::error::Error;
+
+const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
+
+fn evil() -> ReportedFinding {
+    let text = || EVIL.to_owned();
+    ReportedFinding { rule: "needs-shell", level: "refuse", message: text(), evidence: text(), fix: text() }
+}
+
+fn sheet<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Sheet<'a> {
+    let findings = vec![RowFinding { platform: "linux/amd64", finding }];
+    let refused = Row { image: EVIL, outcome: "refused", findings, report: None, error: None };
+    let failed = Row { image: "a.io/b:c", outcome: "failed", findings: Vec::new(), report: None, error: Some(error) };
+    let passed = Row { image: "a.io/d:e", outcome: "passed", findings: Vec::new(), report: None, error: None };
+    Sheet { command: "check", rows: vec![refused, failed, passed] }
+}
+
+#[test]
+fn an_image_cannot_write_into_the_page() {
+    let (finding, error) = (evil(), Error::input(EVIL).fact("x", EVIL));
+    let sheet = sheet(&finding, &error);
+    for (name, text) in [("html", to_html(&sheet)), ("junit", to_junit(&sheet))] {
+        assert!(!text.contains("<script"), "{name}: {text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{0}'), "{name}");
+    }
+    let markdown = to_markdown(&sheet);
+    assert!(!markdown.contains("\n</pre>") && markdown.contains("\\<script\\>"), "{markdown}");
+}
+
+#[test]
+fn junit_counts_what_it_lists() {
+    let (finding, error) = (evil(), Error::input("no"));
+    let text = to_junit(&sheet(&finding, &error));
+    assert!(text.contains("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\""), "{text}");
+    for (tag, count) in [("<testcase ", 3), ("<failure ", 1), ("<error ", 1), ("<skipped", 0)] {
+        assert_eq!(text.matches(tag).count(), count, "{tag}");
+    }
+}
+
+#[test]
+fn sarif_has_a_result_for_each_finding_and_says_what_failed() {
+    let (finding, error) = (evil(), Error::input("no"));
+    let log: serde_json::Value = serde_json::from_str(&to_sarif(&sheet(&finding, &error))).unwrap();
+    let run = &log["runs"][0];
+    assert_eq!((&log["version"], &run["results"][0]["ruleId"]), (&"2.1.0".into(), &"needs-shell".into()));
+    assert_eq!(run["results"][0]["level"], "error");
+    assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "needs-shell");
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+    let uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+    assert!(uri.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~/%".contains(&byte)), "{uri}");
+}
+
+#[test]
+fn of_many_images_only_the_bad_ones_are_open() {
+    let row = |outcome: &'static str| Row { image: "a", outcome, findings: Vec::new(), report: None, error: None };
+    let sheet = Sheet { command: "batch", rows: vec![row("rebased"), row("refused"), row("rebased"), row("excepted")] };
+    let page = to_html(&sheet);
+    assert_eq!(page.matches("<details ").count(), 4);
+    assert_eq!(page.matches(" open>").count(), 1);
+    assert!(page.contains("4 images: 2 rebased, 1 excepted, 1 refused"), "{page}");
+}

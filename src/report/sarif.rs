@@ -1,0 +1,99 @@
+//! The sheet as SARIF 2.1.0: one run, its rules, one result for each finding.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::sheet::{Row, RowFinding, Sheet};
+use super::to_json;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Log {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [Run; 1],
+}
+
+#[derive(Serialize)]
+struct Run {
+    tool: Value,
+    results: Vec<Finding>,
+    invocations: Vec<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    rule_id: String,
+    level: &'static str,
+    message: Value,
+    locations: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<Value>,
+    properties: Value,
+}
+
+#[must_use]
+pub fn to_sarif(sheet: &Sheet<'_>) -> String {
+    let results: Vec<Finding> =
+        sheet.rows.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, *finding))).collect();
+    let mut rules: Vec<&str> = results.iter().map(|result| result.rule_id.as_str()).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    let rules: Vec<Value> = rules.iter().map(|id| json!({"id": id, "name": id})).collect();
+    let driver = json!({
+        "name": "underpin", "version": env!("CARGO_PKG_VERSION"), "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules,
+    });
+    let failed = sheet.rows.iter().filter_map(|row| Some((row, row.error?)));
+    let notifications: Vec<Value> = failed
+        .map(|(row, error)| json!({"level": "error", "message": {"text": error.to_string()}, "locations": [location(row, "")]}))
+        .collect();
+    let invocation =
+        json!({"executionSuccessful": notifications.is_empty(), "toolExecutionNotifications": notifications});
+    let run = Run { tool: json!({"driver": driver}), results, invocations: vec![invocation] };
+    to_json(&Log { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
+}
+
+fn result(row: &Row<'_>, RowFinding { platform, finding }: RowFinding<'_>) -> Finding {
+    let text = [&finding.message, &finding.evidence, &finding.fix];
+    let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    let (level, suppressed) = match finding.level {
+        "refuse" => ("error", false),
+        "excepted" => ("error", true),
+        "warn" => ("warning", false),
+        _ => ("note", false),
+    };
+    let suppression = json!({"kind": "external", "status": "accepted"});
+    Finding {
+        rule_id: finding.rule.to_owned(),
+        level,
+        message: json!({"text": text.join("\n")}),
+        locations: vec![location(row, platform)],
+        suppressions: if suppressed { vec![suppression] } else { Vec::new() },
+        properties: json!({"image": row.image, "platform": platform, "level": finding.level}),
+    }
+}
+
+/// An image is no file. Its reference stands where a file would, so that viewers can group by it.
+fn location(row: &Row<'_>, platform: &str) -> Value {
+    let name = [row.image, platform].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    json!({
+        "physicalLocation": {"artifactLocation": {"uri": as_uri(row.image)}, "region": {"startLine": 1}},
+        "logicalLocations": [{"fullyQualifiedName": name, "kind": "module"}],
+    })
+}
+
+/// A relative reference of RFC 3986: everything that could be taken for a scheme or a path step is encoded.
+fn as_uri(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
