@@ -36,6 +36,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::too_many_lines))]
 
 pub mod assemble;
+pub mod batch;
 pub mod check;
 pub mod cli;
 pub mod elf;

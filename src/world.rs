@@ -1,16 +1,18 @@
 //! The world a run lives in: places, cache, counters, and whom to tell.
 
 use crate::error::Result;
+use crate::oci::{Digest, Location};
 use crate::settings::{CacheChoice, Network, Surroundings};
 use crate::store::disk::Cache;
 use crate::store::fetch::{Bases, Fetcher};
 use crate::store::registry::{Credentials, Options, Pace, Registry};
-use crate::store::{Notices, Places, Progress, Tools, Traffic};
+use crate::store::{Notices, Once, Places, Progress, Tools, Traffic};
 
 pub struct World {
     pub tools: Tools,
     pub traffic: Traffic,
     bases: Bases,
+    resolved: Once<Location, Option<Digest>>,
 }
 
 impl World {
@@ -32,7 +34,12 @@ impl World {
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let places = Places::new(registry, notices.clone());
         let tools = Tools { places, cache, notices, progress, jobs: surroundings.jobs };
-        Ok(Self { tools, traffic, bases: Bases::default() })
+        Ok(Self { tools, traffic, bases: Bases::default(), resolved: Once::default() })
+    }
+
+    /// The digest that a tag of a registry leads to now, asked once a run.
+    pub fn resolve_once(&self, location: &Location) -> Result<Option<Digest>> {
+        self.resolved.get(location.clone(), || self.tools.places.sink(location)?.current())
     }
 
     #[must_use]

@@ -1,6 +1,7 @@
 //! The command line: flags in, settings out, one call, one report. One small file per command.
 
 mod args;
+mod batch;
 mod check;
 mod completions;
 mod console;
@@ -39,6 +40,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Elf(elf::Elf),
     Translate(translate::Translate),
+    Batch(batch::Batch),
     Check(check::Check),
     Exceptions(exceptions::Exceptions),
     Verify(verify::Verify),
@@ -51,6 +53,8 @@ enum Command {
 pub(crate) enum Ended {
     Done,
     Refused,
+    /// Some of the work could not be done; what could be is reported.
+    Failed,
 }
 
 /// Runs the command line and gives the exit code.
@@ -64,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect.run(&console),
         Command::Elf(elf) => elf.run(&console),
         Command::Translate(translate) => translate.run(&console),
+        Command::Batch(batch) => batch.run(&console),
         Command::Check(check) => check.run(&console),
         Command::Exceptions(exceptions) => exceptions.run(&console),
         Command::Verify(verify) => verify.run(&console),
@@ -73,6 +78,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(Ended::Done) => ExitCode::SUCCESS,
         Ok(Ended::Refused) => ExitCode::from(1),
+        Ok(Ended::Failed) => ExitCode::from(2),
         Err(error) => {
             console.error(&error);
             ExitCode::from(2)
@@ -89,6 +95,7 @@ impl Command {
             Self::Inspect(inspect) => inspect.say,
             Self::Elf(elf) => elf.say(),
             Self::Translate(translate) => translate.say(),
+            Self::Batch(batch) => batch.say,
             Self::Check(check) => check.say,
             Self::Exceptions(exceptions) => exceptions.say(),
             Self::Verify(verify) => verify.say,

@@ -46,6 +46,7 @@ pub enum Rule {
     BaseNotAllowed,
     ExceptionRecorded,
     ExceptionMissing,
+    LockDrift,
 }
 
 impl Rule {
@@ -113,6 +114,7 @@ impl Rule {
             Self::BaseNotAllowed => "base-not-allowed",
             Self::ExceptionRecorded => "exception-recorded",
             Self::ExceptionMissing => "exception-missing",
+            Self::LockDrift => "lock-drift",
         }
     }
 }

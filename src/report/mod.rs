@@ -1,5 +1,6 @@
 //! What a run found and did: one model, one file per format.
 
+mod batch;
 mod check;
 mod error;
 mod html;
@@ -14,6 +15,7 @@ mod sheet;
 mod text;
 pub mod translation;
 
+pub use batch::{BatchReport, BatchRow, BatchTarget};
 pub use check::{CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
 pub use error::error_to_json;
 pub use html::to_html;
@@ -21,7 +23,7 @@ pub use inspection::{Inspection, inspection_to_text};
 pub use json::to_json;
 pub use junit::to_junit;
 pub use markdown::to_markdown;
-pub use model::{Change, Ending, Named, Outcome, Report, ReportedFinding};
+pub use model::{Change, Ending, Named, Outcome, Report, ReportedFinding, Size};
 pub use sarif::to_sarif;
 pub use sheet::{Reportable, Row, RowFinding, Sheet};
 pub use text::{Detail, to_text};

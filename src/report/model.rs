@@ -46,7 +46,12 @@ pub struct Report {
     pub base: Named,
     pub targets: Vec<Target>,
     pub platforms: Vec<Platform>,
-    pub traffic: Tally,
+    /// The image that a log runner was taken from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_runner: Option<Named>,
+    /// `None` where images of a batch shared it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Tally>,
 }
 
 /// An image by the name it was given and the digest this led to.
@@ -231,6 +236,7 @@ impl Report {
             reference: origin.location.without_digest(),
             digest: origin.top.digest().to_string(),
         };
+        let runner = subject.platforms.first().and_then(|platform| platform.runner.as_ref());
         Self {
             schema: "underpin.report/v1",
             outcome: ending.outcome,
@@ -239,7 +245,8 @@ impl Report {
             base: named(&subject.base),
             targets: targets(ending),
             platforms: platforms(ending),
-            traffic: ending.traffic,
+            log_runner: runner.map(|runner| named(&runner.origin)),
+            traffic: Some(ending.traffic),
         }
     }
 }

@@ -153,7 +153,6 @@ fn evidence_lines(evidence: &str) -> impl Iterator<Item = &str> {
 }
 
 fn ending_lines(out: &mut String, report: &Report) {
-    let traffic = &report.traffic;
     if report.outcome == Outcome::Refused {
         line(out, format_args!("refused: {} cannot move to the new base", printable(&report.source.reference)));
         line(out, format_args!("hint: fix what stands above as `refuse`, and run again"));
@@ -171,6 +170,7 @@ fn ending_lines(out: &mut String, report: &Report) {
         };
         line(out, format_args!("{word}  {}  {}", printable(&target.reference), target.digest));
     }
+    let Some(traffic) = &report.traffic else { return };
     let (down, up) = (ByteSize(traffic.bytes_down), ByteSize(traffic.bytes_up));
     let requests = plural(usize::try_from(traffic.requests).unwrap_or(usize::MAX), "request");
     line(

@@ -13,6 +13,7 @@
 mod rig;
 
 mod auth;
+mod batch;
 mod check;
 mod crash;
 mod elf;

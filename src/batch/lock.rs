@@ -1,0 +1,250 @@
+//! `underpin.lock`: what every name of the batch led to, and what came of it.
+//!
+//! An image whose recipe is the one of the lock is made from exactly these digests again; so it
+//! gives the same result, and a target that has it already costs one question.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::file::Entry;
+use crate::error::{Error, Result};
+use crate::oci::{Digest, Location, Platform};
+use crate::report::Report;
+use crate::settings::{Job, old_base};
+use crate::store::fetch::OldBaseChoice;
+
+const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    images: BTreeMap<String, Locked>,
+}
+
+/// What a run found out about some of the images: a result, or that there is none any more.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(BTreeMap<String, Option<Locked>>);
+
+impl Changes {
+    pub fn put(&mut self, entry: &Entry, locked: Option<Locked>) {
+        self.0.insert(entry_key(entry), locked);
+    }
+}
+
+/// One image of the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Locked {
+    pub source: String,
+    pub targets: Vec<String>,
+    pub recipe: Value,
+    pub pins: Pins,
+    pub result: Digest,
+    pub before: u64,
+    pub after: u64,
+}
+
+/// The digests that the names led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    pub source: Digest,
+    pub base: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_runner: Option<Digest>,
+    /// The old base by platform, as `--old-base` takes it.
+    pub old_base: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    images: Vec<Locked>,
+}
+
+impl Lock {
+    pub fn read(text: &str) -> Result<Self> {
+        let wrong = |why: String| {
+            Error::input("underpin.lock cannot be read").cause(why).hint("remove it, or run with --update-lock")
+        };
+        let document: Document = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if document.version != VERSION {
+            return Err(wrong(format!("it has version {}, and this is {VERSION}", document.version)));
+        }
+        let images = document.images.into_iter().map(|image| (key(&image.source, &image.targets), image));
+        Ok(Self { images: images.collect() })
+    }
+
+    /// Sorted, one image a line: a change of one is a change of one line.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let images: Vec<String> = self.images.values().map(crate::report::to_json).collect();
+        format!("{{\"version\":{VERSION},\"images\":[\n{}\n]}}\n", images.join(",\n"))
+    }
+
+    /// What the lock has for the image, where it was made by the same recipe.
+    #[must_use]
+    pub fn of(&self, entry: &Entry) -> Option<&Locked> {
+        self.images.get(&entry_key(entry)).filter(|locked| locked.recipe == entry.recipe)
+    }
+
+    /// Takes over what a run found out.
+    pub fn apply(&mut self, changes: &Changes) {
+        for (key, change) in &changes.0 {
+            match change {
+                Some(locked) => self.images.insert(key.clone(), locked.clone()),
+                None => self.images.remove(key),
+            };
+        }
+    }
+
+    /// Forgets images that the file does not have any more.
+    pub fn retain(&mut self, entries: &[Entry]) {
+        let keys: std::collections::BTreeSet<String> = entries.iter().map(entry_key).collect();
+        self.images.retain(|key, _| keys.contains(key));
+    }
+}
+
+fn entry_key(entry: &Entry) -> String {
+    key(&entry.job.request.source.to_string(), &targets(entry))
+}
+
+fn targets(entry: &Entry) -> Vec<String> {
+    entry.job.targets.iter().map(ToString::to_string).collect()
+}
+
+fn key(source: &str, targets: &[String]) -> String {
+    format!("{source} {}", targets.join(" "))
+}
+
+impl Locked {
+    /// What a finished move leaves in the lock.
+    pub fn of(entry: &Entry, report: &Report, result: Digest) -> Result<Self> {
+        let old_base = report.platforms.iter().filter_map(|platform| {
+            let old = platform.old_base.as_ref()?;
+            let text = match (&old.reference, old.layers) {
+                (Some(reference), _) => reference.clone(),
+                (None, 0) => "scratch".to_owned(),
+                (None, layers) => format!("layers:{layers}"),
+            };
+            Some((platform.platform.clone(), text))
+        });
+        let sum =
+            |of: fn(&crate::report::Size) -> u64| report.platforms.iter().map(|platform| of(&platform.size)).sum();
+        Ok(Self {
+            source: entry.job.request.source.to_string(),
+            targets: targets(entry),
+            recipe: entry.recipe.clone(),
+            pins: Pins {
+                source: report.source.digest.parse()?,
+                base: report.base.digest.parse()?,
+                log_runner: report.log_runner.as_ref().map(|runner| runner.digest.parse()).transpose()?,
+                old_base: old_base.collect(),
+            },
+            result,
+            before: sum(|size| size.before),
+            after: sum(|size| size.after),
+        })
+    }
+
+    /// The job from exactly the digests of the lock.
+    pub fn pin(&self, job: &Job) -> Result<Job> {
+        let mut job = job.clone();
+        let pinned = |location: &Location, digest: Digest| location.pinned(digest).parse::<Location>();
+        job.request.source = pinned(&job.request.source, self.pins.source)?;
+        job.request.base = pinned(&job.request.base, self.pins.base)?;
+        if let (Some(runner), Some(digest)) = (&job.request.log_runner, self.pins.log_runner) {
+            job.request.log_runner = Some(pinned(runner, digest)?);
+        }
+        let each =
+            self.pins.old_base.iter().map(|(platform, text)| Ok((platform.parse::<Platform>()?, old_base(text)?)));
+        job.request.old_base = OldBaseChoice::Each(each.collect::<Result<_>>()?);
+        Ok(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::BatchFile;
+
+    const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn entries(text: &str) -> Vec<Entry> {
+        BatchFile::read(text, None).unwrap().images
+    }
+
+    fn locked(entry: &Entry) -> Locked {
+        let digest: Digest = D.parse().unwrap();
+        let old_base = [("linux/amd64".to_owned(), format!("debian:12@{D}"))].into();
+        Locked {
+            source: entry.job.request.source.to_string(),
+            targets: targets(entry),
+            recipe: entry.recipe.clone(),
+            pins: Pins { source: digest, base: digest, log_runner: None, old_base },
+            result: digest,
+            before: 2,
+            after: 1,
+        }
+    }
+
+    #[test]
+    fn a_lock_reads_as_it_was_written_and_has_a_line_for_each_image() {
+        let entries = entries("images: [{source: a, target: x.io/b:c}, {source: d, target: x.io/e:f}]");
+        let mut changes = Changes::default();
+        entries.iter().for_each(|entry| changes.put(entry, Some(locked(entry))));
+        let mut lock = Lock::default();
+        lock.apply(&changes);
+        let text = lock.to_text();
+        assert_eq!((Lock::read(&text).unwrap(), text.lines().count()), (lock.clone(), 4));
+        assert_eq!(Lock::read(&Lock::default().to_text()).unwrap(), Lock::default());
+
+        changes.put(&entries[0], None);
+        lock.apply(&changes);
+        assert!(lock.of(&entries[0]).is_none() && lock.of(&entries[1]).is_some());
+        lock.retain(&entries[..1]);
+        assert_eq!(lock, Lock::default());
+    }
+
+    #[test]
+    fn another_recipe_is_not_in_the_lock() {
+        let one = &entries("images: [{source: a, target: x.io/b:c}]")[0];
+        let mut changes = Changes::default();
+        changes.put(one, Some(locked(one)));
+        let mut lock = Lock::default();
+        lock.apply(&changes);
+        for (text, expected) in [
+            ("images: [{target: x.io/b:c, source: a}]", true),
+            ("images: [{source: a, target: x.io/b:c, base: z}]", false),
+            ("images: [{source: a, target: x.io/b:d}]", false),
+        ] {
+            assert_eq!(lock.of(&entries(text)[0]).is_some(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pinned_job_has_the_same_names_and_leads_to_the_digests() {
+        let entry = &entries("images: [{source: a.io/b, target: x.io/b:c}]")[0];
+        let job = locked(entry).pin(&entry.job).unwrap();
+        assert_eq!(job.request.source.digest().unwrap().to_string(), D);
+        assert_eq!(job.request.source.without_digest(), entry.job.request.source.without_digest());
+        assert_eq!(job.request.base.without_digest(), entry.job.request.base.without_digest());
+        let OldBaseChoice::Each(each) = job.request.old_base else { panic!("each platform has its own") };
+        assert_eq!(each.len(), 1);
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_read_is_an_error() {
+        for bad in [
+            "",
+            "{}",
+            "{\"version\":2,\"images\":[]}",
+            "{\"version\":1,\"images\":[{}]}",
+            "{\"version\":1,\"images\":[],\"x\":1}",
+        ] {
+            assert!(Lock::read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Many images from one file: read, pinned by a lock, done at once, each with its own outcome.
+//!
+//! The rules this folder owns: a failed image does not stop the others; the lock pins what every
+//! name led to, so the same file gives the same digests tomorrow; a shard is a fixed part of the
+//! file, and all shards together are the whole of it.
+
+mod file;
+mod lock;
+mod promoter;
+mod run;
+mod shard;
+
+pub use file::{BatchFile, Entry, LARGEST};
+pub use lock::{Changes, Lock, Locked, Pins};
+pub use promoter::promoter_page;
+pub use run::{Batch, Locking, run};
+pub use shard::Shard;
+
+/// The JSON Schema of the batch file.
+pub const SCHEMA: &str = include_str!("schema.json");

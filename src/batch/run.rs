@@ -1,0 +1,182 @@
+//! Does a batch: several images at once, each with its own outcome, the lock kept up to date.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::file::Entry;
+use super::lock::{Changes, Lock, Locked};
+use crate::error::{Error, Kind, Result};
+use crate::oci::{Digest, Location};
+use crate::policy::Rule;
+use crate::report::{BatchRow, Outcome, Report, ReportedFinding};
+use crate::run as flow;
+use crate::store::parallel;
+use crate::world::World;
+
+/// What the lock is good for in this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// What it pins is used; what is new is added.
+    Use,
+    /// Nothing may differ from it.
+    Strict,
+    /// Every name is looked up anew.
+    Update,
+}
+
+/// What to do, and how to keep what was done.
+pub struct Batch<'a> {
+    pub entries: Vec<&'a Entry>,
+    pub lock: Lock,
+    pub locking: Locking,
+    pub jobs: usize,
+    /// Writes the lock down; called now and then, and at the end.
+    pub save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
+}
+
+/// The lock while images are being done.
+struct Keeper<'a> {
+    state: Mutex<State>,
+    save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
+    /// After how many images it is written: a kill loses a small part, and writing stays linear.
+    every: usize,
+}
+
+struct State {
+    changes: Changes,
+    unsaved: usize,
+}
+
+/// Does all images. The rows stand in the order of the entries.
+pub fn run(world: &World, batch: &Batch<'_>) -> Result<Vec<BatchRow>> {
+    let state = State { changes: Changes::default(), unsaved: 0 };
+    let keeper = Keeper { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
+    let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
+        let (row, change) = one(world, entry, batch);
+        if batch.locking != Locking::Strict {
+            keeper.keep(world, entry, change);
+        }
+        Ok(row)
+    })?;
+    if batch.locking != Locking::Strict {
+        let state = keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (batch.save)(&state.changes)?;
+    }
+    Ok(rows)
+}
+
+impl Keeper<'_> {
+    fn keep(&self, world: &World, entry: &Entry, change: Change) {
+        let locked = match change {
+            Change::None => return,
+            Change::Forget => None,
+            Change::Put(locked) => Some(*locked),
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.changes.put(entry, locked);
+        state.unsaved += 1;
+        if state.unsaved >= self.every {
+            state.unsaved = 0;
+            // At the end it is an error; until then there is work that can go on.
+            if let Err(error) = (self.save)(&state.changes) {
+                world.tools.notices.warn(format!("the lock could not be written: {}", error.what()));
+            }
+        }
+    }
+}
+
+/// What the lock should say of an image from now on.
+enum Change {
+    None,
+    Put(Box<Locked>),
+    /// It was looked at and has no result: what the lock has is of the past.
+    Forget,
+}
+
+/// One image: its row, and what becomes of its place in the lock.
+fn one(world: &World, entry: &Entry, batch: &Batch<'_>) -> (BatchRow, Change) {
+    let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
+    match attempt(world, entry, locked, batch.locking) {
+        Ok(done) => done,
+        Err(error) => (BatchRow::failed(&entry.job, error), Change::None),
+    }
+}
+
+fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locking) -> Result<(BatchRow, Change)> {
+    if locking == Locking::Strict {
+        if let Some(drift) = drift(world, entry, locked)? {
+            return Ok((BatchRow::refused(&entry.job, drift), Change::None));
+        }
+    }
+    let Some(locked) = locked else { return rebase(world, entry, entry.job.clone()) };
+    if is_finished(world, &entry.job.targets, locked.result)? {
+        return Ok((BatchRow::finished(&entry.job, locked), Change::None));
+    }
+    let mut job = locked.pin(&entry.job)?;
+    if locking == Locking::Strict {
+        job.expect = Some(locked.result);
+    }
+    let moved = |error: Error| match error.kind() {
+        Kind::Missing => error.hint("underpin.lock pins it; --update-lock looks every name up anew"),
+        _ => error,
+    };
+    rebase(world, entry, job).map_err(moved)
+}
+
+fn rebase(world: &World, entry: &Entry, job: crate::settings::Job) -> Result<(BatchRow, Change)> {
+    let report: Report = flow::rebase(world, &job)?;
+    let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
+    let change = match result {
+        Some(digest) => Change::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
+        None => Change::Forget,
+    };
+    Ok((BatchRow::done(&entry.job, report), change))
+}
+
+/// Whether every target names the result: one question for each.
+fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bool> {
+    for target in targets {
+        if world.tools.places.sink(target)?.current()? != Some(result) {
+            return Ok(false);
+        }
+    }
+    Ok(!targets.is_empty())
+}
+
+/// What differs from the lock: the file, or what a name leads to now.
+fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
+    let finding = |message: &str, evidence: String| ReportedFinding {
+        rule: Rule::LockDrift.id(),
+        level: "refuse",
+        message: message.to_owned(),
+        evidence,
+        fix: "look at what changed, and take it over with --update-lock".to_owned(),
+    };
+    let Some(locked) = locked else {
+        let evidence = format!("{} at {}", entry.job.request.source, entry.at);
+        return Ok(Some(finding("underpin.lock does not have this image as the file describes it", evidence)));
+    };
+    let request = &entry.job.request;
+    let runner = request.log_runner.as_ref().zip(locked.pins.log_runner);
+    for (location, pinned) in
+        [(&request.source, locked.pins.source), (&request.base, locked.pins.base)].into_iter().chain(runner)
+    {
+        let now = resolve(world, location)?;
+        if now != Some(pinned) {
+            let now = now.map_or_else(|| "nothing".to_owned(), |digest| digest.to_string());
+            return Ok(Some(finding(
+                "a name leads somewhere else than the lock says",
+                format!("{location}: {pinned} in the lock, {now} now"),
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// What a name leads to now; a pinned one needs no question.
+fn resolve(world: &World, location: &Location) -> Result<Option<Digest>> {
+    match location {
+        _ if location.digest().is_some() => Ok(location.digest()),
+        Location::Registry(_) => world.resolve_once(location),
+        _ => Ok(Some(world.tools.places.source(location)?.top()?.digest())),
+    }
+}

@@ -1,0 +1,196 @@
+//! `underpin batch`: many images from one file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::Ended;
+use super::args::{SayArgs, WorldArgs, epoch};
+use super::console::{Console, Form};
+use super::exceptions::read_list;
+use super::policy_args::{Policy, PolicyArgs, read_text};
+use super::report_file::ReportFile;
+use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
+use crate::error::{Error, Result};
+use crate::policy::exceptions::ExceptionList;
+use crate::report::{BatchReport, Reportable as _};
+use crate::store::disk::{check_writable, write_file};
+use crate::world::World;
+use crate::yaml;
+
+/// Move many images, named in one YAML file
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Batch {
+    /// The batch file
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    file: Option<PathBuf>,
+    /// Do only part I of N, from 0; `/N` takes I from `JOB_COMPLETION_INDEX`
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Refuse whatever differs from underpin.lock, and do not write it
+    #[arg(long, conflicts_with = "update_lock")]
+    locked: bool,
+    /// Look every name up anew, and write underpin.lock
+    #[arg(long)]
+    update_lock: bool,
+    /// Write the results as an image promoter's list of digests and tags
+    #[arg(long, value_name = "FILE")]
+    promoter: Option<PathBuf>,
+    /// Print the JSON Schema of the batch file
+    #[arg(long)]
+    schema: bool,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
+    #[arg(long, value_name = "FORMAT=FILE")]
+    report: Vec<ReportFile>,
+    #[command(flatten)]
+    world: WorldArgs,
+    #[command(flatten)]
+    pub(super) say: SayArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # all images of a release; what each name led to is kept in underpin.lock beside the file
+  underpin batch images.yaml --report html=report.html
+
+  # again in CI: the same digests, or a refusal
+  underpin batch images.yaml --locked
+
+  # one of sixteen machines
+  underpin batch images.yaml --locked --shard 3/16
+
+Exit codes: 0 all images are where they should be, or stay by an exception; 1 one was refused; 2 one could not be done.";
+
+impl Batch {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let Some(path) = self.file.as_deref().filter(|_| !self.schema) else {
+            console.data(SCHEMA);
+            return Ok(Ended::Done);
+        };
+        let entries = self.entries(path)?;
+        let shard = self.shard()?;
+        let lock_path = path.with_file_name("underpin.lock");
+        let lock = self.read_lock(&lock_path)?;
+        self.check_files()?;
+        let surroundings = self.world.surroundings()?;
+        let world = World::new(&surroundings, console.notices(), console.progress())?;
+        let save = |changes: &Changes| save(&lock_path, changes, &entries);
+        let rows = batch::run(
+            &world,
+            &batch::Batch {
+                entries: entries.iter().enumerate().filter(|(at, _)| shard.has(*at)).map(|(_, entry)| entry).collect(),
+                lock,
+                locking: self.locking(),
+                jobs: surroundings.jobs,
+                save: &save,
+            },
+        )?;
+        let report = BatchReport::new(rows, world.traffic.tally());
+        self.write_files(&report)?;
+        Ok(show(console, &report))
+    }
+
+    /// The images with their exceptions. Each needs a target.
+    fn entries(&self, path: &Path) -> Result<Vec<Entry>> {
+        let policy = self.policy.read()?;
+        let mut lists: HashMap<PathBuf, ExceptionList> = HashMap::new();
+        let mut entries = read_batch(path)?.images;
+        for entry in &mut entries {
+            if entry.job.targets.is_empty() {
+                return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
+            }
+            let named = entry.exceptions.as_ref().map(|name| path.with_file_name(name));
+            let list = match named {
+                Some(list) if lists.contains_key(&list) => lists.get(&list),
+                Some(list) => Some(&*lists.entry(list.clone()).or_insert(read_list(&list)?)),
+                None => policy.list.as_ref(),
+            };
+            let policy = Policy { bases: policy.bases.clone(), list: list.cloned() };
+            entry.replace_job(policy.apply(entry.job.clone()));
+        }
+        Ok(entries)
+    }
+
+    fn shard(&self) -> Result<Shard> {
+        let index = std::env::var("JOB_COMPLETION_INDEX").ok();
+        self.shard.as_deref().map_or(Ok(Shard::WHOLE), |text| Shard::read(text, index.as_deref()))
+    }
+
+    const fn locking(&self) -> Locking {
+        match (self.locked, self.update_lock) {
+            (true, _) => Locking::Strict,
+            (_, true) => Locking::Update,
+            _ => Locking::Use,
+        }
+    }
+
+    /// A lock that is not there is empty. One that is to be written anew need not be readable.
+    fn read_lock(&self, path: &Path) -> Result<Lock> {
+        match (path.exists(), self.locking()) {
+            (true, Locking::Update) => Ok(read_lock(path).unwrap_or_default()),
+            (true, _) => read_lock(path),
+            (false, Locking::Strict) => Err(Error::usage("there is no underpin.lock to hold the images to")
+                .fact("path", path.display())
+                .hint("run once without --locked, and keep the file")),
+            (false, _) => Ok(Lock::default()),
+        }
+    }
+
+    fn check_files(&self) -> Result<()> {
+        self.report.iter().try_for_each(ReportFile::check)?;
+        self.promoter.iter().try_for_each(|path| check_writable(path))
+    }
+
+    fn write_files(&self, report: &BatchReport) -> Result<()> {
+        if let Some(path) = &self.promoter {
+            let targets = report.images.iter().flat_map(|row| &row.targets);
+            let page = promoter_page(targets.map(|target| (&target.location, target.digest.as_str())))?;
+            write_file(path, page.as_bytes())?;
+        }
+        self.report.iter().try_for_each(|file| file.write(report))
+    }
+}
+
+/// The file with its images.
+pub(super) fn read_batch(path: &Path) -> Result<BatchFile> {
+    BatchFile::read(&read_text(path, LARGEST)?, epoch()?).map_err(|error| error.fact("path", path.display()))
+}
+
+fn read_lock(path: &Path) -> Result<Lock> {
+    Lock::read(&read_text(path, 4 * LARGEST)?).map_err(|error| error.fact("path", path.display()))
+}
+
+/// Writes the lock where it changed. Another shard may have written since: its images stay.
+fn save(path: &Path, changes: &Changes, entries: &[Entry]) -> Result<()> {
+    let there = if path.exists() { read_lock(path).unwrap_or_default() } else { Lock::default() };
+    let mut merged = there.clone();
+    merged.apply(changes);
+    merged.retain(entries);
+    if merged == there && path.exists() {
+        return Ok(());
+    }
+    write_file(path, merged.to_text().as_bytes())
+}
+
+/// stdout carries one pinned reference per target, or the JSON report.
+fn show(console: &Console, report: &BatchReport) -> Ended {
+    match report.outcome {
+        "done" => console.say(&report.text()),
+        _ => console.insist(&report.text()),
+    }
+    match console.form {
+        Form::Json => console.data(&format!("{}\n", report.json())),
+        Form::Text => {
+            let targets = report.images.iter().flat_map(|row| &row.targets);
+            console.data(&targets.map(|target| format!("{}\n", target.pinned)).collect::<String>());
+        }
+    }
+    match report.outcome {
+        "done" => Ended::Done,
+        "refused" => Ended::Refused,
+        _ => Ended::Failed,
+    }
+}

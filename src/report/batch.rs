@@ -1,0 +1,202 @@
+//! What a batch did: image by image, and all together.
+
+use std::fmt::Write as _;
+
+use bytesize::ByteSize;
+use serde::Serialize;
+
+use super::model::{Change, Outcome, Report, ReportedFinding, Size};
+use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::to_json;
+use crate::batch::Locked;
+use crate::error::{Error, printable};
+use crate::oci::{Digest, Location};
+use crate::settings::Job;
+use crate::store::Tally;
+
+#[derive(Debug, Serialize)]
+pub struct BatchReport {
+    pub schema: &'static str,
+    /// `done`, `refused` or `failed`.
+    pub outcome: &'static str,
+    pub images: Vec<BatchRow>,
+    pub traffic: Tally,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BatchRow {
+    pub source: String,
+    /// `rebased`, `unchanged`, `excepted`, `refused` or `failed`.
+    pub outcome: &'static str,
+    /// The result by digest; empty where there is none.
+    pub targets: Vec<BatchTarget>,
+    pub size: Size,
+    /// What is to say beside the report's own findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<ReportedFinding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// `None` where nothing had to be looked at, or could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    #[serde(skip)]
+    pub cause: Option<Error>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BatchTarget {
+    pub reference: String,
+    pub digest: String,
+    pub pinned: String,
+    pub change: Change,
+    #[serde(skip)]
+    pub location: Location,
+}
+
+impl BatchTarget {
+    fn new(location: &Location, digest: Digest, change: Change) -> Self {
+        let (reference, pinned) = (location.to_string(), location.by_digest(digest));
+        Self { reference, digest: digest.to_string(), pinned, change, location: location.clone() }
+    }
+}
+
+impl BatchRow {
+    fn bare(job: &Job, outcome: &'static str) -> Self {
+        let (targets, findings) = (Vec::new(), Vec::new());
+        let source = job.request.source.to_string();
+        Self { source, outcome, targets, size: Size::default(), findings, error: None, report: None, cause: None }
+    }
+
+    #[must_use]
+    pub fn failed(job: &Job, error: Error) -> Self {
+        Self { error: Some(error.what().to_owned()), cause: Some(error), ..Self::bare(job, "failed") }
+    }
+
+    #[must_use]
+    pub fn refused(job: &Job, finding: ReportedFinding) -> Self {
+        Self { findings: vec![finding], ..Self::bare(job, "refused") }
+    }
+
+    /// Every target named the result already.
+    #[must_use]
+    pub fn finished(job: &Job, locked: &Locked) -> Self {
+        let targets = job.targets.iter().map(|target| BatchTarget::new(target, locked.result, Change::AlreadyThere));
+        let size = Size { before: locked.before, after: locked.after };
+        Self { targets: targets.collect(), size, ..Self::bare(job, "unchanged") }
+    }
+
+    /// The row of a report. A component of the exception list that cannot move stays where it is,
+    /// which is no failure of the batch.
+    #[must_use]
+    pub fn done(job: &Job, mut report: Report) -> Self {
+        let outcome = match (report.outcome, &job.exception) {
+            (Outcome::Refused, Some(_)) => "excepted",
+            (outcome, _) => outcome.word(),
+        };
+        let published = job.targets.iter().zip(&report.targets).filter_map(|(location, target)| {
+            Some(BatchTarget::new(location, target.digest.parse().ok()?, target.change))
+        });
+        let sum = |of: fn(&Size) -> u64| report.platforms.iter().map(|platform| of(&platform.size)).sum();
+        let size = Size { before: sum(|size| size.before), after: sum(|size| size.after) };
+        let targets = published.collect();
+        // Images share one world, so only the batch knows its traffic.
+        report.traffic = None;
+        Self { targets, size, report: Some(report), ..Self::bare(job, outcome) }
+    }
+}
+
+impl BatchReport {
+    #[must_use]
+    pub fn new(images: Vec<BatchRow>, traffic: Tally) -> Self {
+        let has = |word: &str| images.iter().any(|row| row.outcome == word);
+        let outcome = match (has("failed"), has("refused")) {
+            (true, _) => "failed",
+            (_, true) => "refused",
+            _ => "done",
+        };
+        Self { schema: "underpin.batch/v1", outcome, images, traffic }
+    }
+}
+
+impl Reportable for BatchReport {
+    fn json(&self) -> String {
+        to_json(self)
+    }
+
+    fn text(&self) -> String {
+        let mut table = comfy_table::Table::new();
+        table
+            .load_style(comfy_table::presets::NOTHING)
+            .set_header(["image", "outcome", "before", "after", "", "result"]);
+        for row in &self.images {
+            let result = match (&row.error, row.targets.first()) {
+                (Some(error), _) => error.clone(),
+                (None, Some(target)) => target.pinned.clone(),
+                (None, None) => row.row().rules().join(", "),
+            };
+            let size = |bytes: u64| if row.size.before == 0 { String::new() } else { ByteSize(bytes).to_string() };
+            let cells = [
+                row.source.clone(),
+                row.outcome.to_owned(),
+                size(row.size.before),
+                size(row.size.after),
+                share(&row.size),
+                result,
+            ];
+            table.add_row(cells.map(|cell| printable(&cell)));
+        }
+        let mut out = String::new();
+        for line in table.lines() {
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        for row in self.images.iter().filter(|row| row.cause.is_some()) {
+            let cause = row.cause.iter().map(ToString::to_string).collect::<String>();
+            let _ = writeln!(out, "\nfailed: {}\n{cause}", printable(&row.source));
+        }
+        let _ = writeln!(out, "\n{}", self.totals());
+        out
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        Sheet { command: "batch", rows: self.images.iter().map(BatchRow::row).collect() }
+    }
+}
+
+/// `-83 %`
+fn share(size: &Size) -> String {
+    if size.before == 0 {
+        return String::new();
+    }
+    let percent = u128::from(size.after) * 100 / u128::from(size.before);
+    if percent <= 100 { format!("-{} %", 100 - percent) } else { format!("+{} %", percent - 100) }
+}
+
+impl BatchReport {
+    fn totals(&self) -> String {
+        let words = ["rebased", "unchanged", "excepted", "refused", "failed"];
+        let count = |word: &str| self.images.iter().filter(|row| row.outcome == word).count();
+        let counts = words.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let Tally { requests, bytes_down, bytes_up, mounted, already_there } = self.traffic;
+        let (down, up) = (ByteSize(bytes_down), ByteSize(bytes_up));
+        format!(
+            "{} images: {}; {requests} requests, {down} down, {up} up, {mounted} mounted, {already_there} already there",
+            self.images.len(),
+            counts.join(", ")
+        )
+    }
+}
+
+impl BatchRow {
+    fn row(&self) -> Row<'_> {
+        let mut row = match &self.report {
+            Some(report) => Row::of(report),
+            None => Row { image: &self.source, outcome: self.outcome, findings: Vec::new(), report: None, error: None },
+        };
+        row.image = &self.source;
+        row.outcome = self.outcome;
+        row.error = self.cause.as_ref();
+        row.findings.extend(self.findings.iter().map(|finding| RowFinding { platform: "", finding }));
+        row
+    }
+}
