@@ -31,6 +31,7 @@ mod pull_faults;
 mod push_faults;
 mod rebase;
 mod reference;
+mod reports;
 mod reproducible;
 mod seam;
 mod starts;

@@ -1,0 +1,241 @@
+//! Reports in every format, read by others: a JSON Schema validator, an XML parser, a browser.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::need::{find, need};
+use crate::rig::program::{Machine, prints};
+use crate::rig::stage::{Stage, upon};
+use crate::rig::stock;
+
+const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
+const EVIL: &str = "</code><script>document.title='evil'</script>";
+
+/// An application that moves, and one that pipes what could break a page.
+fn stage() -> Stage {
+    let old = stock::old_base("linux/amd64");
+    let stage = Stage::on(&old, &stock::app("linux/amd64", 200_000));
+    let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
+    let piped = json!({"Entrypoint": ["/bin/sh", "-c", format!("/app '{EVIL}' | grep x")]});
+    upon(&old, layer, piped).build().layout(&stage.layout("piped"), "v1");
+    let file = "defaults: {base: 'oci:new:v1', old_base: 'oci:old:v1'}\nimages:\n\
+        - {source: 'oci:app:v1', target: 'oci:out:app'}\n- {source: 'oci:piped:v1', target: 'oci:out:piped'}\n\
+        - {source: 'oci:none:v1', target: 'oci:out:none'}\n";
+    std::fs::write(stage.layout("batch.yaml"), file).unwrap();
+    std::fs::write(stage.layout("list.md"), "|Component|Base|Reason|\n|-|-|-|\n|piped|oci:old:v1|Requires a shell|\n")
+        .unwrap();
+    stage
+}
+
+/// Runs the command with a report in every format: `NAME.FORMAT`.
+fn reports(stage: &Stage, name: &str, args: &[&str]) {
+    let flags = FORMATS.iter().flat_map(|format| ["--report".to_owned(), format!("{format}={name}.{format}")]);
+    let run = stage.underpin(args).args(["--no-cache", "--offline"]).args(flags).run();
+    assert!(FORMATS.iter().all(|format| stage.layout(&format!("{name}.{format}")).is_file()), "{run}");
+}
+
+fn all(stage: &Stage) -> [&'static str; 4] {
+    let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1"];
+    reports(stage, "rebase", &[&["rebase", "oci:app:v1", "--to", "oci:moved:v1"], &base[..]].concat());
+    reports(stage, "plan", &[&["plan", "oci:piped:v1"], &base[..]].concat());
+    let check =
+        ["check", "oci:piped:v1", "oci:app:v1", "oci:none:v1", "--exceptions", "list.md", "--allow-base", "oci:new:v1"];
+    reports(stage, "check", &check);
+    reports(stage, "batch", &["batch", "batch.yaml"]);
+    ["rebase", "plan", "check", "batch"]
+}
+
+/// Every object of the schema made strict, so that a key that is not described is found.
+const VALIDATE: &str = r##"
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+def strict(node):
+    if isinstance(node, dict):
+        if node.get("type") == "object" and "properties" in node:
+            node["additionalProperties"] = False
+        for value in node.values(): strict(value)
+    elif isinstance(node, list):
+        for value in node: strict(value)
+strict(schema)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+for path in sys.argv[2:]:
+    document = json.load(open(path))
+    # `oneOf` alone would only say that none fits.
+    kind = {"underpin.report/v1": "report", "underpin.check/v1": "check", "underpin.batch/v1": "batch"}[document["schema"]]
+    part = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + kind, "$defs": schema["$defs"]})
+    for error in part.iter_errors(document):
+        sys.exit(f"{path}: {list(error.path)}: {error.message[:500]}")
+    validator.validate(document)
+"##;
+
+fn schema() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json")
+}
+
+/// The machine's own Python, which has Debian's packages.
+fn python(script: &str, args: &[&Path]) -> Result<(), String> {
+    let out = Command::new("/usr/bin/python3").arg("-c").arg(script).args(args).output().unwrap();
+    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
+}
+
+fn has_jsonschema() -> bool {
+    let has = python("import jsonschema; jsonschema.Draft202012Validator", &[]).is_ok();
+    assert!(
+        has || std::env::var("CI").as_deref() != Ok("true"),
+        "python3-jsonschema is not installed, and CI skips nothing"
+    );
+    if !has {
+        eprintln!("SKIPPED: python3-jsonschema is not installed (scripts/test installs it)");
+    }
+    has
+}
+
+#[test]
+fn every_json_report_is_as_its_schema_says() {
+    if !has_jsonschema() {
+        return;
+    }
+    let stage = stage();
+    for name in all(&stage) {
+        let report = stage.layout(&format!("{name}.json"));
+        python(VALIDATE, &[&schema(), &report]).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let mut broken: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+        broken["outcome"] = json!("fine");
+        std::fs::write(&report, broken.to_string()).unwrap();
+        assert!(python(VALIDATE, &[&schema(), &report]).is_err(), "{name}: the schema refuses nothing");
+    }
+}
+
+#[test]
+fn the_batch_files_schema_says_what_the_program_says() {
+    if !has_jsonschema() {
+        return;
+    }
+    let stage = stage();
+    let written = stage.layout("schema.json");
+    std::fs::write(&written, stage.underpin(&["batch", "--schema"]).run().ok().stdout).unwrap();
+    let script =
+        "import json, sys, jsonschema\njsonschema.validate(json.load(open(sys.argv[2])), json.load(open(sys.argv[1])))";
+    for (document, fits) in [
+        (json!({"images": [{"source": "a", "target": "x.io/b:c"}]}), true),
+        (json!({"defaults": {"logs": "klog", "allow": ["needs-shell"]}, "images": []}), true),
+        (
+            json!({"images": [{"source": "a", "target": ["x.io/b:c"], "platforms": "linux/amd64", "old_base": "layers:1"}]}),
+            true,
+        ),
+        (json!({"images": [{"target": "x.io/b:c"}]}), false),
+        (json!({"images": [{"source": "a", "taget": "x.io/b:c"}]}), false),
+        (json!({"images": [{"source": "a", "logs": "loud"}]}), false),
+        (json!({"defaults": {"target": "b"}, "images": []}), false),
+        (json!({}), false),
+    ] {
+        let file = stage.layout("try.yaml");
+        std::fs::write(&file, document.to_string()).unwrap();
+        assert_eq!(python(script, &[&written, &file]).is_ok(), fits, "{document}");
+        // A file that the program cannot make sense of ends with `usage`; others go on to the images.
+        let run = stage.underpin(&["check", "--batch", "try.yaml", "--offline", "--no-cache"]).run();
+        assert_eq!(run.kind().as_deref() != Some("usage"), fits, "{document}\n{run}");
+    }
+}
+
+#[test]
+fn junit_is_xml_that_counts_right() {
+    if !need(&["python3"]) {
+        return;
+    }
+    let stage = stage();
+    let script = r#"
+import sys, xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+cases = suite.findall("testcase")
+count = lambda tag: sum(case.find(tag) is not None for case in cases)
+assert [int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")] == \
+    [len(cases), count("failure"), count("error"), count("skipped")], suite.attrib
+print(len(cases), count("failure"), count("error"))
+"#;
+    for name in all(&stage) {
+        python(script, &[&stage.layout(&format!("{name}.junit"))]).unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+    let batch = std::fs::read_to_string(stage.layout("batch.junit")).unwrap();
+    assert!(batch.contains("tests=\"3\" failures=\"1\" errors=\"1\""), "{batch}");
+}
+
+#[test]
+fn sarif_has_every_refusal_with_its_rule() {
+    let stage = stage();
+    all(&stage);
+    let log: Value = serde_json::from_slice(&std::fs::read(stage.layout("batch.sarif")).unwrap()).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let errors: Vec<&Value> =
+        results.iter().filter(|result| result["level"] == "error").map(|it| &it["ruleId"]).collect();
+    assert_eq!(errors, [&json!("needs-shell")]);
+    assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    assert!(results.iter().all(|result| rules.iter().any(|rule| rule["id"] == result["ruleId"])));
+}
+
+#[test]
+fn markdown_has_a_line_for_each_image() {
+    let stage = stage();
+    all(&stage);
+    let page = std::fs::read_to_string(stage.layout("batch.markdown")).unwrap();
+    for part in [
+        "| `oci:app:v1` | rebased |",
+        "| `oci:piped:v1` | refused |",
+        "| `oci:none:v1` | failed |",
+        "**refuse** `needs-shell`",
+    ] {
+        assert!(page.contains(part), "nothing of {part}:\n{page}");
+    }
+}
+
+/// The page as a browser has built it, with scripts allowed: nothing of an image becomes one.
+fn dom(page: &Path, folder: &Path) -> String {
+    let chromium = find("chromium").unwrap();
+    let shot = std::env::var_os("UNDERPIN_SCREENSHOT").map_or_else(|| folder.join("shot.png"), PathBuf::from);
+    let browser = |more: &str| {
+        let mut command = Command::new(&chromium);
+        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,2000"]);
+        command.arg(format!("--user-data-dir={}", folder.join("profile").display())).arg(more);
+        let out = command.arg(format!("file://{}", page.display())).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    browser(&format!("--screenshot={}", shot.display()));
+    assert!(std::fs::metadata(shot).unwrap().len() > 10_000, "an empty picture");
+    browser("--dump-dom")
+}
+
+#[test]
+fn a_browser_shows_the_page_and_runs_nothing() {
+    if !need(&["chromium"]) {
+        return;
+    }
+    let stage = stage();
+    all(&stage);
+    let page = stage.layout("batch.html");
+    let text = std::fs::read_to_string(&page).unwrap();
+    for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
+        assert!(!text.contains(outside), "the page needs {outside}");
+    }
+    let dom = dom(&page, stage.sandbox.path("tmp").as_path());
+    assert!(dom.contains("<title>underpin batch</title>"), "{dom}");
+    assert_eq!(dom.matches("<script").count(), 0, "{dom}");
+    assert_eq!(dom.matches("<details ").count(), 3);
+    for part in [
+        "rebased",
+        "refused",
+        "failed",
+        "needs-shell",
+        "class=\"stripped\"",
+        "class=\"kept\"",
+        "class=\"base\"",
+        "&lt;script&gt;",
+    ] {
+        assert!(dom.contains(part), "nothing of {part}");
+    }
+}
