@@ -22,6 +22,7 @@ mod extract;
 mod fates;
 mod golden;
 mod hostile;
+mod kep;
 mod limits;
 mod local_faults;
 mod logs;
