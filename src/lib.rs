@@ -19,6 +19,7 @@
 //! | [`policy`] | the rules, and the findings they make |
 //! | [`plan`] | every decision: command, config, layers, annotations |
 //! | [`assemble`] | a plan to final bytes and digests |
+//! | [`kube`] | Kubernetes manifests as text: commands without their shell, every other byte as it was |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
 //! | [`report`] | one model, one file per format |
 //! | [`run`], [`verify`], [`check`] | the flow itself, the flow again, and the flow as a question |
@@ -42,6 +43,7 @@ pub mod cli;
 pub mod elf;
 pub mod error;
 pub mod examine;
+pub mod kube;
 pub mod layer;
 pub mod oci;
 pub mod plan;

@@ -7,6 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::SayArgs;
 use crate::error::{Error, printable};
+use crate::report::kube::Paint;
 use crate::report::{Detail, error_to_json};
 use crate::store::{Meter, Notice, Notices, Progress};
 
@@ -56,6 +57,16 @@ impl Console {
             let mut stdout = std::io::stdout().lock();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         });
+    }
+
+    /// How a diff is shown on stdout.
+    pub fn paint(&self) -> Paint {
+        let has_no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match (std::io::stdout().is_terminal(), has_no_colour) {
+            (false, _) => Paint::Plain,
+            (true, true) => Paint::Safe,
+            (true, false) => Paint::Coloured,
+        }
     }
 
     /// Words that are said even to those who want quiet.

@@ -8,6 +8,7 @@ mod console;
 mod elf;
 mod exceptions;
 mod inspect;
+mod kube;
 mod man;
 mod plan;
 mod policy_args;
@@ -43,6 +44,7 @@ enum Command {
     Batch(batch::Batch),
     Check(check::Check),
     Exceptions(exceptions::Exceptions),
+    Kube(kube::Kube),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -71,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Batch(batch) => batch.run(&console),
         Command::Check(check) => check.run(&console),
         Command::Exceptions(exceptions) => exceptions.run(&console),
+        Command::Kube(kube) => kube.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         Command::Man(man) => man.run(&console, Cli::command()),
@@ -98,6 +101,7 @@ impl Command {
             Self::Batch(batch) => batch.say,
             Self::Check(check) => check.say,
             Self::Exceptions(exceptions) => exceptions.say(),
+            Self::Kube(kube) => kube.say,
             Self::Verify(verify) => verify.say,
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

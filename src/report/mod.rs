@@ -9,6 +9,7 @@ mod json;
 mod junit;
 mod markdown;
 mod markup;
+pub mod kube;
 mod model;
 mod sarif;
 mod sheet;

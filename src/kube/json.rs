@@ -1,0 +1,101 @@
+//! JSON to the same tree. A manifest with a template's placeholders may lack the commas that they
+//! bring along; any other must be JSON to the letter.
+
+use jsonc_parser::ast::{ObjectPropName, Value};
+use jsonc_parser::common::{Range, Ranged as _};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use super::position::Position;
+use super::tree::{Id, Kind, Layout, Node, Style, Tree};
+use super::yaml::{MOST_NODES, attach};
+use crate::error::{Error, Result};
+
+/// How much the commas matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Commas {
+    Strict,
+    /// A placeholder may bring its own.
+    FromTemplate,
+}
+
+pub(super) fn read(text: &str, commas: Commas) -> Result<Tree> {
+    let wrong = |error: jsonc_parser::errors::ParseError| {
+        let at = Position::of(text, error.range().start);
+        at.on(Error::input("the manifest is not valid JSON").cause(error.kind()))
+    };
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options(commas)).map_err(wrong)?;
+    let mut reader = Reader { text, tree: Tree::default() };
+    if let Some(value) = parsed.value {
+        let root = reader.put(&value, None, None)?;
+        reader.tree.roots.push(root);
+    }
+    Ok(reader.tree)
+}
+
+fn options(commas: Commas) -> ParseOptions {
+    let loose = commas == Commas::FromTemplate;
+    ParseOptions {
+        allow_comments: false,
+        allow_loose_object_property_names: false,
+        allow_trailing_commas: loose,
+        allow_missing_commas: loose,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    tree: Tree,
+}
+
+impl Reader<'_> {
+    /// The parser allows 512 levels, so this comes back.
+    fn put(&mut self, value: &Value<'_>, parent: Option<Id>, key: Option<Id>) -> Result<Id> {
+        let id = self.add(kind(value), value.range(), parent)?;
+        if let Some(parent) = parent {
+            let wrong = |error| Position::of(self.text, value.start()).on(error);
+            attach(&mut self.tree, parent, key, id).map_err(wrong)?;
+        }
+        match value {
+            Value::Array(array) => {
+                for element in &array.elements {
+                    self.put(element, Some(id), None)?;
+                }
+            }
+            Value::Object(object) => {
+                for property in &object.properties {
+                    let ObjectPropName::String(name) = &property.name else { continue };
+                    let text = Kind::Scalar { text: name.value.to_string(), style: Style::Double };
+                    let key = self.add(text, name.range, Some(id))?;
+                    self.put(&property.value, Some(id), Some(key))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(id)
+    }
+
+    fn add(&mut self, kind: Kind, range: Range, parent: Option<Id>) -> Result<Id> {
+        if self.tree.len() >= MOST_NODES {
+            return Err(Error::input("the manifest has too many values").fact("most", MOST_NODES));
+        }
+        Ok(self.tree.add(Node { kind, range: range.start..range.end, anchor: None, tag: None, parent }))
+    }
+}
+
+fn kind(value: &Value<'_>) -> Kind {
+    let plain = |text: &str| Kind::Scalar { text: text.to_owned(), style: Style::Plain };
+    match value {
+        Value::StringLit(text) => Kind::Scalar { text: text.value.to_string(), style: Style::Double },
+        Value::NumberLit(number) => plain(number.value),
+        Value::BooleanLit(truth) => plain(if truth.value { "true" } else { "false" }),
+        Value::NullKeyword(_) => plain("null"),
+        Value::Array(_) => Kind::Sequence { items: Vec::new(), layout: Layout::Flow },
+        Value::Object(_) => Kind::Mapping { entries: Vec::new(), layout: Layout::Flow },
+    }
+}

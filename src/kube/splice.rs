@@ -1,0 +1,218 @@
+//! New words in a list, as edits of its text: items that stay are not touched, new ones are written
+//! as their neighbours are, comments stay where they stand.
+//!
+//! `None` means that the layout is one that cannot be kept; the list is left alone then.
+
+use std::ops::Range;
+
+use super::scalar::{Beside, Language};
+use super::template::Hidden;
+use super::tree::{Id, Kind, Layout, Node, Style, Tree};
+
+/// Bytes that are replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub range: Range<usize>,
+    pub text: String,
+}
+
+impl Edit {
+    pub fn insert(at: usize, text: String) -> Self {
+        Self { range: at..at, text }
+    }
+}
+
+/// A manifest that is edited.
+#[derive(Clone, Copy)]
+pub(super) struct Sheet<'a> {
+    pub source: &'a str,
+    pub tree: &'a Tree,
+    pub hidden: &'a Hidden,
+    pub language: Language,
+}
+
+/// The text with the edits made. `None` where two of them touch the same bytes.
+pub(super) fn splice(source: &str, mut edits: Vec<Edit>) -> Option<String> {
+    edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
+    let mut out = String::with_capacity(source.len());
+    let mut done = 0;
+    for edit in &edits {
+        out.push_str(source.get(done..edit.range.start)?);
+        out.push_str(&edit.text);
+        done = edit.range.end;
+    }
+    out.push_str(source.get(done..)?);
+    Some(out)
+}
+
+/// Which items of a list go, and which words come in their place.
+struct Middle<'a> {
+    before: Option<Id>,
+    old: &'a [Id],
+    new: &'a [String],
+    after: Option<Id>,
+}
+
+impl Sheet<'_> {
+    pub fn node(&self, id: Id) -> &Node {
+        self.tree.node(id)
+    }
+
+    /// The edits that make `list` these words.
+    pub fn rewrite(&self, list: Id, words: &[String]) -> Option<Vec<Edit>> {
+        let Kind::Sequence { items, layout } = &self.node(list).kind else { return None };
+        let middle = self.middle(items, words)?;
+        if middle.old.is_empty() {
+            return middle.new.is_empty().then(Vec::new);
+        }
+        if middle.old.iter().any(|item| self.node(*item).anchor.is_some() || self.node(*item).tag.is_some()) {
+            return None;
+        }
+        let style = items.first().map_or(Style::Plain, |item| self.style(*item));
+        let beside = Beside { language: self.language, style, layout: *layout };
+        match layout {
+            Layout::Flow => self.flow(list, items, &middle, beside),
+            Layout::Block => self.block(list, &middle, beside, words.is_empty()),
+        }
+    }
+
+    fn style(&self, item: Id) -> Style {
+        match self.node(item).kind {
+            Kind::Scalar { style, .. } => style,
+            _ => Style::Plain,
+        }
+    }
+
+    /// What is left when the items that stay are taken off at both ends.
+    fn middle<'a>(&self, items: &'a [Id], words: &'a [String]) -> Option<Middle<'a>> {
+        let is_same = |item: &Id, word: &String| self.tree.word(*item) == Some(word.as_str());
+        let front = items.iter().zip(words).take_while(|(item, word)| is_same(item, word)).count();
+        let (old, new) = (items.get(front..)?, words.get(front..)?);
+        let back = old.iter().rev().zip(new.iter().rev()).take_while(|(item, word)| is_same(item, word)).count();
+        let (old, rest) = old.split_at_checked(old.len() - back)?;
+        let before = front.checked_sub(1).and_then(|at| items.get(at)).copied();
+        Some(Middle { before, old, new: new.get(..new.len() - back)?, after: rest.first().copied() })
+    }
+
+    fn write(&self, word: &str, beside: Beside) -> String {
+        if let Some(item) = self.hidden.as_item(word, self.language) {
+            return item;
+        }
+        // What a placeholder will bring is not known, so it is quoted.
+        let is_open = !self.hidden.within(word).is_empty() && beside.style != Style::Single;
+        let style = if is_open { Style::Double } else { beside.style };
+        Beside { style, ..beside }.write(word)
+    }
+
+    fn flow(&self, list: Id, items: &[Id], middle: &Middle<'_>, beside: Beside) -> Option<Vec<Edit>> {
+        let (first, last) = (self.node(*middle.old.first()?), self.node(*middle.old.last()?));
+        let range = match (middle.new.is_empty(), middle.before, middle.after) {
+            (false, ..) => first.range.start..last.range.end,
+            (true, _, Some(after)) => first.range.start..self.node(after).range.start,
+            (true, Some(before), None) => self.node(before).range.end..last.range.end,
+            (true, None, None) => {
+                let text = "[]".to_owned();
+                return Some(vec![Edit { range: self.node(list).range.clone(), text }]);
+            }
+        };
+        let separator = self.separator(items);
+        let words: Vec<String> = middle.new.iter().map(|word| self.write(word, beside)).collect();
+        Some(vec![Edit { range, text: words.join(&separator) }])
+    }
+
+    /// What stands between the items of a list in brackets.
+    pub fn separator(&self, items: &[Id]) -> String {
+        let between = items.windows(2).find_map(|pair| match pair {
+            [one, two] => self.source.get(self.node(*one).range.end..self.node(*two).range.start),
+            _ => None,
+        });
+        let is_plain = |text: &&str| text.trim() == ",";
+        between.filter(is_plain).unwrap_or(", ").to_owned()
+    }
+
+    fn block(&self, list: Id, middle: &Middle<'_>, beside: Beside, is_emptied: bool) -> Option<Vec<Edit>> {
+        let rows: Vec<Row> = middle.old.iter().map(|item| self.row(*item)).collect::<Option<_>>()?;
+        let mut edits = Vec::new();
+        let mut rows = rows.iter();
+        if !middle.new.is_empty() {
+            let row = rows.next()?;
+            let indentation = self.source.get(row.line..row.dash)?;
+            let next = format!("{}{indentation}", self.newline(row.dash));
+            let items: Vec<String> = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, beside))).collect();
+            edits.push(Edit { range: row.dash..row.end, text: items.join(&next) });
+        }
+        edits.extend(rows.map(|row| self.removal(row)));
+        if is_emptied {
+            edits.push(Edit::insert(self.colon(list)?, " []".to_owned()));
+        }
+        Some(edits)
+    }
+
+    /// A row goes with its line, unless a comment stands behind it.
+    fn removal(&self, row: &Row) -> Edit {
+        let rest = self.source.get(row.end..).unwrap_or_default();
+        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        let blanks = line.len() - line.trim_start().len();
+        let range = if line.trim().is_empty() { row.line..row.end + line.len() } else { row.dash..row.end + blanks };
+        Edit { range, text: String::new() }
+    }
+
+    /// Behind the colon that leads to `value`.
+    fn colon(&self, value: Id) -> Option<usize> {
+        let node = self.node(value);
+        let Kind::Mapping { entries, .. } = &self.node(node.parent?).kind else { return None };
+        let (key, _) = entries.iter().find(|(_, entry)| *entry == value)?;
+        let end = self.node(*key).range.end;
+        let rest = self.source.get(end..)?;
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        rest.get(blanks..)?.starts_with(':').then_some(end + blanks + 1)
+    }
+
+    /// Where an item of a block list stands. Only one item on a line is understood.
+    pub fn row(&self, item: Id) -> Option<Row> {
+        let node = self.node(item);
+        let head = match node.kind {
+            Kind::Scalar { style: Style::Literal | Style::Folded, .. } => self.header(node.range.start)?,
+            _ => node.range.start,
+        };
+        let line = self.line_of(head);
+        let before = self.source.get(line..head)?;
+        let dash = line + before.find('-')?;
+        let gap = self.source.get(dash + 1..head)?;
+        let is_plain = self.source.get(line..dash)?.chars().all(|c| c == ' ') && !gap.is_empty() && gap.chars().all(|c| c == ' ');
+        let content = self.source.get(node.range.clone())?;
+        let end = node.range.start + content.trim_end().len();
+        is_plain.then(|| Row { line, dash, gap: gap.to_owned(), end })
+    }
+
+    /// The `|` or `>` of a block whose text begins at `start`.
+    fn header(&self, start: usize) -> Option<usize> {
+        let above = self.source.get(..self.line_of(start))?.trim_end();
+        let line = self.line_of(above.len());
+        let text = above.get(line..)?;
+        let dash = text.find("- ")?;
+        let mark = text.get(dash + 1..)?.find(['|', '>'])?;
+        Some(line + dash + 1 + mark)
+    }
+
+    pub fn line_of(&self, at: usize) -> usize {
+        self.source.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
+    }
+
+    /// The end of lines where byte `at` is.
+    pub fn newline(&self, at: usize) -> &'static str {
+        let line = self.source.get(at..).and_then(|rest| rest.split_inclusive('\n').next());
+        if line.is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" }
+    }
+}
+
+/// An item of a block list.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The beginning of its line.
+    pub line: usize,
+    pub dash: usize,
+    /// What stands between the dash and the item.
+    pub gap: String,
+    pub end: usize,
+}

@@ -1,0 +1,300 @@
+//! Placeholders of a template, kept as they are: each is hidden behind text of the same length
+//! while the manifest is read, and put back when it is written.
+//!
+//! The rule it owns: only the well-known placeholders of `cluster/gce/manifests` may stand in a
+//! command that is translated. Of them it is known whether they are one word or several.
+
+use super::scalar::Language;
+use crate::error::{Error, Result};
+
+/// Stands for a whole list of words.
+const LISTS: &[&str] = &[
+    "params",
+    "etcd_creds",
+    "etcd_apiserver_creds",
+    "etcd_extra_args",
+    "etcdctl_certs",
+    "quota_bytes",
+    "api_servers_with_port",
+    "kubeconfig",
+    "cluster_cidr",
+    "cloud_config_opt",
+    "run_controllers",
+];
+
+/// Stands for a part of one word.
+const VALUES: &[&str] = &[
+    "cluster_state",
+    "etcd_apiserver_protocol",
+    "etcd_cluster",
+    "etcd_protocol",
+    "healthcheck_ip",
+    "host_ip",
+    "hostname",
+    "listen_client_ip",
+    "port",
+    "secure_port",
+    "server_port",
+    "srv_kube_path",
+    "suffix",
+];
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    Several,
+    OneWord,
+    Unknown,
+}
+
+/// Where a placeholder stood, which decides what hides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    /// In a scalar.
+    Inside,
+    /// As a value of JSON.
+    Value,
+    /// As a member of a JSON object.
+    Member,
+    /// On lines of its own in YAML.
+    Line,
+}
+
+const SPOTS: [Spot; 4] = [Spot::Inside, Spot::Value, Spot::Member, Spot::Line];
+/// The first of the characters that hide placeholders: they have no meaning of their own.
+const FIRST: u32 = 0xE000;
+const LAST: u32 = 0xF8FF;
+
+/// A text with its placeholders hidden.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    pub text: String,
+    placeholders: Vec<String>,
+}
+
+impl Hidden {
+    /// The text itself: nothing in it is a placeholder.
+    pub fn nothing(text: &str) -> Self {
+        Self { text: text.to_owned(), placeholders: Vec::new() }
+    }
+
+    pub fn of(text: &str, language: Language) -> Result<Self> {
+        if text.chars().any(is_mask) {
+            return Err(Error::input("the manifest uses characters that are kept for placeholders"));
+        }
+        let mut hidden = Self::default();
+        let mut context = Context::default();
+        let mut rest = text;
+        while let Some(start) = rest.find("{{") {
+            let (before, from) = rest.split_at(start);
+            let Some(end) = from.find("}}").map(|at| at + 2).filter(|end| !from.split_at(*end).0.contains('\n')) else { break };
+            let (placeholder, after) = from.split_at(end);
+            context.read(before);
+            let spot = match language {
+                Language::Json => context.spot(),
+                Language::Yaml if is_alone(&hidden.text, before, after) => Spot::Line,
+                Language::Yaml => Spot::Inside,
+            };
+            hidden.text.push_str(before);
+            let mask = hidden.hide(placeholder, spot)?;
+            hidden.text.push_str(&mask);
+            context.pass(spot);
+            rest = after;
+        }
+        hidden.text.push_str(rest);
+        Ok(hidden)
+    }
+
+    fn hide(&mut self, placeholder: &str, spot: Spot) -> Result<String> {
+        let known = self.placeholders.iter().position(|known| known == placeholder);
+        let number = known.unwrap_or_else(|| {
+            self.placeholders.push(placeholder.to_owned());
+            self.placeholders.len() - 1
+        });
+        let wrong = || Error::input("a placeholder of the template cannot be kept").fact("placeholder", placeholder);
+        mask(number, placeholder.len(), spot).ok_or_else(wrong)
+    }
+
+    /// The text with all placeholders as they were.
+    pub fn shown(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_mask(*c)) {
+            let (number, spot) = read(c);
+            let lead = usize::from(spot != Spot::Inside);
+            let placeholder = self.placeholders.get(number).map_or("", String::as_str);
+            let begins = at.saturating_sub(lead);
+            let hidden = mask(number, placeholder.len(), spot);
+            let there = rest.get(begins..begins + placeholder.len());
+            if placeholder.is_empty() || hidden.as_deref() != there {
+                let (skipped, after) = rest.split_at(at + c.len_utf8());
+                out.push_str(skipped);
+                rest = after;
+                continue;
+            }
+            out.push_str(rest.get(..begins).unwrap_or_default());
+            out.push_str(placeholder);
+            rest = rest.get(begins + placeholder.len()..).unwrap_or_default();
+        }
+        out + rest
+    }
+
+    /// The placeholders in a word: where, how long, what they stand for.
+    pub fn within(&self, word: &str) -> Vec<(usize, &str, Stands)> {
+        let marks = word.char_indices().filter(|(_, c)| is_mask(*c));
+        let known = marks.map(|(at, c)| {
+            let (number, spot) = read(c);
+            let placeholder = self.placeholders.get(number).map_or("", String::as_str);
+            let stands = if spot == Spot::Inside || spot == Spot::Value { stands(placeholder) } else { Stands::Unknown };
+            (at, placeholder, stands)
+        });
+        known.collect()
+    }
+
+    /// A placeholder that stands for a list, as an item of its own.
+    pub fn as_item(&self, word: &str, language: Language) -> Option<String> {
+        let (number, _) = read(word.chars().next().filter(|c| is_mask(*c))?);
+        let placeholder = self.placeholders.get(number)?;
+        let is_whole = word.len() == placeholder.len() && stands(placeholder) == Stands::Several;
+        let spot = if language == Language::Json { Spot::Value } else { Spot::Inside };
+        if is_whole { mask(number, placeholder.len(), spot) } else { None }
+    }
+}
+
+/// The first placeholder of a text that is no template to us, with its place.
+pub(super) fn first(text: &str) -> Option<(usize, &str)> {
+    let at = ["{{", "{%"].iter().filter_map(|open| text.find(open)).min()?;
+    let rest = text.get(at..)?;
+    let close = if rest.starts_with("{{") { "}}" } else { "%}" };
+    let line = rest.lines().next().unwrap_or_default();
+    let end = line.find(close).map_or(line.len(), |end| end + 2);
+    Some((at, line.get(..end)?))
+}
+
+pub(super) fn is_mask(c: char) -> bool {
+    (FIRST..=LAST).contains(&u32::from(c))
+}
+
+fn stands(placeholder: &str) -> Stands {
+    let name = placeholder.trim_start_matches("{{").trim_end_matches("}}").trim();
+    if LISTS.contains(&name) {
+        Stands::Several
+    } else if VALUES.contains(&name) || name.starts_with("pillar[") || name.starts_with("pillar.get(") {
+        Stands::OneWord
+    } else {
+        Stands::Unknown
+    }
+}
+
+/// The text that hides placeholder `number` of this length.
+fn mask(number: usize, len: usize, spot: Spot) -> Option<String> {
+    let which = SPOTS.iter().position(|known| *known == spot)?;
+    let code = FIRST + u32::try_from(number * SPOTS.len() + which).ok()?;
+    let c = char::from_u32(code).filter(|c| is_mask(*c))?;
+    let fill = |around: usize| Some("_".repeat(len.checked_sub(3 + around)?));
+    Some(match spot {
+        Spot::Inside => format!("{c}{}", fill(0)?),
+        Spot::Value => format!("\"{c}{}\"", fill(2)?),
+        Spot::Member => format!("\"{c}{}\":0", fill(4)?),
+        Spot::Line => format!("#{c}{}", fill(1)?),
+    })
+}
+
+fn read(c: char) -> (usize, Spot) {
+    let code = usize::try_from(u32::from(c).saturating_sub(FIRST)).unwrap_or(0);
+    (code / SPOTS.len(), SPOTS.get(code % SPOTS.len()).copied().unwrap_or(Spot::Inside))
+}
+
+/// Whether nothing but placeholders stands on the line.
+fn is_alone(text: &str, before: &str, after: &str) -> bool {
+    let start = match before.rfind('\n') {
+        Some(end) => before.get(end + 1..).unwrap_or_default().trim().is_empty(),
+        None => before.trim().is_empty() && text.lines().next_back().is_none_or(|line| line.trim_start().starts_with('#') || line.is_empty() || text.ends_with('\n')),
+    };
+    let rest = after.lines().next().unwrap_or_default();
+    let only = rest.split("{{").all(|part| part.split_once("}}").map_or(part, |(_, behind)| behind).trim().is_empty());
+    start && only
+}
+
+/// Where JSON text has got to.
+#[derive(Debug, Default)]
+struct Context {
+    brackets: Vec<char>,
+    is_string: bool,
+    is_escaped: bool,
+    last: char,
+}
+
+impl Context {
+    fn read(&mut self, text: &str) {
+        for c in text.chars() {
+            match c {
+                _ if self.is_escaped => self.is_escaped = false,
+                '\\' if self.is_string => self.is_escaped = true,
+                '"' => self.is_string = !self.is_string,
+                _ if self.is_string => {}
+                '{' | '[' => self.brackets.push(c),
+                '}' | ']' => drop(self.brackets.pop()),
+                _ => {}
+            }
+            if !self.is_string && !c.is_whitespace() {
+                self.last = c;
+            }
+        }
+    }
+
+    fn spot(&self) -> Spot {
+        match self.brackets.last() {
+            _ if self.is_string => Spot::Inside,
+            Some('{') if self.last != ':' => Spot::Member,
+            _ => Spot::Value,
+        }
+    }
+
+    /// Something stood there now.
+    fn pass(&mut self, spot: Spot) {
+        if spot != Spot::Inside {
+            self.last = '0';
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_placeholders_come_back_as_they_were() {
+        let json = "{\n{{container_env}}\n\"cpu\": {{ cpulimit }}, \"l\": [{{params}} \"a{{suffix}}\"], \"x\": {{port}}}";
+        let yaml = "a: {{ x }}/y:{{pillar['z']}}\n  {{container_env}}\n{{one_more}} {{two_more}}\nb: \"{{params}}\"\n";
+        for (text, language) in [(json, Language::Json), (yaml, Language::Yaml), ("plain {{", Language::Yaml)] {
+            let hidden = Hidden::of(text, language).unwrap();
+            assert_eq!(hidden.text.len(), text.len());
+            assert!(!hidden.text.contains("}}\n"), "{}", hidden.text);
+            assert_eq!(hidden.shown(&hidden.text), text);
+        }
+        let parsed = super::super::json::read(&Hidden::of(json, Language::Json).unwrap().text, super::super::json::Commas::FromTemplate);
+        assert!(parsed.is_ok(), "{parsed:?}");
+        super::super::yaml::read(&Hidden::of(yaml, Language::Yaml).unwrap().text).unwrap();
+    }
+
+    #[test]
+    fn only_well_known_names_are_known() {
+        for (name, expected) in [
+            ("{{params}}", Stands::Several),
+            ("{{ suffix }}", Stands::OneWord),
+            ("{{pillar['allow_privileged']}}", Stands::OneWord),
+            ("{{ .Values.args }}", Stands::Unknown),
+            ("{{param}}", Stands::Unknown),
+        ] {
+            assert_eq!(stands(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn templates_are_named() {
+        assert_eq!(first("a: {{ .Values.x }}\n"), Some((3, "{{ .Values.x }}")));
+        assert_eq!(first("{% if a %}\nb"), Some((0, "{% if a %}")));
+        assert_eq!(first("a: {b}"), None);
+    }
+}
