@@ -51,7 +51,7 @@ fn helper(root: &Root<'_>, folders: &[RootPath], path: String, program: &Program
     }
 }
 
-fn is_there(root: &Root<'_>, path: &str) -> bool {
+pub(super) fn is_there(root: &Root<'_>, path: &str) -> bool {
     root.search(path, "", &RootPath::root()).is_ok()
 }
 

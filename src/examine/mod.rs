@@ -24,6 +24,7 @@ mod runner;
 pub mod sample;
 mod seam;
 mod subject;
+mod whole;
 mod wishes;
 
 pub use absent::Absent;
@@ -41,4 +42,5 @@ pub use oddity::Oddity;
 pub use program::{Presence, Start, Started, start};
 pub use seam::{Dangling, Seam};
 pub use subject::{LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};
+pub use whole::{Shown, Whole, WholePlatform};
 pub use wishes::{KlogStyle, LogChoice, Wishes};

@@ -63,7 +63,13 @@ impl Setting<'_> {
         Decided { argv, decision, remarks }
     }
 
-    fn judge(&self, site: &Site, command: &[String], args: &[String], remarks: &mut Vec<Remark>) -> Result<Decision, Why> {
+    fn judge(
+        &self,
+        site: &Site,
+        command: &[String],
+        args: &[String],
+        remarks: &mut Vec<Remark>,
+    ) -> Result<Decision, Why> {
         let argv: Vec<String> = command.iter().chain(args).cloned().collect();
         if argv.is_empty() {
             return Ok(Decision::Unchanged);
@@ -94,6 +100,7 @@ impl Setting<'_> {
                 let applied = self.apply(site.what, &argv, &meaning, answer.as_ref(), remarks)?;
                 remarks.splice(0..0, meaning.notes.iter().chain(&applied.notes).map(Remark::from));
                 self.remark_on_log(site, &meaning, &applied, remarks);
+                remarks.extend(self.remarks_on_surroundings(&meaning));
                 Ok(Decision::Change(Box::new(change(command, args, &meaning, applied))))
             }
         }
@@ -136,7 +143,10 @@ impl Setting<'_> {
         let Some(answer) = answer else { return Ok(()) };
         let Some(missing) = answer.missing else { return Ok(()) };
         if mount::of(self.tree, container, program) == Mounted::OnVolume {
-            remarks.push(Remark::new("program-on-volume", format!("{program} comes from a volume, which was not looked at")));
+            remarks.push(Remark::new(
+                "program-on-volume",
+                format!("{program} comes from a volume, which was not looked at"),
+            ));
             return Ok(());
         }
         Err(Why::new(Rule::EntrypointMissing, format!("{} cannot start {program}: {missing}", answer.image)))
@@ -164,34 +174,55 @@ impl Setting<'_> {
         let Some(log) = &meaning.log else { return };
         let is_written = applied.argv.iter().any(|word| word.ends_with(&format!("={}", log.path)));
         if is_written && mount::of(self.tree, site.container, &log.path) == Mounted::Nowhere {
-            let message = format!("{} is on no volume: its folder must be in the image, and the log goes with the container", log.path);
+            let message = format!(
+                "{} is on no volume: its folder must be in the image, and the log goes with the container",
+                log.path
+            );
             remarks.push(Remark::new("log-not-mounted", message));
         }
+    }
+
+    fn remarks_on_surroundings(&self, meaning: &Meaning) -> Vec<Remark> {
+        let is_wide = meaning.workdir.is_some() || !meaning.environment.is_empty();
+        let wide = "what the command set for itself holds for the whole container now, its probes and hooks included";
+        let several = meaning.program.iter().flat_map(|word| self.hidden.within(word));
+        let several = several.filter(|(_, _, stands)| *stands == Stands::Several).map(|(_, placeholder, _)| {
+            let message = format!(
+                "{placeholder} stood for several words: what fills it in must give one item of the list for each"
+            );
+            Remark::new("placeholder-is-list", message)
+        });
+        is_wide.then(|| Remark::new("container-wide", wide)).into_iter().chain(several).collect()
     }
 
     /// Placeholders may stand where it is known how many words they are.
     fn check_placeholders(&self, before: &[String], meaning: &Meaning) -> Result<(), Why> {
         let refuse = |placeholder: &str, detail: &str| Err(Why::new(Rule::Template, format!("{placeholder} {detail}")));
         for word in before {
-            for (at, placeholder, stands) in self.hidden.within(word) {
-                let around = [word.get(..at).and_then(|text| text.chars().next_back()), word.get(at + placeholder.len()..).and_then(|text| text.chars().next())];
+            for (range, placeholder, stands) in self.hidden.within(word) {
+                let front = word.get(..range.start).and_then(|text| text.chars().next_back());
+                let back = word.get(range.end..).and_then(|text| text.chars().next());
                 match stands {
-                    Stands::Unknown => return refuse(placeholder, "is no placeholder of which is known what it stands for"),
-                    Stands::Several if around.iter().flatten().any(|c| !c.is_whitespace()) => {
-                        return refuse(placeholder, "stands for several words, and is part of one here");
+                    Stands::Unknown => {
+                        return refuse(placeholder, "is no placeholder of which is known what it stands for");
+                    }
+                    Stands::Several if front.iter().chain(&back).any(|c| !c.is_whitespace()) => {
+                        return refuse(placeholder, PART);
                     }
                     Stands::Several | Stands::OneWord => {}
                 }
             }
         }
-        let others = meaning.environment.iter().map(|(_, value)| value).chain(&meaning.workdir).chain(meaning.log.iter().map(|log| &log.path));
-        let program = meaning.program.iter().take(1).chain(&meaning.init);
-        for word in others.chain(program).chain(&meaning.program) {
-            for (_, placeholder, stands) in self.hidden.within(word) {
-                if stands == Stands::Several && word.len() != placeholder.len() {
-                    return refuse(placeholder, "stands for several words, and is part of one here");
-                }
-            }
+        let values = meaning.environment.iter().map(|(_, value)| value);
+        let others = values.chain(&meaning.workdir).chain(meaning.log.iter().map(|log| &log.path));
+        let several =
+            |word: &String| self.hidden.within(word).into_iter().find(|(_, _, stands)| *stands == Stands::Several);
+        if let Some((_, placeholder, _)) = others.chain(&meaning.init).find_map(several) {
+            return refuse(placeholder, PART);
+        }
+        let is_part = |word: &&String| several(word).is_some_and(|(range, ..)| range != (0..word.len()));
+        if let Some((_, placeholder, _)) = meaning.program.iter().find(is_part).and_then(several) {
+            return refuse(placeholder, PART);
         }
         match meaning.program.first().map(|word| self.hidden.within(word)).unwrap_or_default().first() {
             Some((_, placeholder, _)) => refuse(placeholder, "decides which program is started"),
@@ -199,6 +230,8 @@ impl Setting<'_> {
         }
     }
 }
+
+const PART: &str = "stands for several words, and is part of one here";
 
 fn place(what: What, declared: &BTreeMap<String, Declared>) -> Place {
     match what {

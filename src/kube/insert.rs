@@ -52,9 +52,12 @@ impl Sheet<'_> {
 
     fn flow_member(&self, member: &Member<'_>) -> String {
         match member {
-            Member::WorkingDir(folder) => format!("{}: {}", self.key("workingDir"), self.beside(Layout::Flow).write(folder)),
+            Member::WorkingDir(folder) => {
+                format!("{}: {}", self.key("workingDir"), self.beside(Layout::Flow).write(folder))
+            }
             Member::Environment(variables) => {
-                let items: Vec<String> = variables.iter().map(|(name, value)| self.flow_variable(name, value)).collect();
+                let items: Vec<String> =
+                    variables.iter().map(|(name, value)| self.flow_variable(name, value)).collect();
                 format!("{}: [{}]", self.key("env"), items.join(", "))
             }
         }

@@ -87,7 +87,8 @@ impl Comparison<'_> {
             let Kind::Mapping { entries, .. } = &self.after.node(item).kind else { return false };
             entries.len() == 2 && word("name") == Some(name) && word("value") == Some(value)
         };
-        items.len() == variables.len() && items.iter().zip(variables).all(|(item, variable)| is_variable(*item, variable))
+        items.len() == variables.len()
+            && items.iter().zip(variables).all(|(item, variable)| is_variable(*item, variable))
     }
 
     fn entries(&self, given: Option<&Vec<(&'static str, Given)>>, old: &[(Id, Id)], new: &[(Id, Id)]) -> bool {

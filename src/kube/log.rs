@@ -1,8 +1,8 @@
 //! Who writes the log file of a container: what the image shows, or what was asked for and assumed.
 
+use super::Options;
 use super::image::Answer;
 use super::why::{Remark, Rule, Why};
-use super::Options;
 use crate::examine::{Klog, KlogStyle, LogChoice};
 use crate::shell::Meaning;
 use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
@@ -90,7 +90,10 @@ fn assumed(strategy: &Strategy, answer: Option<&Answer>) -> Option<Remark> {
         return None;
     }
     match strategy {
-        Strategy::Klog(_) => Some(Remark::new("klog-assumed", "the program is taken to have klog's flags; no image was there to look at")),
+        Strategy::Klog(_) => Some(Remark::new(
+            "klog-assumed",
+            "the program is taken to have klog's flags; no image was there to look at",
+        )),
         Strategy::Runner(path) => {
             Some(Remark::new("runner-assumed", format!("the image is taken to have {path}; it was not looked at")))
         }

@@ -227,7 +227,8 @@ impl<'a> Manifest<'a> {
 
     /// The byte that a command's outcome is about: the construct, or the first word.
     fn at(&self, site: &Site, outcome: &Outcome) -> usize {
-        let items: Vec<Id> = site.command.iter().chain(&site.args).flat_map(|list| self.tree.items(*list)).copied().collect();
+        let items: Vec<Id> =
+            site.command.iter().chain(&site.args).flat_map(|list| self.tree.items(*list)).copied().collect();
         let refusal = match outcome {
             Outcome::Refused(why) | Outcome::Kept(why) => why.refusal.as_ref(),
             Outcome::Unchanged | Outcome::Changed(_) => None,

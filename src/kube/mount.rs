@@ -39,7 +39,8 @@ mod tests {
 
     #[test]
     fn a_path_is_on_the_volume_that_covers_it() {
-        let tree = yaml::read("volumeMounts:\n- {name: a, mountPath: /var/log/}\n- {name: b, mountPath: /l.log}\n").unwrap();
+        let tree =
+            yaml::read("volumeMounts:\n- {name: a, mountPath: /var/log/}\n- {name: b, mountPath: /l.log}\n").unwrap();
         for (path, expected) in [
             ("/var/log/a.log", Mounted::OnVolume),
             ("/l.log", Mounted::OnVolume),

@@ -83,7 +83,8 @@ fn search(tree: &Tree, object: Id) -> Vec<Id> {
         match &tree.node(id).kind {
             Kind::Mapping { .. } if has_containers(tree, id) => found.push(id),
             Kind::Mapping { entries, .. } => {
-                let values = entries.iter().rev().filter(|(key, _)| !matches!(tree.text(*key), Some("metadata" | "status")));
+                let values =
+                    entries.iter().rev().filter(|(key, _)| !matches!(tree.text(*key), Some("metadata" | "status")));
                 waiting.extend(values.map(|(_, value)| tree.resolved(*value)));
             }
             Kind::Sequence { items, .. } => waiting.extend(items.iter().rev().map(|item| tree.resolved(*item))),
@@ -122,7 +123,8 @@ mod tests {
 
     #[test]
     fn custom_resources_lists_and_several_documents_are_looked_into() {
-        let custom = "kind: Widget\nspec:\n  pools:\n  - podTemplate: {spec: {containers: [{name: a}]}}\n  - other: 1\n";
+        let custom =
+            "kind: Widget\nspec:\n  pools:\n  - podTemplate: {spec: {containers: [{name: a}]}}\n  - other: 1\n";
         assert_eq!(names(custom), ["Widget "]);
         let list = "kind: List\nitems:\n- {kind: Pod, spec: {containers: []}}\n- {kind: Service}\n---\nkind: Pod\nspec: {}\n...\n---\n---\nkind: ConfigMap\ndata: {containers: [{name: a}]}\n";
         assert_eq!(names(list), ["Pod ", "Pod "]);

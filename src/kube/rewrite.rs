@@ -1,18 +1,20 @@
 //! From decisions to a new text: what every change intends, what aliases forbid, the edits, and
 //! the proof that they do what was intended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{Change, Decided, Decision};
 use super::insert::Member;
 use super::intent::{Given, Intent};
 use super::site::Site;
 use super::splice::{Edit, Sheet, splice};
-use super::tree::{Id, Tree};
+use super::tree::{Id, Occurrences, Tree};
 use super::why::{Rule, Why};
 
 /// With more changes than this, the ones that cannot be edited are not looked for one by one.
 const MOST_TRIED: usize = 64;
+/// How often refusals are followed to the lists that they bind.
+const MOST_ROUNDS: usize = 16;
 
 /// Reads a text as the manifest itself was read.
 pub(super) type Reader<'a> = &'a dyn Fn(&str) -> Option<Tree>;
@@ -62,24 +64,18 @@ fn lists<'a>(site: &Site, change: Option<&'a Change>) -> Vec<(Id, Option<&'a Vec
 /// A list that aliases repeat may change only where all of its places want the same.
 fn refuse_shared(tree: &Tree, sites: &[Site], decided: &mut [Decided]) {
     let occurrences = tree.occurrences();
-    loop {
-        let mut wishes: BTreeMap<Id, Vec<Option<&Vec<String>>>> = BTreeMap::new();
-        for (at, site) in sites.iter().enumerate() {
-            for (list, words) in lists(site, change(decided, at)) {
-                wishes.entry(list).or_default().push(words);
-            }
-        }
-        let is_free = |list: &Id| {
-            wishes.get(list).is_some_and(|wishes| {
-                wishes.len() as u64 == occurrences.of(*list) && wishes.windows(2).all(|pair| pair.first() == pair.last())
-            })
-        };
+    for round in 0..=MOST_ROUNDS {
+        let free = free_lists(sites, decided, &occurrences);
         let is_bound = |site: &Site, change: &Change| {
             let is_given = change.workdir.is_some() || !change.environment.is_empty();
-            let lists = lists(site, Some(change));
-            lists.iter().any(|(list, _)| !is_free(list)) || (is_given && occurrences.of(site.container) != 1)
+            // A chain of lists that depend on each other is not followed for ever.
+            let is_shared = |list: Id| !free.contains(&list) || (round == MOST_ROUNDS && occurrences.of(list) > 1);
+            lists(site, Some(change)).iter().any(|(list, _)| is_shared(*list))
+                || (is_given && occurrences.of(site.container) != 1)
         };
-        let bound: Vec<usize> = sites.iter().enumerate().filter_map(|(at, site)| change(decided, at).filter(|change| is_bound(site, change)).map(|_| at)).collect();
+        let bound =
+            |(at, site): (usize, &Site)| change(decided, at).filter(|change| is_bound(site, change)).map(|_| at);
+        let bound: Vec<usize> = sites.iter().enumerate().filter_map(bound).collect();
         if bound.is_empty() {
             return;
         }
@@ -90,15 +86,42 @@ fn refuse_shared(tree: &Tree, sites: &[Site], decided: &mut [Decided]) {
     }
 }
 
+/// Lists whose every occurrence is a command, and wants the same words.
+fn free_lists(sites: &[Site], decided: &[Decided], occurrences: &Occurrences) -> BTreeSet<Id> {
+    let mut wishes: BTreeMap<Id, Vec<Option<&Vec<String>>>> = BTreeMap::new();
+    for (at, site) in sites.iter().enumerate() {
+        for (list, words) in lists(site, change(decided, at)) {
+            wishes.entry(list).or_default().push(words);
+        }
+    }
+    let is_free = |list: Id, wishes: &[Option<&Vec<String>>]| {
+        wishes.len() as u64 == occurrences.of(list) && wishes.windows(2).all(|pair| pair.first() == pair.last())
+    };
+    wishes.iter().filter(|(list, wishes)| is_free(**list, wishes)).map(|(list, _)| *list).collect()
+}
+
 /// A variable that the container declares already keeps the value that it has there.
 fn refuse_taken(tree: &Tree, sites: &[Site], decided: &mut [Decided]) {
+    let mut places: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
+    sites.iter().enumerate().for_each(|(at, site)| places.entry(site.container).or_default().push(at));
     for (at, site) in sites.iter().enumerate() {
-        let Some(change) = change(decided, at) else { continue };
+        let Some(change) = change(decided, at).filter(|change| !change.environment.is_empty()) else { continue };
         let env = tree.get(site.container, "env").map(|env| tree.items(env)).unwrap_or_default();
         let is_taken = |name: &str| env.iter().any(|entry| tree.text_at(*entry, "name") == Some(name));
         let taken = change.environment.iter().find(|(name, _)| is_taken(name)).map(|(name, _)| name.clone());
         if let Some(name) = taken {
             let detail = format!("the command sets {name}, which the container declares with another value");
+            refuse(decided, at, Why::new(Rule::EnvTaken, detail));
+            continue;
+        }
+        let is_used = |name: &str| {
+            let others = places.get(&site.container).into_iter().flatten().filter_map(|other| decided.get(*other));
+            let reference = format!("$({name})");
+            others.flat_map(|other| &other.argv).any(|word| word.contains(&reference))
+        };
+        let used = change.environment.iter().find(|(name, _)| is_used(name)).map(|(name, _)| name.clone());
+        if let Some(name) = used {
+            let detail = format!("the command sets {name}, and $({name}) would mean something else then");
             refuse(decided, at, Why::new(Rule::EnvTaken, detail));
         }
     }
@@ -112,8 +135,10 @@ fn attempt(sheet: Sheet<'_>, sites: &[Site], decided: &[Decided], at: &[usize], 
         let (site, change) = (sites.get(*at)?, change(decided, *at)?);
         for (list, words) in lists(site, Some(change)) {
             if let Some(words) = words
-                && intent.words.insert(list, words.clone()).is_none()
+                && !intent.words.contains_key(&list)
             {
+                let read = words.iter().map(|word| sheet.hidden.as_read(word, sheet.language));
+                intent.words.insert(list, read.collect());
                 edits.extend(sheet.rewrite(list, words)?);
             }
         }
@@ -128,7 +153,13 @@ fn attempt(sheet: Sheet<'_>, sites: &[Site], decided: &[Decided], at: &[usize], 
 }
 
 /// Working directory and variables.
-fn surroundings(sheet: Sheet<'_>, site: &Site, change: &Change, intent: &mut Intent, edits: &mut Vec<Edit>) -> Option<()> {
+fn surroundings(
+    sheet: Sheet<'_>,
+    site: &Site,
+    change: &Change,
+    intent: &mut Intent,
+    edits: &mut Vec<Edit>,
+) -> Option<()> {
     let container = site.container;
     if let Some(folder) = &change.workdir {
         match sheet.tree.own_entry(container, "workingDir") {

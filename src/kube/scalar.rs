@@ -27,9 +27,7 @@ fn is_number(text: &str) -> bool {
         return true;
     }
     let prefixed = |prefix: &str, radix: u32| {
-        lower.strip_prefix(prefix).is_some_and(|digits| {
-            !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix))
-        })
+        lower.strip_prefix(prefix).is_some_and(|digits| !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)))
     };
     if prefixed("0x", 16) || prefixed("0o", 8) || prefixed("0b", 2) {
         return true;
@@ -49,7 +47,8 @@ fn is_sixty(text: &str) -> bool {
 /// `2001-01-01`, with or without a time.
 fn is_date(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
-    let digits = |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()));
+    let digits =
+        |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()));
     text.len() >= 8
         && text.find('-') == Some(4)
         && digits(parts.next())
@@ -133,10 +132,14 @@ mod tests {
         for text in ["", "~", "null", "NULL", "True", "yes", "Off", "n", "1", "-1", "+1_000", "0x1F", "0o17", "0b1"] {
             assert!(!is_text(text), "{text}");
         }
-        for text in ["1.5", ".5", "1e3", ".inf", "-.Inf", ".nan", "1:30", "190:20:30.15", "2001-01-01", "2001-1-1T00:00:00Z"] {
+        for text in
+            ["1.5", ".5", "1e3", ".inf", "-.Inf", ".nan", "1:30", "190:20:30.15", "2001-01-01", "2001-1-1T00:00:00Z"]
+        {
             assert!(!is_text(text), "{text}");
         }
-        for text in ["sh", "-c", "--v=2", "1a", "0xZZ", "10m", "1.2.3", "a:b", "nully", "127.0.0.1:80", "inf", "nan", "v1"] {
+        for text in
+            ["sh", "-c", "--v=2", "1a", "0xZZ", "10m", "1.2.3", "a:b", "nully", "127.0.0.1:80", "inf", "nan", "v1"]
+        {
             assert!(is_text(text), "{text}");
         }
     }

@@ -138,8 +138,11 @@ impl Sheet<'_> {
             let row = rows.next()?;
             let indentation = self.source.get(row.line..row.dash)?;
             let next = format!("{}{indentation}", self.newline(row.dash));
-            let items: Vec<String> = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, beside))).collect();
-            edits.push(Edit { range: row.dash..row.end, text: items.join(&next) });
+            let mut items = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, beside)));
+            edits.push(Edit { range: row.dash..row.end, text: items.next()? });
+            // A comment behind the first item stays with it.
+            let line = self.source.get(row.end..)?.lines().next().map_or(0, str::len);
+            edits.push(Edit::insert(row.end + line, items.map(|item| format!("{next}{item}")).collect()));
         }
         edits.extend(rows.map(|row| self.removal(row)));
         if is_emptied {
@@ -179,7 +182,8 @@ impl Sheet<'_> {
         let before = self.source.get(line..head)?;
         let dash = line + before.find('-')?;
         let gap = self.source.get(dash + 1..head)?;
-        let is_plain = self.source.get(line..dash)?.chars().all(|c| c == ' ') && !gap.is_empty() && gap.chars().all(|c| c == ' ');
+        let is_plain =
+            self.source.get(line..dash)?.chars().all(|c| c == ' ') && !gap.is_empty() && gap.chars().all(|c| c == ' ');
         let content = self.source.get(node.range.clone())?;
         let end = node.range.start + content.trim_end().len();
         is_plain.then(|| Row { line, dash, gap: gap.to_owned(), end })

@@ -4,6 +4,8 @@
 //! The rule it owns: only the well-known placeholders of `cluster/gce/manifests` may stand in a
 //! command that is translated. Of them it is known whether they are one word or several.
 
+use std::ops::Range;
+
 use super::scalar::Language;
 use crate::error::{Error, Result};
 
@@ -87,7 +89,9 @@ impl Hidden {
         let mut rest = text;
         while let Some(start) = rest.find("{{") {
             let (before, from) = rest.split_at(start);
-            let Some(end) = from.find("}}").map(|at| at + 2).filter(|end| !from.split_at(*end).0.contains('\n')) else { break };
+            let Some(end) = from.find("}}").map(|at| at + 2).filter(|end| !from.split_at(*end).0.contains('\n')) else {
+                break;
+            };
             let (placeholder, after) = from.split_at(end);
             context.read(before);
             let spot = match language {
@@ -139,14 +143,19 @@ impl Hidden {
         out + rest
     }
 
-    /// The placeholders in a word: where, how long, what they stand for.
-    pub fn within(&self, word: &str) -> Vec<(usize, &str, Stands)> {
+    /// The placeholders in a word: where what hides them stands, and what they stand for.
+    pub fn within(&self, word: &str) -> Vec<(Range<usize>, &str, Stands)> {
         let marks = word.char_indices().filter(|(_, c)| is_mask(*c));
         let known = marks.map(|(at, c)| {
             let (number, spot) = read(c);
             let placeholder = self.placeholders.get(number).map_or("", String::as_str);
-            let stands = if spot == Spot::Inside || spot == Spot::Value { stands(placeholder) } else { Stands::Unknown };
-            (at, placeholder, stands)
+            let (len, stands) = match spot {
+                Spot::Inside => (placeholder.len(), stands(placeholder)),
+                // The quotes around it are no part of the word.
+                Spot::Value => (placeholder.len().saturating_sub(2), stands(placeholder)),
+                Spot::Member | Spot::Line => (placeholder.len(), Stands::Unknown),
+            };
+            (at..at + len, placeholder, stands)
         });
         known.collect()
     }
@@ -155,9 +164,17 @@ impl Hidden {
     pub fn as_item(&self, word: &str, language: Language) -> Option<String> {
         let (number, _) = read(word.chars().next().filter(|c| is_mask(*c))?);
         let placeholder = self.placeholders.get(number)?;
-        let is_whole = word.len() == placeholder.len() && stands(placeholder) == Stands::Several;
+        let is_whole = self
+            .within(word)
+            .first()
+            .is_some_and(|(range, _, stands)| *range == (0..word.len()) && *stands == Stands::Several);
         let spot = if language == Language::Json { Spot::Value } else { Spot::Inside };
         if is_whole { mask(number, placeholder.len(), spot) } else { None }
+    }
+
+    /// The word as it will be read back.
+    pub fn as_read(&self, word: &str, language: Language) -> String {
+        self.as_item(word, language).map_or_else(|| word.to_owned(), |item| item.trim_matches('"').to_owned())
     }
 }
 
@@ -209,7 +226,13 @@ fn read(c: char) -> (usize, Spot) {
 fn is_alone(text: &str, before: &str, after: &str) -> bool {
     let start = match before.rfind('\n') {
         Some(end) => before.get(end + 1..).unwrap_or_default().trim().is_empty(),
-        None => before.trim().is_empty() && text.lines().next_back().is_none_or(|line| line.trim_start().starts_with('#') || line.is_empty() || text.ends_with('\n')),
+        None => {
+            before.trim().is_empty()
+                && text
+                    .lines()
+                    .next_back()
+                    .is_none_or(|line| line.trim_start().starts_with('#') || line.is_empty() || text.ends_with('\n'))
+        }
     };
     let rest = after.lines().next().unwrap_or_default();
     let only = rest.split("{{").all(|part| part.split_once("}}").map_or(part, |(_, behind)| behind).trim().is_empty());
@@ -265,7 +288,8 @@ mod tests {
 
     #[test]
     fn hidden_placeholders_come_back_as_they_were() {
-        let json = "{\n{{container_env}}\n\"cpu\": {{ cpulimit }}, \"l\": [{{params}} \"a{{suffix}}\"], \"x\": {{port}}}";
+        let json =
+            "{\n{{container_env}}\n\"cpu\": {{ cpulimit }}, \"l\": [{{params}} \"a{{suffix}}\"], \"x\": {{port}}}";
         let yaml = "a: {{ x }}/y:{{pillar['z']}}\n  {{container_env}}\n{{one_more}} {{two_more}}\nb: \"{{params}}\"\n";
         for (text, language) in [(json, Language::Json), (yaml, Language::Yaml), ("plain {{", Language::Yaml)] {
             let hidden = Hidden::of(text, language).unwrap();
@@ -273,7 +297,10 @@ mod tests {
             assert!(!hidden.text.contains("}}\n"), "{}", hidden.text);
             assert_eq!(hidden.shown(&hidden.text), text);
         }
-        let parsed = super::super::json::read(&Hidden::of(json, Language::Json).unwrap().text, super::super::json::Commas::FromTemplate);
+        let parsed = super::super::json::read(
+            &Hidden::of(json, Language::Json).unwrap().text,
+            super::super::json::Commas::FromTemplate,
+        );
         assert!(parsed.is_ok(), "{parsed:?}");
         super::super::yaml::read(&Hidden::of(yaml, Language::Yaml).unwrap().text).unwrap();
     }

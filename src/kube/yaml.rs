@@ -57,7 +57,8 @@ impl Builder<'_> {
             Event::Scalar(text, style, anchor, tag) => {
                 // A value that is not there is null; the parser writes `~` for it.
                 let range = range(span);
-                let text = if range.is_empty() && style == ScalarStyle::Plain { String::new() } else { text.into_owned() };
+                let text =
+                    if range.is_empty() && style == ScalarStyle::Plain { String::new() } else { text.into_owned() };
                 let kind = Kind::Scalar { text, style: style_of(style) };
                 self.put(kind, anchor, tag.map(|tag| tag.original()), range).map(drop)
             }

@@ -23,6 +23,7 @@ mod fates;
 mod golden;
 mod hostile;
 mod kep;
+mod kube;
 mod limits;
 mod local_faults;
 mod logs;

@@ -1,5 +1,6 @@
 //! The manifests that a command line names: files, folders, patterns and a stream.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ impl Input {
 /// What the words of the command line stand for, each file once and in one order.
 pub(super) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
     let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
     for word in words {
         let files = match word.to_str() {
             Some(STREAM) => vec![Input::Stream],
@@ -41,11 +43,7 @@ pub(super) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
             Some(text) if !word.exists() && text.contains(['*', '?', '[', '{']) => matching(text)?,
             _ => vec![Input::File(word.clone())],
         };
-        for file in files {
-            if !found.contains(&file) {
-                found.push(file);
-            }
-        }
+        found.extend(files.into_iter().filter(|file| seen.insert(file.name())));
     }
     Ok(found)
 }
@@ -56,14 +54,12 @@ fn has_ending(path: &Path) -> bool {
 
 /// Files in a folder and below. Links are not followed, hidden folders are not entered.
 fn under(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Input>> {
-    let is_hidden = |entry: &DirEntry| {
-        entry.depth() > 0 && entry.file_name().to_str().is_some_and(|name| name.starts_with('.'))
-    };
+    let is_hidden =
+        |entry: &DirEntry| entry.depth() > 0 && entry.file_name().to_str().is_some_and(|name| name.starts_with('.'));
     let mut files = Vec::new();
     for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|entry| !is_hidden(entry)) {
-        let entry = entry.map_err(|error| {
-            Error::input("a folder cannot be read").fact("path", folder.display()).cause(error)
-        })?;
+        let entry = entry
+            .map_err(|error| Error::input("a folder cannot be read").fact("path", folder.display()).cause(error))?;
         if entry.file_type().is_file() && is_wanted(entry.path()) {
             files.push(Input::File(entry.into_path()));
         }
@@ -120,9 +116,8 @@ pub(super) fn read(input: &Input) -> Result<String> {
     if bytes.len() as u64 > LONGEST {
         return Err(too_long());
     }
-    String::from_utf8(bytes).map_err(|error| {
-        Error::input("the manifest is not UTF-8 text").fact("byte", error.utf8_error().valid_up_to())
-    })
+    String::from_utf8(bytes)
+        .map_err(|error| Error::input("the manifest is not UTF-8 text").fact("byte", error.utf8_error().valid_up_to()))
 }
 
 fn too_long() -> Error {

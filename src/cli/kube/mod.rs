@@ -141,7 +141,7 @@ impl Kube {
         for error in looked.iter().filter_map(|file| file.result.as_ref().err()) {
             console.insist(&format!("error: {error}\n"));
         }
-        console.say(&report::summary(looked));
+        console.say(&report::summary(looked, self.mode()));
     }
 
     fn show(&self, console: &Console, looked: &[File]) {

@@ -20,7 +20,8 @@ const LINES_AROUND: usize = 3;
 #[must_use]
 pub fn unified(path: &str, before: &str, after: &str, paint: Paint) -> String {
     let diff = TextDiff::from_lines(before, after);
-    let text = diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    let text =
+        diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
     match paint {
         Paint::Plain => text,
         Paint::Safe => text.lines().map(|line| format!("{}\n", shown(line))).collect(),

@@ -41,12 +41,14 @@ fn of_file(file: &File, mode: Mode) -> Vec<Value> {
     let commands = judged.commands.iter().filter_map(|command| {
         let say = |what: &str| format!("{}: {what}", title(command));
         match &command.outcome {
-            Outcome::Refused(why) => {
-                Some(result(file, why.rule.word(), "error", &say(&why.detail), command.position))
-            }
-            Outcome::Changed(_) if mode == Mode::Check => {
-                Some(result(file, CHANGE, "warning", &say("a shell starts the program, and it need not"), command.position))
-            }
+            Outcome::Refused(why) => Some(result(file, why.rule.word(), "error", &say(&why.detail), command.position)),
+            Outcome::Changed(_) if mode == Mode::Check => Some(result(
+                file,
+                CHANGE,
+                "warning",
+                &say("a shell starts the program, and it need not"),
+                command.position,
+            )),
             _ => None,
         }
     });
@@ -68,7 +70,9 @@ fn result(file: &File, rule: &str, level: &str, message: &str, at: Position) -> 
 /// A path as a relative URI.
 fn uri(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    path.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    path.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 #[cfg(test)]

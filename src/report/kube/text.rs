@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{File, title};
+use super::{File, Mode, title};
 use crate::error::printable;
 use crate::kube::{Command, Outcome, Why};
 use crate::shell::caret;
@@ -63,12 +63,13 @@ pub fn changes(files: &[File]) -> String {
 
 /// One line.
 #[must_use]
-pub fn summary(files: &[File]) -> String {
+pub fn summary(files: &[File], mode: Mode) -> String {
     let count = |wanted: fn(&Outcome) -> bool| {
         files.iter().flat_map(File::commands).filter(|command| wanted(&command.outcome)).count()
     };
     let changed = count(|outcome| matches!(outcome, Outcome::Changed(_)));
     let refused = count(|outcome| matches!(outcome, Outcome::Refused(_)));
     let others = count(|outcome| matches!(outcome, Outcome::Unchanged | Outcome::Kept(_)));
-    format!("{} files: {changed} commands to translate, {refused} refused, {others} as they should be\n", files.len())
+    let done = if mode == Mode::Write { "translated" } else { "to translate" };
+    format!("files {}, commands {changed} {done}, {refused} refused, {others} as they should be\n", files.len())
 }

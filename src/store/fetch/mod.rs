@@ -13,7 +13,9 @@ use super::once::Once;
 use super::{Source, Tools, parallel};
 use crate::error::{Error, Result};
 use crate::examine::base::{self, Choice, Known, OldBase};
-use crate::examine::{LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Wishes, need};
+use crate::examine::{
+    LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Whole, WholePlatform, Wishes, need,
+};
 use crate::layer::LayerIndex;
 use crate::oci::{Digest, DocumentKind, Image, ImageLayer, Location, Platform};
 
@@ -149,6 +151,18 @@ impl Fetcher<'_> {
             Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
+    }
+
+    /// One image with all its layers, for every platform it has.
+    pub fn whole(&self, location: &Location) -> Result<Whole> {
+        let source = self.opened(location)?;
+        let (chosen, _) = self.chosen(&source, &[])?;
+        let reader = LayerReader::new(self, &source);
+        let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
+            let layers = parallel::map(&image.layers, self.tools.jobs, |layer| reader.read(layer))?;
+            Ok(WholePlatform { platform, image, layers })
+        });
+        Ok(Whole { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
     }
 
     /// A location is resolved once a run, whoever asks for it.

@@ -1,0 +1,122 @@
+//! Manifests that are meant to do harm: refused, or read in bounded memory and time.
+
+use super::{judge, judged, options, pod};
+use crate::error::Kind;
+use crate::examine::LogChoice;
+use crate::kube::yaml::MOST_NODES;
+
+fn error(text: &str) -> String {
+    let error =
+        judge(text, &options(LogChoice::Auto)).err().unwrap_or_else(|| panic!("{}", text.get(..200).unwrap_or(text)));
+    assert_eq!(error.kind(), Kind::Input);
+    error.to_string()
+}
+
+#[test]
+fn what_two_readers_would_read_differently_is_an_error() {
+    for (text, expected) in [
+        ("kind: Pod\nspec:\n  a: 1\n  a: 2\n", "a key stands twice"),
+        ("{\"kind\": \"Pod\", \"kind\": \"Job\"}", "a key stands twice"),
+        ("kind: Pod\nspec:\n\t- a\n", "a tab stands in the indentation"),
+        ("kind: Pod\n? [a, b]\n: c\n", "a key of the manifest is not a plain word"),
+        ("kind: Pod\nspec: *nowhere\n", "not valid YAML"),
+        ("a: &a [*a]\n", "an alias stands inside what it stands for"),
+        ("kind: [\n", "not valid YAML"),
+        ("{\"kind\": \"Pod\",}x", "not valid JSON"),
+    ] {
+        let error = error(text);
+        assert!(error.contains(expected) && error.contains("line"), "{error}");
+    }
+}
+
+#[test]
+fn depth_has_a_limit_in_every_style() {
+    for text in [
+        format!("a: {}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)),
+        format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000)),
+        format!("{}x", "- ".repeat(10_000)),
+        (0..3_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect(),
+    ] {
+        error(&text);
+    }
+}
+
+#[test]
+fn aliases_are_not_written_out() {
+    let mut text = "kind: Widget\na0: &a0 [x, x]\n".to_owned();
+    for level in 1..60 {
+        let before = level - 1;
+        text += &format!("a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]\n");
+    }
+    text += "spec: {containers: [{name: a, command: [sh, -c, exec /app], env: *a59}]}\n";
+    let judged = judged(&text);
+    assert!(judged.text.contains("command: [/app]"), "a command beside a bomb is translated");
+    let mut merges = "kind: Pod\nm0: &m0 {x: y}\n".to_owned();
+    for level in 1..200 {
+        merges += &format!("m{level}: &m{level} {{<<: [*m{}, *m{}]}}\n", level - 1, level - 1);
+    }
+    judged_ok(&format!("{merges}spec: {{<<: *m199}}\n"));
+    let shared = "kind: List\nitems:\n".to_owned()
+        + "- &p {kind: Pod, spec: {containers: &c [{name: a}]}}\n"
+        + &"- {kind: Pod, spec: {containers: *c}}\n".repeat(500);
+    judged_ok(&shared);
+}
+
+fn judged_ok(text: &str) {
+    assert_eq!(judged(text).text, text);
+}
+
+#[test]
+fn many_values_and_long_scalars_are_bounded() {
+    let many = format!("a: [{}]\n", "1,".repeat(MOST_NODES + 1));
+    assert!(error(&many).contains("too many values"));
+    let long = pod(&format!("command: [sh, -c, \"exec /app {}\"]", "a".repeat(4 << 20)));
+    let judged = judged(&long);
+    assert!(judged.is_refused() || judged.text.contains("[/app, "));
+}
+
+#[test]
+fn many_containers_that_share_a_list_are_looked_at_once_each() {
+    let shared = "- {name: b, command: *c}\n".repeat(3_000);
+    let text = format!(
+        "kind: Pod\nspec:\n  containers:\n  - {{name: a, command: &c [sh, -c, exec /app]}}\n{}",
+        shared.replace("- {", "  - {")
+    );
+    let judged = judged(&text);
+    assert!(judged.text.contains("&c [/app]"), "all of them want the same");
+}
+
+#[test]
+fn tags_and_odd_bytes_change_nothing() {
+    for lines in [
+        "command: [sh, -c, !!python/object/apply:os.system [x]]",
+        "command: [sh, -c, !!binary ZXhlYyAvYXBw]",
+        "command: !!set {sh, -c, a}",
+        "command: sh -c exec",
+        "command: [sh, -c, 5]",
+        "command: [[sh], -c, exec /app]",
+        "command: null",
+        "command:",
+        "command: []",
+        "livenessProbe: {exec: {command: {a: b}}}",
+        "livenessProbe: {exec: []}",
+        "env: 7\ncommand: [/app]",
+    ] {
+        judged_ok(&pod(lines));
+    }
+    for text in [
+        "",
+        "\n",
+        "---\n---\n",
+        "x",
+        "[]",
+        "null",
+        "kind: Pod",
+        "kind: [Pod]\nspec: 1\n",
+        "{}",
+        "kind: List\nitems: 5\n",
+    ] {
+        judged_ok(text);
+    }
+}

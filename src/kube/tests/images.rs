@@ -1,0 +1,87 @@
+//! What an image shows decides, where one was named.
+
+use super::{LogChoice, Options, Outcome, judge, options, pod, rule};
+use crate::examine::Klog;
+use crate::kube::{Answer, Images, Question};
+use crate::shell::logs::Spelling;
+
+/// An image with one program and what it shows.
+struct One {
+    has: &'static str,
+    klog: Klog,
+    runner: Option<&'static str>,
+    entrypoint: &'static [&'static str],
+}
+
+impl Images for One {
+    fn ask(&self, image: &str, question: &Question<'_>) -> Option<Answer> {
+        let missing = (question.program != self.has).then(|| "no such file".to_owned());
+        (image == "i").then(|| Answer {
+            image: "i@sha256:00".to_owned(),
+            entrypoint: self.entrypoint.iter().map(|word| (*word).to_owned()).collect(),
+            missing,
+            klog: self.klog.clone(),
+            runner: self.runner.map(str::to_owned),
+        })
+    }
+}
+
+const NOTHING: One = One { has: "/app", klog: Klog::Glog, runner: None, entrypoint: &["/app"] };
+
+fn verdict(images: &One, logs: LogChoice, lines: &str) -> String {
+    let judged = judge(&pod(&format!("image: i\n{lines}")), &Options { images, ..options(logs) }).unwrap();
+    let [command] = judged.commands.as_slice() else { panic!() };
+    match &command.outcome {
+        Outcome::Unchanged => "unchanged".to_owned(),
+        Outcome::Kept(_) => "kept".to_owned(),
+        Outcome::Refused(_) => rule(command).unwrap().to_owned(),
+        Outcome::Changed(changed) => [changed.command.clone(), changed.args.clone()].concat().join(" "),
+    }
+}
+
+#[test]
+fn the_log_strategy_is_proven_on_the_binary() {
+    let logs = "command: [sh, -c, /app >>/l 2>&1]";
+    let proven = One { klog: Klog::Proven(Spelling::Underscore), ..NOTHING };
+    let runner = One { runner: Some("/go-runner"), ..NOTHING };
+    let klog = "/app --logtostderr=false --log_file=/l --log_file_max_size=0 --stderrthreshold=FATAL";
+    for (image, choice, expected) in [
+        (&proven, LogChoice::Auto, klog),
+        (&proven, LogChoice::Klog, klog),
+        (&proven, LogChoice::Runner, "log-runner-missing"),
+        (&runner, LogChoice::Auto, "/go-runner --log-file=/l /app"),
+        (&runner, LogChoice::Runner, "/go-runner --log-file=/l /app"),
+        (&runner, LogChoice::Klog, "uses-glog"),
+        (&NOTHING, LogChoice::Auto, "log-strategy-open"),
+        (&NOTHING, LogChoice::Stdout, "/app"),
+        (&One { klog: Klog::Removed(String::new()), ..NOTHING }, LogChoice::Klog, "log-flag-removed"),
+        (&One { klog: Klog::Unknown(String::new()), ..NOTHING }, LogChoice::Klog, "log-flag-unknown"),
+    ] {
+        assert_eq!(verdict(image, choice, logs), expected, "{choice:?}");
+    }
+}
+
+#[test]
+fn programs_that_the_image_lacks_are_refused() {
+    for (lines, expected) in [
+        ("command: [/app]", "unchanged"),
+        ("command: [/other]", "entrypoint-missing"),
+        ("command: [/other]\nvolumeMounts: [{name: x, mountPath: /other}]", "unchanged"),
+        ("command: [sh, -c, exec /app]", "/app"),
+        ("command: [sh, -c, exec cat]", "entrypoint-missing"),
+        ("livenessProbe: {exec: {command: [curl, localhost]}}", "entrypoint-missing"),
+        ("livenessProbe: {exec: {command: [/app, check]}}", "unchanged"),
+        ("command: [sh, -c, a; b]", "multiple-commands"),
+    ] {
+        assert_eq!(verdict(&NOTHING, LogChoice::Auto, lines), expected, "{lines}");
+    }
+    let shell = One { has: "sh", ..NOTHING };
+    assert_eq!(verdict(&shell, LogChoice::Auto, "command: [sh, -c, a; b]"), "kept");
+}
+
+#[test]
+fn arguments_alone_are_a_command_where_the_image_has_no_entrypoint() {
+    let args = "args: [sh, -c, exec /app -x]";
+    assert_eq!(verdict(&NOTHING, LogChoice::Auto, args), "unchanged");
+    assert_eq!(verdict(&One { entrypoint: &[], ..NOTHING }, LogChoice::Auto, args), "/app -x");
+}

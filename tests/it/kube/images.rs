@@ -1,0 +1,63 @@
+//! Manifests against real images: what a program shows decides.
+
+use serde_json::json;
+
+use super::{read, write};
+use crate::rig::cli::Sandbox;
+use crate::rig::image::{Content, Recipe};
+use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::program::{Machine, prints};
+use crate::rig::stock;
+
+/// An image with `/app`, and a runner where one is asked for.
+fn image(runner: bool) -> Content {
+    let binary = prints(Machine::of("linux/amd64"), "hello\n");
+    let mut files = vec![program("app", binary.clone())];
+    if runner {
+        files.push(program("go-runner", binary));
+    }
+    let mut recipe = stock::app("linux/amd64", 1);
+    recipe.layers.clear();
+    recipe.layers.push(Layer::of(Pack::Gzip, &files));
+    Recipe { config: json!({"Entrypoint": ["/app"], "Env": [stock::PATH]}), ..recipe }.build()
+}
+
+fn manifest(lines: &str) -> String {
+    format!("kind: Pod\nspec:\n  containers:\n  - name: c\n    image: registry.example/app:v1\n{lines}")
+}
+
+#[test]
+fn programs_and_strategies_are_proven_on_the_image() {
+    let sandbox = Sandbox::new();
+    image(false).layout(&sandbox.path("here").join("plain"), "v1");
+    image(true).layout(&sandbox.path("here").join("runner"), "v1");
+    let logs = "    command: [sh, -c, /app >>/l 2>&1]\n";
+    for (lines, place, flags, expected) in [
+        ("    command: [sh, -c, exec /app]\n", "plain", &[][..], Ok("command: [/app]")),
+        ("    command: [sh, -c, exec /other]\n", "plain", &[], Err("entrypoint-missing")),
+        ("    livenessProbe: {exec: {command: [curl, x]}}\n", "plain", &[], Err("entrypoint-missing")),
+        ("    livenessProbe: {exec: {command: [/app, x]}}\n", "plain", &[], Ok("[/app, x]")),
+        (logs, "plain", &[], Err("log-strategy-open")),
+        (logs, "plain", &["--logs", "klog"], Err("log-flag-unknown")),
+        (logs, "plain", &["--logs", "runner"], Err("log-runner-missing")),
+        (logs, "runner", &[], Ok("command: [/go-runner, --log-file=/l, /app]")),
+    ] {
+        write(&sandbox, "m.yaml", manifest(lines));
+        let image = format!("registry.example/app=oci:{place}:v1");
+        let run = sandbox.underpin(["kube", "--write", "--no-cache", "--image", &image, "m.yaml"]).args(flags).run();
+        match expected {
+            Ok(text) => assert!(run.code() == Some(0) && read(&sandbox, "m.yaml").contains(text), "{lines}{run}"),
+            Err(rule) => assert!(run.code() == Some(1) && run.stderr.contains(&format!("[{rule}]")), "{lines}{run}"),
+        }
+    }
+}
+
+#[test]
+fn an_image_must_be_named_well_and_be_there() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "m.yaml", manifest(""));
+    sandbox.underpin(["kube", "m.yaml", "--image", "app"]).run().fails("usage");
+    sandbox.underpin(["kube", "m.yaml", "--image", "a=oci:none:v1", "--no-cache"]).run().fails("not-found");
+    let twice = ["--image", "a=oci:x:v1", "--image", "a=oci:y:v1"];
+    sandbox.underpin(["kube", "m.yaml"]).args(twice).run().fails("usage");
+}
