@@ -7,13 +7,12 @@ use crate::error::{Error, Result};
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
 use crate::layer::RootPath;
 use crate::oci::{
-    BASE_DIGEST, BASE_NAME, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
+    BASE_DIGEST, BASE_NAME, Descriptor, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
 };
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 use crate::policy::{Allow, OnMissing};
 use crate::run;
 use crate::settings::{self, Job};
-use crate::store::Source;
 use crate::store::fetch::{OldBaseChoice, Request};
 use crate::world::World;
 
@@ -40,9 +39,10 @@ pub struct Verification {
 
 /// Does the work again and compares digests.
 pub fn verify(world: &World, image: &Location) -> Result<Verification> {
-    let place = world.tools.places.source(image)?;
-    let top = place.top()?;
-    let job = recorded(place.as_ref(), &top).map_err(|error| error.fact("image", image))?;
+    let fetcher = world.fetcher();
+    let opened = fetcher.opened(image)?;
+    let top = opened.top();
+    let job = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
     let derived = run::derive(world, &job)?;
     let derived = derived
         .ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
@@ -59,7 +59,7 @@ pub fn verify(world: &World, image: &Location) -> Result<Verification> {
 }
 
 /// The job that the image says it came from.
-fn recorded(place: &dyn Source, top: &Document) -> Result<Job> {
+fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Job> {
     let (annotations, old_base) = match top.kind() {
         DocumentKind::Manifest => {
             let annotations = Manifest::read(top)?.annotations;
@@ -68,7 +68,7 @@ fn recorded(place: &dyn Source, top: &Document) -> Result<Job> {
         }
         DocumentKind::Index => {
             let index = Index::read(top)?;
-            let choices = children(place, &index)?;
+            let choices = children(&index, read)?;
             (index.annotations, OldBaseChoice::Each(choices))
         }
     };
@@ -76,11 +76,14 @@ fn recorded(place: &dyn Source, top: &Document) -> Result<Job> {
 }
 
 /// What each child of an index says about its old base.
-fn children(place: &dyn Source, index: &Index) -> Result<Vec<(Platform, crate::examine::base::Choice)>> {
+fn children(
+    index: &Index,
+    read: impl Fn(&Descriptor) -> Result<Document>,
+) -> Result<Vec<(Platform, crate::examine::base::Choice)>> {
     let mut choices = Vec::new();
     for child in &index.children {
         let Role::Image(Some(platform)) = &child.role else { continue };
-        let manifest = Manifest::read(&place.document(&child.descriptor)?)?;
+        let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that stood on the new base already was passed on as it was, and records nothing.
         let Ok(record) = Record::read(&manifest.annotations) else { continue };
         choices.push((platform.clone(), settings::old_base(&record.old_base()?)?));

@@ -32,7 +32,8 @@ impl World {
             pace: Pace::scaled(surroundings.pace),
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
-        let places = Places::new(registry, notices.clone());
+        let offline = (surroundings.network == Network::Offline).then(|| cache.clone());
+        let places = Places::new(registry, notices.clone(), offline);
         let tools = Tools { places, cache, notices, progress, jobs: surroundings.jobs };
         Ok(Self { tools, traffic, bases: Bases::default(), resolved: Once::default() })
     }

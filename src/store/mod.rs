@@ -5,6 +5,7 @@
 
 pub mod disk;
 pub mod fetch;
+mod kept;
 mod notice;
 mod once;
 pub mod parallel;

@@ -1,6 +1,7 @@
 //! Opens the place that a location names.
 
-use super::disk::{DockerArchive, Layout, OciArchive};
+use super::disk::{Cache, DockerArchive, Layout, OciArchive};
+use super::kept::Kept;
 use super::registry::Registry;
 use super::{Notices, Sink, Source};
 use crate::error::Result;
@@ -10,17 +11,22 @@ use crate::oci::Location;
 pub struct Places {
     registry: Registry,
     notices: Notices,
+    /// What stands for all registries while the network may not be used.
+    offline: Option<Cache>,
 }
 
 impl Places {
     #[must_use]
-    pub fn new(registry: Registry, notices: Notices) -> Self {
-        Self { registry, notices }
+    pub fn new(registry: Registry, notices: Notices, offline: Option<Cache>) -> Self {
+        Self { registry, notices, offline }
     }
 
     pub fn source(&self, location: &Location) -> Result<Box<dyn Source>> {
         Ok(match location {
-            Location::Registry(reference) => Box::new(self.registry.source(reference)),
+            Location::Registry(reference) => match &self.offline {
+                Some(cache) => Box::new(Kept::new(cache, reference)),
+                None => Box::new(self.registry.source(reference)),
+            },
             Location::Layout(local) => Box::new(Layout::source(local)?),
             Location::OciArchive(local) => Box::new(OciArchive::source(local)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::source(local)?),

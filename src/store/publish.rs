@@ -1,10 +1,13 @@
 //! From the assembled result to its targets: blobs, then manifests, the tag last.
 
+use std::io::Read as _;
+
+use super::disk::{Sighting, Use};
 use super::receive::inherited;
 use super::{Blob, Sink, Source, Stream, Tools, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};
-use crate::oci::{Digest, DocumentKind, Location, Name};
+use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, Name};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -43,9 +46,36 @@ impl Publisher<'_> {
         let mut published = Vec::new();
         for (target, sink) in targets.iter().zip(sinks) {
             let change = self.publish_to(assembled, target, sink.as_ref(), &origins)?;
+            self.remember(assembled, target);
             published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
         }
         Ok(Receipt { targets: published })
+    }
+
+    /// A published image is known by its name, as one that was fetched is. Its layers are kept as far
+    /// as they were inherited or are small.
+    fn remember(&self, assembled: &Assembled, target: &Location) {
+        let Location::Registry(_) = target else { return };
+        let cache = &self.tools.cache;
+        for document in assembled.children.iter().chain([&assembled.top]) {
+            cache.keep_small(&document.digest(), document.bytes());
+        }
+        for blob in &assembled.blobs {
+            let BlobOrigin::Made(made) = &blob.origin else { continue };
+            let mut bytes = Vec::new();
+            if blob.descriptor.size <= DOCUMENT_LIMIT && made.open().read_to_end(&mut bytes).is_ok() {
+                cache.keep_small(&blob.descriptor.digest, &bytes);
+            }
+        }
+        let blobs = assembled.blobs.iter().map(|blob| blob.descriptor.digest);
+        cache.remember(&Sighting {
+            location: target,
+            digest: assembled.top.digest(),
+            media_type: assembled.top.media_type(),
+            platforms: assembled.platforms.iter().map(|it| (it.platform.to_string(), it.digest)).collect(),
+            parts: blobs.chain(assembled.children.iter().map(Document::digest)).collect(),
+            used: Use::Written,
+        });
     }
 
     fn usable(&self, assembled: &Assembled, target: &Location) -> Result<Box<dyn Sink>> {

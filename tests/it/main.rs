@@ -37,5 +37,6 @@ mod reports;
 mod reproducible;
 mod seam;
 mod starts;
+mod store;
 mod translate;
 mod verify;

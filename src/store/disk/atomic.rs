@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::regular::{self, Links};
 use crate::error::{Error, Result};
@@ -56,6 +57,11 @@ impl Temp {
     /// Forgets what was written from `len` on.
     pub fn truncate(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|error| Error::io("could not shorten the file", &self.path, &error))
+    }
+
+    /// Sets the time of modification that the file will have under its name.
+    pub fn date(&self, time: SystemTime) -> Result<()> {
+        self.file.set_modified(time).map_err(|error| Error::io("could not date the file", &self.path, &error))
     }
 
     /// Gives the file its name `to`, in the same folder. Success means that it will be there

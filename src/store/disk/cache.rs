@@ -4,18 +4,20 @@
 //! counts as missing. It never stops a run either: at the first failed write it says so once and
 //! takes nothing more; what it has can still be read.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::atomic;
+use super::moment::Moment;
 use super::partial::{self, Receiving};
+use super::record::Record;
 use super::rooms::{Rooms, line};
 use super::section::Section;
+use super::sighting::{self, Sighting};
 use crate::error::{Kind, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher, Location, Reference};
 use crate::store::Notices;
 
 const INDEX_LIMIT: u64 = 512 << 20;
@@ -81,10 +83,9 @@ impl Cache {
     /// Keeps a document or config; `bytes` that are not those of `digest` are ignored.
     pub fn keep_small(&self, digest: &Digest, bytes: &[u8]) {
         let Some(rooms) = self.writable() else { return };
-        let path = rooms.blob_path(digest);
-        let is_there = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() == bytes.len() as u64);
-        if !is_there && bytes.len() as u64 <= DOCUMENT_LIMIT && Digest::of(bytes) == *digest {
-            rooms.tolerate(atomic::replace(&path, bytes));
+        // A damaged one is noticed and replaced here too.
+        if self.small(digest).is_none() && bytes.len() as u64 <= DOCUMENT_LIMIT && Digest::of(bytes) == *digest {
+            rooms.tolerate(atomic::replace(&rooms.blob_path(digest), bytes));
         }
     }
 
@@ -120,6 +121,24 @@ impl Cache {
         }
     }
 
+    /// Keeps that an image was seen under a name, and that its parts belong to it.
+    pub fn remember(&self, sighting: &Sighting<'_>) {
+        let Some(rooms) = self.writable() else { return };
+        match sighting.keep(&rooms.images(), rooms.notices()) {
+            // A damaged record may be a root of more than was seen now. It is not replaced: it
+            // keeps the collector out until somebody has looked at it.
+            Err(error) if error.kind() != Kind::Io => rooms.notices().warn(line(&error)),
+            outcome => drop(rooms.tolerate(outcome)),
+        }
+    }
+
+    /// What a reference led to when it was last seen.
+    pub fn last_seen(&self, reference: &Reference) -> Result<Option<Record>> {
+        let Some(rooms) = self.0.as_ref() else { return Ok(None) };
+        let name = sighting::full_name(&Location::Registry(reference.clone()));
+        Record::read(&rooms.images().join(Record::file_name(&name)))
+    }
+
     fn writable(&self) -> Option<&Arc<Rooms>> {
         self.0.as_ref().filter(|rooms| rooms.is_writable())
     }
@@ -133,9 +152,8 @@ fn hand_out(section: &Section) -> Option<File> {
 }
 
 /// The time of last use, for whoever collects garbage. A cache that is read-only stays as it is.
-#[expect(clippy::disallowed_methods, reason = "the time of last use never enters a result")]
 fn touch(section: &Section) {
-    let _ = section.file().set_modified(SystemTime::now());
+    let _ = section.file().set_modified(Moment::now().time());
 }
 
 /// Binds the bytes of an index to what they are the index of.
@@ -148,6 +166,7 @@ fn seal(digest: &Digest, version: u32, bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;

@@ -5,6 +5,7 @@
 //! blobs/sha256/HEX         layers, configs, manifests
 //! indexes/vN/HEX           indexes of layers, N is the number of their format
 //! partial/HEX              downloads that are running or were broken off
+//! images/vN/HEX            records of images, by the digest of the name they were seen under
 //! ```
 
 use std::fs::{self, DirBuilder};
@@ -23,6 +24,7 @@ use crate::oci::Digest;
 use crate::store::Notices;
 
 const VERSION: u32 = 1;
+const IMAGES: &str = "images/v1";
 
 pub struct Rooms {
     root: PathBuf,
@@ -40,7 +42,7 @@ impl Rooms {
         create_private(root)?;
         let held = lock::folder(root, Mode::Shared, Patience::default(), notices)?;
         check_version(&root.join("version"))?;
-        for room in ["blobs", "blobs/sha256", "indexes", "partial"] {
+        for room in ["blobs", "blobs/sha256", "indexes", "partial", "images", IMAGES] {
             let path = root.join(room);
             if regular::folder(&path, Links::Refused)? == Folder::Missing {
                 create_private(&path)?;
@@ -68,6 +70,10 @@ impl Rooms {
 
     pub fn partial_path(&self, digest: &Digest) -> PathBuf {
         self.root.join("partial").join(digest.hex())
+    }
+
+    pub fn images(&self) -> PathBuf {
+        self.root.join(IMAGES)
     }
 
     pub fn notices(&self) -> &Notices {
@@ -120,6 +126,7 @@ impl Rooms {
 fn sweep(root: &Path) {
     atomic::sweep(root);
     atomic::sweep(&root.join("blobs/sha256"));
+    atomic::sweep(&root.join(IMAGES));
     for version in fs::read_dir(root.join("indexes")).into_iter().flatten().flatten() {
         atomic::sweep(&version.path());
     }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use super::memory::Memory;
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Manifest};
 use crate::store::disk::Cache;
@@ -12,6 +13,7 @@ pub(super) struct Loader<'a> {
     pub place: &'a dyn Source,
     pub cache: &'a Cache,
     pub small: &'a Once<Digest, Arc<[u8]>>,
+    pub memory: &'a Memory,
     pub jobs: usize,
 }
 
@@ -26,18 +28,29 @@ impl Loader<'_> {
             self.cache.keep_small(&of.digest, document.bytes());
             Ok(document.bytes().into())
         })?;
+        self.memory.add(self.cache, None, [of.digest]);
         Document::read(bytes.to_vec(), Some(&of.media_type))
     }
 
     /// The image whose manifest is `document`.
     pub fn image(&self, document: Document) -> Result<Image> {
         let manifest = Manifest::read(&document)?;
-        let config = self.small_blob(&manifest.config)?;
-        Image::new(document, manifest, config)
+        let config = self.verified(&manifest.config)?;
+        let image = Image::new(document, manifest, config)?;
+        let layers = image.layers.iter().map(|layer| layer.descriptor.digest);
+        let parts = layers.chain([image.digest(), image.manifest.config.digest]);
+        self.memory.add(self.cache, Some((image.config.platform(), image.digest())), parts);
+        Ok(image)
     }
 
     /// A blob of at most 4 MiB, verified.
     pub fn small_blob(&self, of: &Descriptor) -> Result<Vec<u8>> {
+        let bytes = self.verified(of)?;
+        self.memory.add(self.cache, None, [of.digest]);
+        Ok(bytes)
+    }
+
+    fn verified(&self, of: &Descriptor) -> Result<Vec<u8>> {
         let bytes = self.small.get(of.digest, || {
             if let Some(bytes) = self.cache.small(&of.digest) {
                 return Ok(bytes.into());

@@ -5,6 +5,7 @@ mod clue_place;
 mod images;
 mod layers;
 mod lookup;
+mod memory;
 mod select;
 
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use crate::examine::{
     LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Whole, WholePlatform, Wishes, need,
 };
 use crate::layer::LayerIndex;
-use crate::oci::{Digest, DocumentKind, Image, ImageLayer, Location, Platform};
+use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
 
 use images::Loader;
 use layers::LayerReader;
 use lookup::Looker;
+use memory::Memory;
 use select::{Listed, Listing};
 
 pub use lookup::Patience;
@@ -166,7 +168,7 @@ impl Fetcher<'_> {
     }
 
     /// A location is resolved once a run, whoever asks for it.
-    fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
+    pub fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
         self.bases.get(location.clone(), || self.open(location))
     }
 
@@ -177,8 +179,11 @@ impl Fetcher<'_> {
     fn open(&self, location: &Location) -> Result<Arc<Opened>> {
         let place = self.tools.places.source(location)?;
         let top = place.top()?;
+        self.tools.cache.keep_small(&top.digest(), top.bytes());
+        let memory = Memory::new(location, &top);
+        memory.add(&self.tools.cache, None, []);
         let origin = Origin { location: location.clone(), top };
-        Ok(Arc::new(Opened { origin, place, small: Once::default(), layers: Once::default() }))
+        Ok(Arc::new(Opened { origin, place, small: Once::default(), layers: Once::default(), memory }))
     }
 
     /// Which of `candidates` the image stands on: the one with most layers whose diff ids are the
@@ -284,11 +289,29 @@ pub struct Opened {
     small: Once<Digest, Arc<[u8]>>,
     /// Indexes of layers that were read from it.
     layers: Once<Digest, Arc<LayerIndex>>,
+    memory: Memory,
 }
 
 impl Opened {
+    /// The document that the location led to.
+    #[must_use]
+    pub fn top(&self) -> &Document {
+        &self.origin.top
+    }
+
+    /// Another document of the same image.
+    pub fn document(&self, fetcher: &Fetcher<'_>, of: &Descriptor) -> Result<Document> {
+        self.loader(fetcher).document(of)
+    }
+
     fn loader<'a>(&'a self, fetcher: &'a Fetcher<'_>) -> Loader<'a> {
-        Loader { place: self.place.as_ref(), cache: &fetcher.tools.cache, small: &self.small, jobs: fetcher.tools.jobs }
+        Loader {
+            place: self.place.as_ref(),
+            cache: &fetcher.tools.cache,
+            small: &self.small,
+            memory: &self.memory,
+            jobs: fetcher.tools.jobs,
+        }
     }
 }
 

@@ -1,0 +1,197 @@
+//! What the store knows of one image by the name it was seen under, and the file that keeps it.
+//!
+//! A record is a root: what it lists is not garbage. It lists every blob by itself, so that a
+//! manifest that was lost does not take along the layers it led to. The file is sealed, so that a
+//! damaged one is noticed and never taken for a shorter list. Its time of modification is the time
+//! of last use; the start of 1970 means never.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::atomic::{self, Temp};
+use super::moment::Moment;
+use super::regular::{self, Links};
+use crate::error::{Error, Result};
+use crate::oci::{Digest, Hasher, Location};
+
+/// The number of this format; its files lie in `images/vN`.
+pub const VERSION: u32 = 1;
+/// A record of all platforms of the largest image known has less than a hundredth of it.
+pub const RECORD_LIMIT: u64 = 16 << 20;
+/// The hex digits of the digest that ends the file.
+const SEAL: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The name that the image was asked for or published under, written out in full.
+    pub reference: String,
+    /// What the name led to when it was last seen.
+    pub digest: Digest,
+    pub media_type: String,
+    pub first_seen: Moment,
+    /// `None` for what was published and never read again.
+    #[serde(skip)]
+    pub last_use: Option<Moment>,
+    /// The manifests of the platforms that were asked for.
+    pub platforms: BTreeMap<String, Digest>,
+    /// Every blob that is known to belong to the image: documents, configs, layers.
+    pub parts: BTreeSet<Digest>,
+}
+
+impl Record {
+    /// The name of the record's file.
+    #[must_use]
+    pub fn file_name(reference: &str) -> String {
+        Digest::of(reference.as_bytes()).hex()
+    }
+
+    /// The record in this file, or `None` where there is none.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
+        let Some(section) = regular::open(path, Links::Refused)? else { return Ok(None) };
+        let damaged = || {
+            Error::integrity("a record of the store is damaged")
+                .fact("path", path.display())
+                .hint("`underpin cache verify` removes it; then fetch the image again")
+        };
+        if section.len() > RECORD_LIMIT {
+            return Err(damaged());
+        }
+        let mut bytes = section.bytes(RECORD_LIMIT, "the record")?;
+        let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
+        let mut record: Self = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+        let named = path.file_name().and_then(|name| name.to_str()) == Some(&Self::file_name(&record.reference));
+        if seal != seal_of(&bytes).as_bytes() || !named || record.reference.parse::<Location>().is_err() {
+            return Err(damaged());
+        }
+        let modified = section.file().metadata().and_then(|metadata| metadata.modified());
+        let modified = modified.map_err(|error| Error::io("could not look at the file", path, &error))?;
+        record.last_use = (modified > UNIX_EPOCH).then(|| Moment::of(modified));
+        Ok(Some(record))
+    }
+
+    /// Puts the record into the folder, in place of what was there under its name.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(Self::file_name(&self.reference));
+        let json = serde_json::to_vec(self).map_err(|error| Error::input("a record has no JSON form").cause(error))?;
+        let bytes = [json.as_slice(), seal_of(&json).as_bytes()].concat();
+        if bytes.len() as u64 > RECORD_LIMIT {
+            return Err(Error::input("an image has too many parts to be recorded").fact("image", &self.reference));
+        }
+        let temp = Temp::create(folder)?;
+        temp.write_at(&bytes, 0)?;
+        temp.date(self.last_use.map_or(UNIX_EPOCH, Moment::time))?;
+        temp.commit(&path)
+    }
+
+    /// Sets the time of last use. Best effort: a store that is read-only stays as it is.
+    pub fn touch(folder: &Path, reference: &str) {
+        if let Ok(Some(section)) = regular::open(&folder.join(Self::file_name(reference)), Links::Refused) {
+            let _ = section.file().set_modified(Moment::now().time());
+        }
+    }
+
+    /// Takes the parts of `other` in, which is a record of the same digest.
+    pub fn merge(&mut self, other: &Self) {
+        self.first_seen = self.first_seen.min(other.first_seen);
+        self.last_use = self.last_use.max(other.last_use);
+        self.platforms.extend(other.platforms.iter().map(|(platform, digest)| (platform.clone(), *digest)));
+        self.parts.extend(&other.parts);
+    }
+
+    /// Whether nothing of `other`, a record of the same name, is new.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.parts.is_superset(&other.parts)
+            && other.platforms.iter().all(|(platform, digest)| self.platforms.get(platform) == Some(digest))
+    }
+}
+
+fn seal_of(bytes: &[u8]) -> String {
+    let mut hasher = Hasher::default();
+    hasher.update(format!("underpin image v{VERSION}\n").as_bytes());
+    hasher.update(bytes);
+    hasher.finish().digest.hex()
+}
+
+/// The names of all record files in the folder.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let failed = |error| Error::io("could not list the records of the store", folder, &error);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if !atomic::is_temp(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            reference: "gcr.io/a/b:c".to_owned(),
+            digest: Digest::of(b"top"),
+            media_type: "application/vnd.oci.image.manifest.v1+json".to_owned(),
+            first_seen: Moment::from_seconds(5),
+            last_use: Some(Moment::from_seconds(7)),
+            platforms: [("linux/amd64".to_owned(), Digest::of(b"top"))].into(),
+            parts: [Digest::of(b"top"), Digest::of(b"layer")].into(),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        for last_use in [Some(Moment::from_seconds(7)), None] {
+            let written = Record { last_use, ..record() };
+            written.write(dir.path()).unwrap();
+            let path = dir.path().join(Record::file_name("gcr.io/a/b:c"));
+            assert_eq!(Record::read(&path).unwrap(), Some(written));
+        }
+        assert_eq!(names(dir.path()).unwrap().len(), 1);
+        assert_eq!(Record::read(&dir.path().join("none")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_damaged_record_is_an_error_and_never_a_shorter_list() {
+        let dir = tempfile::tempdir().unwrap();
+        record().write(dir.path()).unwrap();
+        let path = dir.path().join(Record::file_name("gcr.io/a/b:c"));
+        let sound = std::fs::read(&path).unwrap();
+        assert!(Record::read(&path).unwrap().is_some(), "the benign twin");
+        let other = dir.path().join(Record::file_name("gcr.io/a/b:d"));
+        std::fs::write(&other, &sound).unwrap();
+        assert!(Record::read(&other).is_err(), "under another name");
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(Record::read(&path).is_err(), "byte {at}");
+            std::fs::write(&path, &sound[..at]).unwrap();
+            assert!(Record::read(&path).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn merging_loses_nothing() {
+        let mut one = record();
+        let two = Record {
+            first_seen: Moment::from_seconds(3),
+            last_use: None,
+            platforms: [("linux/arm64".to_owned(), Digest::of(b"arm"))].into(),
+            parts: [Digest::of(b"arm")].into(),
+            ..record()
+        };
+        assert!(!one.covers(&two));
+        one.merge(&two);
+        assert!(one.covers(&two) && one.covers(&record()));
+        assert_eq!((one.first_seen, one.last_use), (Moment::from_seconds(3), Some(Moment::from_seconds(7))));
+    }
+}

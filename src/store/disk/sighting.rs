@@ -1,0 +1,170 @@
+//! An image that was seen under a name, on its way into the records of the store.
+//!
+//! A tag that leads elsewhere than it did takes over its record; the image it led to before keeps
+//! one under its digest, so that it ages like any other and is not lost at once.
+
+use std::path::Path;
+
+use super::lock::{self, Mode, Patience};
+use super::moment::Moment;
+use super::record::Record;
+use crate::error::Result;
+use crate::oci::{Digest, Location, MediaType};
+use crate::store::Notices;
+
+/// What an image was wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Read,
+    /// Published; nobody has used it yet.
+    Written,
+}
+
+/// A name and what it led to.
+#[derive(Debug, Clone)]
+pub struct Sighting<'a> {
+    pub location: &'a Location,
+    pub digest: Digest,
+    pub media_type: &'a MediaType,
+    pub platforms: Vec<(String, Digest)>,
+    pub parts: Vec<Digest>,
+    pub used: Use,
+}
+
+impl Sighting<'_> {
+    /// Keeps what was seen in the folder of records. What is known already costs no write.
+    pub(super) fn keep(&self, folder: &Path, notices: &Notices) -> Result<()> {
+        let seen = self.record();
+        let path = folder.join(Record::file_name(&seen.reference));
+        if Record::read(&path)?.is_some_and(|known| known.covers(&seen)) {
+            self.touch(folder, &seen.reference);
+            return Ok(());
+        }
+        // Two processes that see two platforms of one image must not lose each other's.
+        let _alone = lock::folder(folder, Mode::Exclusive, Patience::default(), notices)?;
+        match Record::read(&path)? {
+            Some(known) if known.digest == seen.digest => join(known, &seen).write(folder),
+            Some(known) => {
+                self.retire(folder, known)?;
+                seen.write(folder)
+            }
+            None => seen.write(folder),
+        }
+    }
+
+    fn record(&self) -> Record {
+        let now = Moment::now();
+        Record {
+            reference: full_name(self.location),
+            digest: self.digest,
+            media_type: self.media_type.as_str().to_owned(),
+            first_seen: now,
+            last_use: (self.used == Use::Read).then_some(now),
+            platforms: self.platforms.iter().cloned().collect(),
+            parts: self.parts.iter().copied().chain([self.digest]).collect(),
+        }
+    }
+
+    fn touch(&self, folder: &Path, reference: &str) {
+        if self.used == Use::Read {
+            Record::touch(folder, reference);
+        }
+    }
+
+    /// The image that the name led to until now gets a name by digest.
+    fn retire(&self, folder: &Path, known: Record) -> Result<()> {
+        let reference = absolute(self.location).by_digest(known.digest);
+        let older = Record { reference, ..known };
+        match Record::read(&folder.join(Record::file_name(&older.reference)))? {
+            Some(there) => join(there, &older).write(folder),
+            None => older.write(folder),
+        }
+    }
+}
+
+fn join(mut known: Record, seen: &Record) -> Record {
+    known.merge(seen);
+    known
+}
+
+/// The name under which a location is recorded: paths are absolute, so that it means the same
+/// wherever it is read.
+pub fn full_name(location: &Location) -> String {
+    absolute(location).to_string()
+}
+
+fn absolute(location: &Location) -> Location {
+    let mut location = location.clone();
+    if let Location::Layout(local) | Location::OciArchive(local) | Location::DockerArchive(local) = &mut location
+        && let Ok(path) = std::path::absolute(&local.path)
+    {
+        local.path = path;
+    }
+    location
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::disk::record::names;
+
+    fn see(folder: &Path, name: &str, digest: &[u8], parts: &[&[u8]], used: Use) {
+        let (location, media_type) = (name.parse().unwrap(), MediaType::oci_index());
+        let digest = Digest::of(digest);
+        let parts = parts.iter().map(|part| Digest::of(part)).collect();
+        let platforms = Vec::new();
+        let sighting = Sighting { location: &location, digest, media_type: &media_type, platforms, parts, used };
+        sighting.keep(folder, &Notices::silent()).unwrap();
+    }
+
+    fn read(folder: &Path, name: &str) -> Record {
+        Record::read(&folder.join(Record::file_name(name))).unwrap().unwrap()
+    }
+
+    #[test]
+    fn parts_add_up_while_the_digest_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        see(dir.path(), "gcr.io/a/b", b"1", &[b"amd64"], Use::Written);
+        assert_eq!(read(dir.path(), "gcr.io/a/b:latest").last_use, None, "published and never used");
+        see(dir.path(), "gcr.io/a/b", b"1", &[b"arm64"], Use::Read);
+        let record = read(dir.path(), "gcr.io/a/b:latest");
+        assert_eq!(record.parts.len(), 3);
+        assert!(record.last_use.is_some_and(|used| used >= record.first_seen));
+        see(dir.path(), "gcr.io/a/b", b"1", &[], Use::Written);
+        assert_eq!(read(dir.path(), "gcr.io/a/b:latest"), record, "to publish it again is no use");
+    }
+
+    #[test]
+    fn a_tag_that_moves_leaves_the_older_image_under_its_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], Use::Read);
+        let before = read(dir.path(), "gcr.io/a/b:c");
+        see(dir.path(), "gcr.io/a/b:c", b"2", &[b"two"], Use::Read);
+        assert_eq!(read(dir.path(), "gcr.io/a/b:c").digest, Digest::of(b"2"));
+        let older = format!("gcr.io/a/b@{}", Digest::of(b"1"));
+        assert_eq!(read(dir.path(), &older), Record { reference: older, ..before });
+        // And back again: both stay known.
+        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], Use::Read);
+        assert_eq!(names(dir.path()).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn paths_are_recorded_in_full() {
+        assert_eq!(full_name(&"oci:/a/b:c".parse().unwrap()), "oci:/a/b:c");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(full_name(&"oci:b:c".parse().unwrap()), format!("oci:{}:c", here.join("b").display()));
+        assert_eq!(full_name(&"debian".parse().unwrap()), "docker.io/library/debian:latest");
+    }
+
+    #[test]
+    fn many_at_once_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0_u8..8 {
+                let folder = dir.path();
+                scope.spawn(move || see(folder, "gcr.io/a/b", b"1", &[&[number]], Use::Read));
+            }
+        });
+        assert_eq!(read(dir.path(), "gcr.io/a/b:latest").parts.len(), 9);
+    }
+}

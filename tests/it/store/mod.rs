@@ -1,0 +1,3 @@
+//! The local store: what it remembers, what it protects, what it collects.
+
+mod offline;
