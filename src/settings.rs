@@ -1,5 +1,8 @@
 //! What a run was asked to do, checked before the world is touched.
 
+mod amount;
+mod file;
+
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
@@ -10,6 +13,9 @@ use crate::plan::{Epoch, Options};
 use crate::policy::exceptions::Exception;
 use crate::policy::{Allow, OnMissing};
 use crate::store::fetch::{OldBaseChoice, Request};
+
+pub use amount::{duration, percent, size};
+pub use file::{Place as SettingsPlace, SettingsFile, read as read_settings};
 
 /// The base that an image moves to unless told otherwise.
 pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";

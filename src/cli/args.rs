@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 
 use super::policy_args::PolicyArgs;
+use super::console::Console;
+use super::environment::{cache_folder, limit};
 use crate::error::{Error, Result};
 use crate::examine::base::Choice;
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
@@ -14,6 +16,8 @@ use crate::oci::{Location, Platform};
 use crate::plan::{Epoch, Options};
 use crate::policy::{Allow, OnMissing};
 use crate::settings::{self, CacheChoice, DEFAULT_BASE, Job, Network, Surroundings};
+use crate::store::collect;
+use crate::store::disk::line;
 use crate::store::fetch::{OldBaseChoice, Request};
 
 /// What to move, and onto what.
@@ -239,16 +243,18 @@ impl WorldArgs {
         if self.no_cache {
             return CacheChoice::None;
         }
-        let named = std::env::var_os("UNDERPIN_CACHE").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        self.cache.clone().or(named).or_else(user_cache).map_or(CacheChoice::None, CacheChoice::Folder)
+        cache_folder(self.cache.as_ref()).map_or(CacheChoice::None, CacheChoice::Folder)
     }
-}
 
-/// `$XDG_CACHE_HOME/underpin`, else `~/.cache/underpin`; none without a home.
-fn user_cache() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
-    Some(folder.join("underpin"))
+    /// Collects garbage after a run, where a size is configured. Its failures are warnings.
+    pub(super) fn collect_after(&self, console: &Console) {
+        let CacheChoice::Folder(folder) = self.cache_choice() else { return };
+        match limit() {
+            Ok(Some(limit)) => collect::after_run(&folder, &limit, &console.notices()),
+            Ok(None) => {}
+            Err(error) => console.notices().warn(format!("the store was not collected: {}", line(&error))),
+        }
+    }
 }
 
 fn pace() -> Result<u32> {

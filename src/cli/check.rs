@@ -52,7 +52,7 @@ pub struct Check {
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

@@ -22,7 +22,7 @@ pub struct Inspect {
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

@@ -7,6 +7,8 @@ mod completions;
 mod console;
 mod elf;
 mod exceptions;
+mod cache;
+mod environment;
 mod inspect;
 mod kube;
 mod man;
@@ -19,7 +21,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use args::SayArgs;
+use args::{SayArgs, WorldArgs};
 use clap::{CommandFactory, Parser, Subcommand};
 use console::Console;
 
@@ -46,6 +48,7 @@ enum Command {
     Exceptions(exceptions::Exceptions),
     Kube(kube::Kube),
     Verify(verify::Verify),
+    Cache(cache::Cache),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -75,9 +78,13 @@ pub fn main() -> ExitCode {
         Command::Exceptions(exceptions) => exceptions.run(&console),
         Command::Kube(kube) => kube.run(&console),
         Command::Verify(verify) => verify.run(&console),
+        Command::Cache(cache) => cache.run(&console),
         Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         Command::Man(man) => man.run(&console, Cli::command()),
     };
+    if let Some(world) = cli.command.world() {
+        world.collect_after(&console);
+    }
     match result {
         Ok(Ended::Done) => ExitCode::SUCCESS,
         Ok(Ended::Refused) => ExitCode::from(1),
@@ -90,6 +97,25 @@ pub fn main() -> ExitCode {
 }
 
 impl Command {
+    /// How the command deals with the world, where it does.
+    fn world(&self) -> Option<&WorldArgs> {
+        match self {
+            Self::Rebase(rebase) => Some(&rebase.world),
+            Self::Plan(plan) => Some(&plan.world),
+            Self::Inspect(inspect) => Some(&inspect.world),
+            Self::Batch(batch) => Some(&batch.world),
+            Self::Check(check) => Some(&check.world),
+            Self::Kube(kube) => Some(&kube.world),
+            Self::Verify(verify) => Some(&verify.world),
+            Self::Elf(_)
+            | Self::Translate(_)
+            | Self::Exceptions(_)
+            | Self::Cache(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
+        }
+    }
+
     /// How much to say, where the command lets the user choose.
     fn say(&self) -> SayArgs {
         match self {
@@ -103,6 +129,7 @@ impl Command {
             Self::Exceptions(exceptions) => exceptions.say(),
             Self::Kube(kube) => kube.say,
             Self::Verify(verify) => verify.say,
+            Self::Cache(cache) => cache.say(),
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }
     }

@@ -24,7 +24,7 @@ pub struct Plan {
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

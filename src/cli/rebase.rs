@@ -33,7 +33,7 @@ pub struct Rebase {
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

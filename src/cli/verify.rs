@@ -18,7 +18,7 @@ pub struct Verify {
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod check;
+mod collection;
 mod error;
 mod html;
 mod inspection;
@@ -18,6 +19,8 @@ pub mod translation;
 
 pub use batch::{BatchReport, BatchRow, BatchTarget};
 pub use check::{CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
+mod store;
+pub use collection::{Collection, Done};
 pub use error::error_to_json;
 pub use html::to_html;
 pub use inspection::{Inspection, inspection_to_text};
@@ -27,4 +30,5 @@ pub use markdown::to_markdown;
 pub use model::{Change, Ending, Named, Outcome, Report, ReportedFinding, Size};
 pub use sarif::to_sarif;
 pub use sheet::{Reportable, Row, RowFinding, Sheet};
+pub use store::{Match, StoreCheck, StoreListing};
 pub use text::{Detail, to_text};

@@ -3,6 +3,7 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry`.
 
+pub mod collect;
 pub mod disk;
 pub mod fetch;
 mod kept;

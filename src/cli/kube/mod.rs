@@ -50,7 +50,7 @@ pub struct Kube {
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportTo>,
     #[command(flatten)]
-    world: WorldArgs,
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }

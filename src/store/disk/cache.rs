@@ -156,6 +156,16 @@ fn touch(section: &Section) {
     let _ = section.file().set_modified(Moment::now().time());
 }
 
+/// Whether an index is what was kept for this layer in this format.
+pub(super) fn is_sealed_index(section: &Section, digest: &Digest, version: u32) -> Result<bool> {
+    if section.len() > INDEX_LIMIT {
+        return Ok(false);
+    }
+    let mut bytes = section.bytes(INDEX_LIMIT, "the index")?;
+    let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
+    Ok(seal == self::seal(digest, version, &bytes).as_bytes())
+}
+
 /// Binds the bytes of an index to what they are the index of.
 fn seal(digest: &Digest, version: u32, bytes: &[u8]) -> String {
     let mut hasher = Hasher::default();

@@ -25,6 +25,7 @@ mod rooms;
 mod section;
 mod shelf;
 mod sighting;
+mod soundness;
 mod tarball;
 mod verified;
 
@@ -33,7 +34,7 @@ mod sample;
 
 pub use archive::OciArchive;
 pub use archive_sink::ArchiveSink;
-pub use atomic::scratch as scratch_file;
+pub use atomic::{scratch as scratch_file, sync_folder};
 pub use cache::Cache;
 pub use docker_archive::DockerArchive;
 pub use layout::Layout;
@@ -42,6 +43,8 @@ pub use lock::{Held, Mode, Patience, folder as lock_folder};
 pub use moment::Moment;
 pub use named_file::{check_writable, read_file, write_file};
 pub use partial::{Partial, Receiving};
-pub use record::Record;
+pub use record::{Record, names as record_names};
 pub use regular::{Links, open as open_regular};
+pub use rooms::{IMAGES, has_known_version, line, sweep};
 pub use sighting::{Sighting, Use};
+pub use soundness::{Soundness, soundness};

@@ -24,7 +24,8 @@ use crate::oci::Digest;
 use crate::store::Notices;
 
 const VERSION: u32 = 1;
-const IMAGES: &str = "images/v1";
+/// Where the records of images are, in the format that is written here.
+pub const IMAGES: &str = "images/v1";
 
 pub struct Rooms {
     root: PathBuf,
@@ -123,7 +124,7 @@ impl Rooms {
 }
 
 /// Removes what killed writers left; partial downloads stay, they are taken up again.
-fn sweep(root: &Path) {
+pub fn sweep(root: &Path) {
     atomic::sweep(root);
     atomic::sweep(&root.join("blobs/sha256"));
     atomic::sweep(&root.join(IMAGES));
@@ -140,13 +141,20 @@ fn create_private(path: &Path) -> Result<()> {
     }
 }
 
+/// Whether there is a cache in the folder at all. One that is of another version is an error.
+pub fn has_known_version(root: &Path) -> Result<bool> {
+    known_version(&root.join("version"))
+}
+
 fn check_version(path: &Path) -> Result<()> {
-    let Some(file) = regular::open(path, Links::Refused)? else {
-        return atomic::replace(path, format!("{VERSION}\n").as_bytes());
-    };
+    if known_version(path)? { Ok(()) } else { atomic::replace(path, format!("{VERSION}\n").as_bytes()) }
+}
+
+fn known_version(path: &Path) -> Result<bool> {
+    let Some(file) = regular::open(path, Links::Refused)? else { return Ok(false) };
     let text = String::from_utf8_lossy(&file.bytes(64, "the version of the cache")?).trim().to_owned();
     if text.parse() == Ok(VERSION) {
-        return Ok(());
+        return Ok(true);
     }
     Err(Error::input("the cache was made by another version of underpin")
         .fact("path", path.display())

@@ -27,7 +27,11 @@ impl SmallDisk {
     }
 
     pub fn grow(&self, size: &str) {
-        assert!(self.mount(&format!("remount,size={size}")));
+        self.remount(&format!("size={size}"));
+    }
+
+    pub fn remount(&self, options: &str) {
+        assert!(self.mount(&format!("remount,{options}")));
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

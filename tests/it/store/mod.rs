@@ -1,3 +1,8 @@
 //! The local store: what it remembers, what it protects, what it collects.
 
+mod automatic;
+mod collector;
+mod damage;
 mod offline;
+mod protection;
+mod stage;

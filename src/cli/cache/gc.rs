@@ -1,0 +1,91 @@
+//! `underpin cache gc`: collects what is not protected.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::StoreArgs;
+use crate::cli::Ended;
+use crate::cli::console::{Console, Form};
+use crate::cli::environment::{configured_size, settings_file};
+use crate::error::Result;
+use crate::report::{Collection, Done, to_json};
+use crate::settings::{SettingsFile, duration, percent, size};
+use crate::store::collect::{Policy, Room, Selection};
+use crate::store::disk::Mode;
+
+const SIZE_HELP: &str =
+    "Collect until the store is no larger [default: $UNDERPIN_CACHE_MAX_SIZE, or the settings file's]";
+
+/// Collect garbage as the kubelet does: never-used images first, then the least recently used
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Gc {
+    /// Collect when the disk is this full [default: 85, where no size and no age is given]
+    #[arg(long, value_name = "PERCENT", requires = "low", conflicts_with = "max_size", value_parser = percent)]
+    high: Option<u8>,
+    /// Collect until the disk is this full [default: 80]
+    #[arg(long, value_name = "PERCENT", requires = "high", value_parser = percent)]
+    low: Option<u8>,
+    #[arg(long, value_name = "SIZE", value_parser = size, help = SIZE_HELP)]
+    max_size: Option<u64>,
+    /// Keep what was first seen more recently, even where room is wanted
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    min_age: Duration,
+    /// Collect what was not used for longer, even where there is room
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    max_age: Option<Duration>,
+    /// Say what would be collected, and collect nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// How long to wait for runs that use the store
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    lock_timeout: Duration,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # the kubelet's thresholds: from 85 percent of the disk down to 80
+  underpin cache gc --protect-file protected.txt
+
+  # see first what would go to keep the store below 20 GiB
+  underpin cache gc --max-size 20GiB --protect gcr.io/distroless/static --dry-run
+
+  # forget what was not used for a month
+  underpin cache gc --max-age 30d --protect host:registry.example";
+
+impl Gc {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let settings = settings_file()?;
+        // All that could be wrong is found before the store is touched.
+        let policy = self.policy(&settings)?;
+        let protection = self.store.protection(&settings)?;
+        let (mode, done) = if self.dry_run { (Mode::Shared, Done::DryRun) } else { (Mode::Exclusive, Done::Collected) };
+        let selection = match self.store.open(console, mode, self.lock_timeout)? {
+            None => Selection::default(),
+            Some(store) if done == Done::DryRun => store.select(&protection, &policy)?,
+            Some(store) => store.collect(&protection, &policy)?,
+        };
+        let collection = Collection::new(&self.store.folder()?, &selection, done);
+        match console.form {
+            Form::Json => console.data(&format!("{}\n", to_json(&collection))),
+            Form::Text => console.data(&collection.to_text()),
+        }
+        if let Some(warning) = collection.warning() {
+            console.say(&format!("warning: {warning}\n"));
+        }
+        Ok(Ended::Done)
+    }
+
+    fn policy(&self, settings: &SettingsFile) -> Result<Policy> {
+        let configured = configured_size(settings)?;
+        let room = match (self.high, self.low, self.max_size.or(configured), self.max_age) {
+            (Some(high), Some(low), ..) => Room::Disk { high, low },
+            (_, _, Some(most), _) => Room::Size(most),
+            (_, _, None, Some(_)) => Room::Any,
+            (_, _, None, None) => Room::Disk { high: 85, low: 80 },
+        };
+        Policy { room, min_age: self.min_age, max_age: self.max_age }.check()
+    }
+}

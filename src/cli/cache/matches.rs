@@ -1,0 +1,42 @@
+//! `underpin cache match`: what each entry protects.
+
+use clap::Args;
+
+use super::StoreArgs;
+use crate::cli::Ended;
+use crate::cli::console::{Console, Form};
+use crate::error::{Result, printable};
+use crate::report::{Match as Matched, to_json};
+
+/// Show which images each entry protects, and warn of entries that protect none
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Match {
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  # does the list say what it is meant to say?
+  underpin cache match --protect-file protected.txt
+
+  # try a pattern
+  underpin cache match --protect 'regex:^registry\\.example/base/.*:v[0-9]+$'";
+
+impl Match {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let (protection, inventory) = self.store.inventory(console)?;
+        let matched = Matched::all(&inventory, &protection);
+        match console.form {
+            Form::Json => console.data(&format!("{}\n", to_json(&matched))),
+            Form::Text => matched.iter().for_each(|one| console.data(&one.to_text())),
+        }
+        if matched.is_empty() {
+            console.say("no entry was given: nothing is protected\n");
+        }
+        for one in matched.iter().filter(|one| one.images.is_empty()) {
+            console.say(&format!("warning: {} protects no image in the store\n", printable(&one.entry)));
+        }
+        Ok(Ended::Done)
+    }
+}

@@ -1,0 +1,119 @@
+//! `underpin cache`: the local store and its collector.
+
+mod gc;
+mod ls;
+mod matches;
+mod verify;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::Ended;
+use super::args::SayArgs;
+use super::console::Console;
+use super::environment::{cache_folder, settings_file};
+use crate::error::{Error, Result};
+use crate::settings::SettingsFile;
+use crate::store::collect::{Inventory, Protection, Store};
+use crate::store::disk::{Mode, Patience};
+
+/// Look at the local store, verify it, collect garbage in it, and see what is protected
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Cache {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  # what is kept, how large it is, when it was used
+  underpin cache ls
+
+  # keep the store below 20 GiB, and never take the bases of our own registry
+  underpin cache gc --max-size 20GiB --protect host:registry.example";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ls(ls::Ls),
+    Match(matches::Match),
+    Gc(gc::Gc),
+    Verify(verify::Verify),
+}
+
+impl Cache {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        match &self.command {
+            Command::Ls(ls) => ls.run(console),
+            Command::Match(matches) => matches.run(console),
+            Command::Gc(gc) => gc.run(console),
+            Command::Verify(verify) => verify.run(console),
+        }
+    }
+
+    pub(super) fn say(&self) -> SayArgs {
+        match &self.command {
+            Command::Ls(ls) => ls.store.say,
+            Command::Match(matches) => matches.store.say,
+            Command::Gc(gc) => gc.store.say,
+            Command::Verify(verify) => verify.store.say,
+        }
+    }
+}
+
+const CACHE_HELP: &str = "The folder of the store [default: $UNDERPIN_CACHE, or the user's cache folder]";
+
+/// Which store, and what is protected in it.
+#[derive(Debug, Args)]
+struct StoreArgs {
+    #[arg(long, value_name = "DIR", help = CACHE_HELP)]
+    cache: Option<PathBuf>,
+    /// Never collect this: a reference, host:HOST[:PORT], prefix:HOST/REPO..., or regex:PATTERN (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    protect: Vec<String>,
+    /// Never collect what this file lists, one entry a line (repeatable)
+    #[arg(long, value_name = "FILE")]
+    protect_file: Vec<PathBuf>,
+    #[command(flatten)]
+    say: SayArgs,
+}
+
+impl StoreArgs {
+    fn folder(&self) -> Result<PathBuf> {
+        let missing = || Error::usage("there is no folder for a cache").hint("name one with --cache DIR");
+        cache_folder(self.cache.as_ref()).ok_or_else(missing)
+    }
+
+    /// The store for looking at it, or `None`, and said, where there is none.
+    fn look(&self, console: &Console) -> Result<Option<Store>> {
+        self.open(console, Mode::Shared, Patience::default().stop)
+    }
+
+    fn open(&self, console: &Console, mode: Mode, wait: Duration) -> Result<Option<Store>> {
+        let folder = self.folder()?;
+        let patience = Patience { stop: wait, ..Patience::default() };
+        let store = Store::open(&folder, mode, patience, &console.notices())?;
+        if store.is_none() {
+            console.say(&format!("there is no store in {}\n", folder.display()));
+        }
+        Ok(store)
+    }
+
+    /// What the flags and the settings file protect.
+    fn protection(&self, settings: &SettingsFile) -> Result<Protection> {
+        let entries: Vec<String> = settings.protect.iter().chain(&self.protect).cloned().collect();
+        let files: Vec<PathBuf> = settings.protect_files.iter().chain(&self.protect_file).cloned().collect();
+        Protection::read(&entries, &files)
+    }
+
+    /// The protection and the contents of the store, with a warning for each record that is not to be read.
+    fn inventory(&self, console: &Console) -> Result<(Protection, Inventory)> {
+        let protection = self.protection(&settings_file()?)?;
+        let inventory = self.look(console)?.map(|store| store.inventory()).transpose()?.unwrap_or_default();
+        for error in &inventory.unreadable {
+            console.notices().warn(crate::store::disk::line(error));
+        }
+        Ok((protection, inventory))
+    }
+}

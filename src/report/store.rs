@@ -1,0 +1,213 @@
+//! What the `cache` commands show of the store.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::Serialize;
+
+use crate::error::printable;
+use crate::store::collect::{Checked, Inventory, Protection, StoredImage};
+use crate::store::disk::Moment;
+
+#[derive(Debug, Serialize)]
+pub struct StoreListing {
+    pub schema: &'static str,
+    pub cache: String,
+    pub images: Vec<ListedImage>,
+    pub loose: Loose,
+    pub total: u64,
+    #[serde(skip)]
+    now: Moment,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ListedImage {
+    pub reference: String,
+    pub digest: String,
+    pub platforms: BTreeMap<String, String>,
+    /// What is there of it, shared or not.
+    pub size: u64,
+    /// What would be freed if only this image went.
+    pub own: u64,
+    pub shared: u64,
+    /// Seconds since 1970.
+    pub first_seen: u64,
+    pub last_use: Option<u64>,
+    pub protected_by: Vec<String>,
+}
+
+/// What no image holds.
+#[derive(Debug, Default, Serialize)]
+pub struct Loose {
+    pub blobs: usize,
+    pub bytes: u64,
+}
+
+impl StoreListing {
+    #[must_use]
+    pub fn new(root: &Path, inventory: &Inventory, protection: &Protection) -> Self {
+        let holders = inventory.holders();
+        let list = |image: &StoredImage| {
+            let (mut own, mut shared) = (image.bytes, 0);
+            for part in &image.record.parts {
+                let bytes = inventory.goods.get(part).map_or(0, |goods| goods.bytes);
+                *(if holders.get(part) == Some(&1) { &mut own } else { &mut shared }) += bytes;
+            }
+            let record = &image.record;
+            ListedImage {
+                reference: record.reference.clone(),
+                digest: record.digest.to_string(),
+                platforms: record.platforms.iter().map(|(name, digest)| (name.clone(), digest.to_string())).collect(),
+                size: own + shared,
+                own,
+                shared,
+                first_seen: record.first_seen.seconds(),
+                last_use: record.last_use.map(Moment::seconds),
+                protected_by: protection.of(image),
+            }
+        };
+        let mut images: Vec<ListedImage> = inventory.images.iter().map(list).collect();
+        images.sort_by(|one, two| one.reference.cmp(&two.reference));
+        let loose = inventory.goods.iter().filter(|(digest, _)| !holders.contains_key(digest));
+        let loose = loose
+            .fold(Loose::default(), |sum, (_, goods)| Loose { blobs: sum.blobs + 1, bytes: sum.bytes + goods.bytes });
+        let (schema, cache) = ("underpin.cache-ls/v1", root.display().to_string());
+        Self { schema, cache, images, loose, total: inventory.total(), now: Moment::now() }
+    }
+
+    /// The listing for people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for image in &self.images {
+            let _ = writeln!(out, "{}", printable(&image.reference));
+            let _ = writeln!(out, "  digest     {}", image.digest);
+            if !image.platforms.is_empty() {
+                let names: Vec<&str> = image.platforms.keys().map(String::as_str).collect();
+                let _ = writeln!(out, "  platforms  {}", printable(&names.join(", ")));
+            }
+            let (own, shared) = (ByteSize(image.own), ByteSize(image.shared));
+            let _ = writeln!(out, "  size       {} ({own} own, {shared} shared)", ByteSize(image.size));
+            let used = image.last_use.map_or_else(|| "never used".to_owned(), |at| format!("used {}", self.ago(at)));
+            let _ = writeln!(out, "  age        first seen {}, {used}", self.ago(image.first_seen));
+            for entry in &image.protected_by {
+                let _ = writeln!(out, "  protected  by {}", printable(entry));
+            }
+        }
+        let loose = format!("{} in {} blobs that no image holds", ByteSize(self.loose.bytes), self.loose.blobs);
+        let _ = writeln!(out, "{} images, {}, of it {loose}", self.images.len(), ByteSize(self.total));
+        out
+    }
+
+    fn ago(&self, seconds: u64) -> String {
+        ago(Duration::from_secs(self.now.seconds().saturating_sub(seconds)))
+    }
+}
+
+fn ago(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s ago"),
+        120..=7_199 => format!("{} min ago", seconds / 60),
+        7_200..=172_799 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// What one entry protects. The list of them is all that `cache match --json` prints.
+#[derive(Debug, Serialize)]
+pub struct Match {
+    pub entry: String,
+    pub images: Vec<String>,
+}
+
+impl Match {
+    #[must_use]
+    pub fn all(inventory: &Inventory, protection: &Protection) -> Vec<Self> {
+        let matched = |entry: &crate::store::collect::Entry| {
+            let images = inventory.images.iter().filter(|image| entry.protects(image));
+            let mut images: Vec<String> = images.map(|image| image.record.reference.clone()).collect();
+            images.sort();
+            Self { entry: entry.to_string(), images }
+        };
+        protection.entries().iter().map(matched).collect()
+    }
+
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = format!("{}\n", printable(&self.entry));
+        for image in &self.images {
+            let _ = writeln!(out, "  {}", printable(image));
+        }
+        out
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct StoreCheck {
+    pub schema: &'static str,
+    pub cache: String,
+    pub checked: usize,
+    pub bytes: u64,
+    pub damaged: Vec<DamagedFile>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct DamagedFile {
+    pub path: String,
+    /// Images that it belongs to, to be fetched again.
+    pub images: Vec<String>,
+    pub removed: bool,
+}
+
+impl StoreCheck {
+    #[must_use]
+    pub fn new(root: &Path, checked: &Checked) -> Self {
+        let damaged = checked.damaged.iter().map(|damaged| DamagedFile {
+            path: damaged.path.display().to_string(),
+            images: damaged.images.clone(),
+            removed: damaged.removed,
+        });
+        Self {
+            schema: "underpin.cache-verify/v1",
+            cache: root.display().to_string(),
+            checked: checked.files,
+            bytes: checked.bytes,
+            damaged: damaged.collect(),
+        }
+    }
+
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = format!("verified {} files, {}, ", self.checked, ByteSize(self.bytes));
+        let _ = match self.damaged.len() {
+            0 => writeln!(out, "all sound"),
+            damaged => writeln!(out, "{damaged} damaged"),
+        };
+        for damaged in &self.damaged {
+            let word = if damaged.removed { "removed" } else { "could not be removed" };
+            let _ = writeln!(out, "  {}  {word}", printable(&damaged.path));
+            for image in &damaged.images {
+                let _ = writeln!(out, "    fetch again  {}", printable(image));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_said_in_words() {
+        for (seconds, said) in
+            [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (172_800, "2 days ago")]
+        {
+            assert_eq!(ago(Duration::from_secs(seconds)), said);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Verifies everything in the store: blobs by their digests, indexes and records by their seals.
+//! What is damaged is removed; it counts as missing, and is fetched again when it is wanted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Store;
+use crate::error::Result;
+use crate::oci::Digest;
+use crate::store::Notices;
+use crate::store::disk::{Mode, Patience, Soundness, lock_folder, soundness};
+
+/// What the verification saw.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub files: usize,
+    pub bytes: u64,
+    pub damaged: Vec<Damaged>,
+}
+
+#[derive(Debug)]
+pub struct Damaged {
+    pub path: PathBuf,
+    /// The images that it belongs to: to be fetched again.
+    pub images: Vec<String>,
+    pub removed: bool,
+}
+
+impl Store {
+    /// Reads every byte of the store.
+    pub fn verify(&self, notices: &Notices) -> Result<Checked> {
+        let inventory = self.inventory()?;
+        let mut checked = Checked::default();
+        for (digest, goods) in &inventory.goods {
+            for path in goods.files.iter().filter(|path| !is_partial(path)) {
+                let holders = inventory.images.iter().filter(|image| image.record.parts.contains(digest));
+                self.check(path, &mut checked, || holders.map(|image| image.record.reference.clone()).collect())?;
+            }
+        }
+        let records = self.root.join(crate::store::disk::IMAGES);
+        if records.is_dir() {
+            // A record that is being replaced while we look is not damaged.
+            let _alone = lock_folder(&records, Mode::Exclusive, Patience::default(), notices)?;
+            for name in crate::store::disk::record_names(&records)? {
+                self.check(&records.join(name), &mut checked, Vec::new)?;
+            }
+        }
+        Ok(checked)
+    }
+
+    fn check(&self, path: &Path, checked: &mut Checked, images: impl FnOnce() -> Vec<String>) -> Result<()> {
+        match soundness(&self.root, path)? {
+            Soundness::Sound(bytes) => {
+                checked.files += 1;
+                checked.bytes += bytes;
+            }
+            Soundness::Damaged => {
+                checked.files += 1;
+                let removed = fs::remove_file(path).is_ok();
+                checked.damaged.push(Damaged { path: path.to_owned(), images: images(), removed });
+            }
+            Soundness::Gone => {}
+        }
+        Ok(())
+    }
+}
+
+/// Half a blob cannot be verified; whoever goes on with it will.
+fn is_partial(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("partial"))
+        && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| Digest::from_hex(name).is_ok())
+}

@@ -1,0 +1,157 @@
+//! What lies in the store: images by their records, and the files that their parts are.
+//!
+//! Nothing is changed and no link is followed. Files whose names are not the store's own are not
+//! seen here, so nobody's file can be collected.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::oci::{Digest, Location};
+use crate::store::disk::{IMAGES, Moment, Record, record_names};
+
+#[derive(Debug, Default)]
+pub struct Inventory {
+    pub images: Vec<StoredImage>,
+    /// What there is by digest, whoever it belongs to.
+    pub goods: BTreeMap<Digest, Goods>,
+    /// Records that cannot be read: roots of nobody knows what.
+    pub unreadable: Vec<Error>,
+}
+
+/// An image that the store has a record of.
+#[derive(Debug, Clone)]
+pub struct StoredImage {
+    pub record: Record,
+    pub location: Location,
+    pub path: PathBuf,
+    /// The length of the record itself.
+    pub bytes: u64,
+}
+
+impl StoredImage {
+    /// All that the image is called: by tag and by digest.
+    #[must_use]
+    pub fn names(&self) -> [String; 3] {
+        let Self { record, location, .. } = self;
+        [record.reference.clone(), location.without_digest(), location.by_digest(record.digest)]
+    }
+}
+
+/// The files of one digest: a blob, a part of it, and indexes.
+#[derive(Debug, Clone)]
+pub struct Goods {
+    pub files: Vec<PathBuf>,
+    pub bytes: u64,
+    /// The last time that one of them was used.
+    pub touched: Moment,
+}
+
+impl Inventory {
+    /// Looks through the folder of a cache. The caller holds its lock.
+    pub fn take(root: &Path) -> Result<Self> {
+        let mut inventory = Self::default();
+        inventory.add_images(root)?;
+        inventory.add_goods(&root.join("blobs/sha256"))?;
+        inventory.add_goods(&root.join("partial"))?;
+        for folder in versions(&root.join("indexes"))? {
+            inventory.add_goods(&folder)?;
+        }
+        Ok(inventory)
+    }
+
+    /// How many bytes the store has.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let records = self.images.iter().map(|image| image.bytes);
+        self.goods.values().map(|goods| goods.bytes).chain(records).sum()
+    }
+
+    /// By how many images each digest is held that is there.
+    #[must_use]
+    pub fn holders(&self) -> HashMap<Digest, usize> {
+        let mut holders = HashMap::new();
+        for part in self.images.iter().flat_map(|image| &image.record.parts) {
+            if self.goods.contains_key(part) {
+                *holders.entry(*part).or_default() += 1;
+            }
+        }
+        holders
+    }
+
+    fn add_images(&mut self, root: &Path) -> Result<()> {
+        let folder = root.join(IMAGES);
+        for newer in versions(&root.join("images"))?.into_iter().filter(|version| *version != folder) {
+            self.unreadable.push(
+                Error::input("the store has records of another version of underpin")
+                    .fact("path", newer.display())
+                    .hint("collect with the newest underpin that uses this store"),
+            );
+        }
+        if !folder.is_dir() {
+            return Ok(());
+        }
+        for name in record_names(&folder)? {
+            let path = folder.join(name);
+            match read_image(&path) {
+                Ok(image) => self.images.extend(image),
+                Err(error) => self.unreadable.push(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_goods(&mut self, folder: &Path) -> Result<()> {
+        for (name, metadata) in listed(folder)? {
+            let Ok(digest) = Digest::from_hex(&name) else { continue };
+            if !metadata.is_file() {
+                continue;
+            }
+            let modified = metadata.modified().map_or_else(|_| Moment::now(), Moment::of);
+            let goods = self.goods.entry(digest).or_insert(Goods { files: Vec::new(), bytes: 0, touched: modified });
+            goods.files.push(folder.join(name));
+            goods.bytes += metadata.len();
+            goods.touched = goods.touched.max(modified);
+        }
+        Ok(())
+    }
+}
+
+fn read_image(path: &Path) -> Result<Option<StoredImage>> {
+    let Some(record) = Record::read(path)? else { return Ok(None) };
+    let location = record.reference.parse()?;
+    let bytes = fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
+    Ok(Some(StoredImage { record, location, path: path.to_owned(), bytes }))
+}
+
+/// The folders `vN` in a folder.
+fn versions(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_version =
+        |name: &str| name.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok() && !number.is_empty());
+    let all = listed(folder)?.into_iter();
+    Ok(all.filter(|(name, data)| data.is_dir() && is_version(name)).map(|(name, _)| folder.join(name)).collect())
+}
+
+/// Names and what they are, in order; nothing where there is no folder.
+fn listed(folder: &Path) -> Result<Vec<(String, fs::Metadata)>> {
+    let failed = |error: io::Error| Error::io("could not look through the store", folder, &error);
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut listed = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        match entry.metadata() {
+            Ok(metadata) => listed.push((entry.file_name().to_string_lossy().into_owned(), metadata)),
+            // Others may be at work beside us, and finish or discard what they have.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    listed.sort_by(|one, two| one.0.cmp(&two.0));
+    Ok(listed)
+}

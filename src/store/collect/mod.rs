@@ -1,0 +1,92 @@
+//! The store as a whole: what is in it, what is protected, and the collector of what is not.
+//!
+//! The policy is the kubelet's, with the list of protected images that it never got. The collector
+//! works alone: whoever uses the store holds its lock, so a run in progress is never broken. It
+//! stops before the first removal on any doubt: a list or a record that cannot be read.
+
+mod automatic;
+mod entry;
+mod inspection;
+mod inventory;
+#[cfg(test)]
+mod model;
+mod policy;
+mod protection;
+mod removal;
+#[cfg(test)]
+mod sample;
+mod selection;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use super::Notices;
+use super::disk::{Held, Mode, Patience, has_known_version, lock_folder, sweep};
+use crate::error::{Error, Result};
+
+pub use automatic::{Limit, after_run};
+pub use entry::Entry;
+pub use inspection::{Checked, Damaged};
+pub use inventory::{Goods, Inventory, StoredImage};
+pub use policy::{Disk, Policy, Room};
+pub use protection::Protection;
+pub use selection::{Selection, Taken, Why, select};
+
+use crate::store::disk::Moment;
+
+/// A store that is there, and our part in its lock.
+pub struct Store {
+    root: PathBuf,
+    mode: Mode,
+    _held: Held,
+}
+
+impl Store {
+    /// The store in a folder, or `None` where there is none. Nothing is made or changed.
+    /// [`Mode::Shared`] is for looking, [`Mode::Exclusive`] for collecting.
+    pub fn open(root: &Path, mode: Mode, patience: Patience, notices: &Notices) -> Result<Option<Self>> {
+        if !root.is_dir() || !has_known_version(root)? {
+            return Ok(None);
+        }
+        let held = lock_folder(root, mode, patience, notices)?;
+        Ok(Some(Self { root: root.to_owned(), mode, _held: held }))
+    }
+
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn inventory(&self) -> Result<Inventory> {
+        Inventory::take(&self.root)
+    }
+
+    /// What a collection would take now.
+    pub fn select(&self, protection: &Protection, policy: &Policy) -> Result<Selection> {
+        let inventory = self.inventory()?;
+        if let Some(error) = inventory.unreadable.first() {
+            return Err(error.clone().fact("collected", "nothing"));
+        }
+        Ok(select(&inventory, protection, policy, self.disk()?, Moment::now()))
+    }
+
+    /// Collects what [`Store::select`] gives.
+    pub fn collect(&self, protection: &Protection, policy: &Policy) -> Result<Selection> {
+        if self.mode != Mode::Exclusive {
+            return Err(Error::usage("the store is only looked at"));
+        }
+        let selection = self.select(protection, policy)?;
+        sweep(&self.root);
+        removal::remove(&selection)?;
+        Ok(selection)
+    }
+
+    fn disk(&self) -> Result<Disk> {
+        let found = rustix::fs::statvfs(&self.root);
+        let found =
+            found.map_err(|error| Error::io("could not ask how full the disk is", &self.root, &error.into()))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok(Disk { capacity: bytes(found.f_blocks), available: bytes(found.f_bavail) })
+    }
+}

@@ -1,0 +1,100 @@
+//! When to collect and how much: the kubelet's thresholds, or a size.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    pub room: Room,
+    /// What was first seen less than this long ago is not taken to make room.
+    pub min_age: Duration,
+    /// What was not used for longer than this is taken whether there is room or not.
+    pub max_age: Option<Duration>,
+}
+
+/// How much room is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// None: only age counts.
+    Any,
+    /// The store has at most so many bytes.
+    Size(u64),
+    /// When the disk is `high` percent full, it is brought down to `low`.
+    Disk { high: u8, low: u8 },
+}
+
+/// The disk that the store lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    pub capacity: u64,
+    pub available: u64,
+}
+
+impl Policy {
+    pub fn check(self) -> Result<Self> {
+        if let Room::Disk { high, low } = self.room
+            && (high > 100 || low > high)
+        {
+            return Err(Error::usage("--low is at most --high, and both are percents")
+                .fact("high", high)
+                .fact("low", low));
+        }
+        if self.max_age.is_some_and(|most| most < self.min_age) {
+            return Err(Error::usage("--max-age is shorter than --min-age"));
+        }
+        Ok(self)
+    }
+}
+
+impl Room {
+    /// How many bytes are too many, where the store has `total`.
+    #[must_use]
+    pub fn excess(self, total: u64, disk: Disk) -> u64 {
+        match self {
+            Self::Any => 0,
+            Self::Size(most) => total.saturating_sub(most),
+            Self::Disk { high, low } => {
+                let percent =
+                    |of: u8| u64::try_from(u128::from(disk.capacity) * u128::from(of) / 100).unwrap_or(u64::MAX);
+                let used = disk.capacity.saturating_sub(disk.available);
+                if disk.capacity == 0 || used < percent(high) {
+                    return 0;
+                }
+                percent(100 - low.min(100)).saturating_sub(disk.available)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_the_kubelets() {
+        let disk = |available| Disk { capacity: 1000, available };
+        let room = Room::Disk { high: 85, low: 80 };
+        for (available, excess) in [(1000, 0), (151, 0), (150, 50), (100, 100), (0, 200)] {
+            assert_eq!(room.excess(7, disk(available)), excess, "{available} of 1000 available");
+        }
+        assert_eq!(Room::Size(10).excess(25, disk(0)), 15);
+        assert_eq!(Room::Size(10).excess(10, disk(0)), 0);
+        assert_eq!(Room::Any.excess(u64::MAX, disk(0)), 0);
+        let huge = Disk { capacity: u64::MAX, available: 0 };
+        assert!(Room::Disk { high: 100, low: 0 }.excess(0, huge) == u64::MAX);
+        assert_eq!(Room::Disk { high: 0, low: 0 }.excess(0, Disk { capacity: 0, available: 0 }), 0);
+    }
+
+    #[test]
+    fn a_policy_that_contradicts_itself_is_refused() {
+        let policy = |room, min, max: Option<u64>| {
+            Policy { room, min_age: Duration::from_secs(min), max_age: max.map(Duration::from_secs) }.check().is_ok()
+        };
+        assert!(policy(Room::Disk { high: 85, low: 85 }, 0, None));
+        assert!(!policy(Room::Disk { high: 80, low: 85 }, 0, None));
+        assert!(!policy(Room::Disk { high: 101, low: 85 }, 0, None));
+        assert!(policy(Room::Any, 5, Some(5)));
+        assert!(!policy(Room::Any, 6, Some(5)));
+    }
+}

@@ -1,0 +1,184 @@
+//! What a collection would take, and in which order. Pure: the dry run is the real one.
+//!
+//! Never-used images go first, then those least recently used, ties by when they were first seen.
+//! What no image holds counts as never used. A blob goes when the last image that holds it goes, and
+//! only then it counts as freed.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use super::inventory::{Inventory, StoredImage};
+use super::policy::{Disk, Policy};
+use super::protection::Protection;
+use crate::oci::Digest;
+use crate::store::disk::Moment;
+
+/// Why something goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    Age,
+    Room,
+}
+
+/// What goes.
+#[derive(Debug, Default)]
+pub struct Selection {
+    pub images: Vec<Taken>,
+    /// Blobs that no image holds, and their bytes.
+    pub loose: Vec<(Digest, u64)>,
+    /// Records, which go first: a record never leads to what is gone.
+    pub records: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
+    pub freed: u64,
+    /// How much had to be freed to make room.
+    pub wanted: u64,
+    pub protected: usize,
+    pub young: usize,
+}
+
+impl Selection {
+    /// How much is wanted and may not be taken.
+    #[must_use]
+    pub fn shortfall(&self) -> u64 {
+        self.wanted.saturating_sub(self.freed)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    pub reference: String,
+    pub digest: Digest,
+    /// What this one frees, at its turn.
+    pub bytes: u64,
+    pub why: Why,
+}
+
+/// What may go, as one thing.
+#[derive(Clone, Copy)]
+enum Unit<'a> {
+    Image(&'a StoredImage),
+    Loose(Digest),
+}
+
+struct Candidate<'a> {
+    unit: Unit<'a>,
+    last_use: Option<Moment>,
+    first_seen: Moment,
+}
+
+impl Candidate<'_> {
+    fn is_too_old(&self, policy: &Policy, now: Moment) -> bool {
+        policy.max_age.is_some_and(|most| now.since(self.last_use.unwrap_or(self.first_seen)) > most)
+    }
+
+    fn is_too_young(&self, policy: &Policy, now: Moment) -> bool {
+        now.since(self.first_seen) < policy.min_age
+    }
+}
+
+/// Chooses what goes.
+#[must_use]
+pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, disk: Disk, now: Moment) -> Selection {
+    let holders = inventory.holders();
+    let (protected, free): (Vec<_>, Vec<_>) = inventory.images.iter().partition(|image| protection.covers(image));
+    let candidates = in_order(inventory, &free, &holders);
+    let (old, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.is_too_old(policy, now));
+    let (young, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|one| one.is_too_young(policy, now));
+    let staying = protected.iter().copied().chain(young.iter().filter_map(|one| match one.unit {
+        Unit::Image(image) => Some(image),
+        Unit::Loose(_) => None,
+    }));
+    let staying: HashSet<Digest> = staying.flat_map(|image| image.record.parts.iter().copied()).collect();
+
+    let wanted = policy.room.excess(inventory.total(), disk);
+    let selection = Selection { wanted, protected: protected.len(), young: young.len(), ..Selection::default() };
+    let mut taking = Taking { inventory, holders, selection };
+    for one in &old {
+        taking.take(one.unit, Why::Age);
+    }
+    for one in &rest {
+        if taking.selection.freed >= wanted {
+            break;
+        }
+        if taking.could_free(one.unit, &staying) {
+            taking.take(one.unit, Why::Room);
+        }
+    }
+    taking.selection
+}
+
+fn in_order<'a>(
+    inventory: &Inventory,
+    free: &[&'a StoredImage],
+    holders: &HashMap<Digest, usize>,
+) -> Vec<Candidate<'a>> {
+    let images = free.iter().map(|image| Candidate {
+        unit: Unit::Image(image),
+        last_use: image.record.last_use,
+        first_seen: image.record.first_seen,
+    });
+    let loose = inventory
+        .goods
+        .iter()
+        .filter(|(digest, _)| !holders.contains_key(digest))
+        .map(|(digest, goods)| Candidate { unit: Unit::Loose(*digest), last_use: None, first_seen: goods.touched });
+    let mut candidates: Vec<Candidate<'a>> = loose.chain(images).collect();
+    // Stable: equals stay in the order of their digests and of their records' names.
+    candidates.sort_by_key(|one| (one.last_use, one.first_seen));
+    candidates
+}
+
+struct Taking<'a> {
+    inventory: &'a Inventory,
+    holders: HashMap<Digest, usize>,
+    selection: Selection,
+}
+
+impl Taking<'_> {
+    /// Whether anything of it could go at all, sooner or later. An image of which others that stay
+    /// hold everything is left alone: to forget it would free nothing.
+    fn could_free(&self, unit: Unit<'_>, staying: &HashSet<Digest>) -> bool {
+        let Unit::Image(image) = unit else { return true };
+        image.record.parts.iter().any(|part| self.inventory.goods.contains_key(part) && !staying.contains(part))
+            || !image.record.parts.iter().any(|part| self.inventory.goods.contains_key(part))
+    }
+
+    fn take(&mut self, unit: Unit<'_>, why: Why) {
+        match unit {
+            Unit::Loose(digest) => {
+                let bytes = self.remove(digest);
+                self.selection.loose.push((digest, bytes));
+                self.selection.freed += bytes;
+            }
+            Unit::Image(image) => {
+                let bytes = image.bytes + image.record.parts.iter().map(|part| self.let_go(*part)).sum::<u64>();
+                self.selection.records.push(image.path.clone());
+                self.selection.freed += bytes;
+                let Self { selection, .. } = self;
+                let (reference, digest) = (image.record.reference.clone(), image.record.digest);
+                selection.images.push(Taken { reference, digest, bytes, why });
+            }
+        }
+    }
+
+    /// One holder less; what nobody holds any more goes.
+    fn let_go(&mut self, part: Digest) -> u64 {
+        match self.holders.get_mut(&part) {
+            Some(1) => {
+                self.holders.remove(&part);
+                self.remove(part)
+            }
+            Some(count) => {
+                *count -= 1;
+                0
+            }
+            None => 0,
+        }
+    }
+
+    fn remove(&mut self, digest: Digest) -> u64 {
+        let Some(goods) = self.inventory.goods.get(&digest) else { return 0 };
+        self.selection.files.extend(goods.files.iter().cloned());
+        goods.bytes
+    }
+}

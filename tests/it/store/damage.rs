@@ -1,0 +1,97 @@
+//! `cache verify`, and stores that are damaged, read-only or full.
+
+use std::path::PathBuf;
+
+use crate::rig::check;
+use crate::rig::small_disk::SmallDisk;
+use crate::rig::world::World;
+
+use super::stage::Stage;
+
+#[test]
+fn verify_finds_and_removes_damage_and_the_next_run_mends_it() {
+    let Some(stage) = Stage::new(50_000) else { return };
+    let sound = stage.json(&["verify"]);
+    assert_eq!((&sound["schema"], &sound["damaged"]), (&"underpin.cache-verify/v1".into(), &serde_json::json!([])));
+    let layer = stage.world.app_layer();
+    let path = stage.cache.join("blobs/sha256").join(layer.strip_prefix("sha256:").unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let run = stage.command(&["verify", "--json"]).run().refused();
+    let damaged = &run.json()["damaged"];
+    assert_eq!(damaged[0]["path"], path.display().to_string(), "{run}");
+    assert_eq!(damaged[0]["images"], serde_json::json!([stage.name("in/app:v1")]), "{run}");
+    assert!(!path.exists());
+    stage.run(&["verify"]).ok();
+    let to = format!("oci:{}:v1", stage.world.sandbox.path("out").display());
+    stage.world.rebase(&to, "store").run().ok();
+    assert!(path.exists() && check::lies_in_cache(&stage.cache) == Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_damaged_record_stops_the_collector_until_somebody_looked() {
+    let Some(stage) = Stage::new(1000) else { return };
+    let record = crate::rig::cli::files_under(&stage.cache.join("images")).pop().unwrap();
+    let mut bytes = std::fs::read(&record).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&record, &bytes).unwrap();
+    let before = stage.files();
+    stage.run(&["gc", "--max-size", "0"]).fails("integrity").says("verify").says(&record.display().to_string());
+    assert_eq!(stage.files(), before);
+    // A run neither trusts it nor takes it away.
+    for name in ["in/app:v1", "base/old:v1", "base/new:v1"] {
+        stage.world.sandbox.underpin(["inspect", &stage.name(name), "--cache"]).arg(&stage.cache).run().ok();
+    }
+    assert_eq!(std::fs::read(&record).unwrap(), bytes);
+    stage.run(&["verify"]).refused();
+    stage.run(&["gc", "--max-size", "0"]).ok();
+}
+
+#[test]
+fn l1_a_disk_of_64_mib_that_fills() {
+    let Some(world) = World::two(500_000) else { return };
+    let Some(disk) = SmallDisk::new("64m") else { return };
+    let expected = world.expected().to_owned();
+    // Somebody else's files leave 200 KiB.
+    let others = disk.path("others");
+    let fill = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("free=$(df --output=avail -k \"$0\" | tail -n 1); head -c $(( (free - 200) * 1024 )) /dev/zero > \"$1\"")
+        .args([disk.root(), &others])
+        .status();
+    assert!(fill.unwrap().success());
+    let to = format!("oci:{}:v1", disk.path("out").display());
+    let run = world.rebase(&to, "cache-expected").run().fails("local-io").says(&disk.root().display().to_string());
+    assert!(!disk.path("out/index.json").exists(), "{run}");
+    // The cache on the full disk is done without, and says so.
+    let trial = world.trial();
+    let run = trial.run_with_cache(&disk.path("cache"));
+    trial.gives_the_expected_image(run).says("the cache takes nothing more");
+    let on_it =
+        |args: &[&str]| world.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(disk.path("cache")).run();
+    on_it(&["ls"]).ok();
+    on_it(&["verify"]).ok();
+    on_it(&["gc", "--max-size", "0"]).ok();
+    std::fs::remove_file(&others).unwrap();
+    let run = world.rebase(&to, "cache-expected").run().ok();
+    assert_eq!((run.digest(), check::layout(&disk.path("out"), "v1").unwrap().digest), (expected.clone(), expected));
+    let trial = world.trial();
+    trial.gives_the_expected_image(trial.run_with_cache(&disk.path("cache")));
+    assert_eq!(check::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn l9_a_store_that_is_read_only_can_be_read() {
+    let Some(stage) = Stage::new(1000) else { return };
+    let Some(disk) = SmallDisk::new("8m") else { return };
+    let copied = std::process::Command::new("cp").arg("-a").arg(&stage.cache).arg(disk.path("store")).status();
+    assert!(copied.unwrap().success());
+    disk.remount("ro");
+    let run = |args: &[&str]| stage.world.sandbox.underpin(args).arg("--cache").arg(disk.path("store")).run();
+    run(&["inspect", &stage.name("in/app:v1"), "--offline"]).ok();
+    run(&["cache", "ls"]).ok();
+    run(&["cache", "verify"]).ok();
+    run(&["cache", "gc", "--max-size", "0", "--dry-run"]).ok();
+    run(&["cache", "gc", "--max-size", "0"]).fails("local-io").says(&disk.root().display().to_string());
+}
