@@ -43,19 +43,24 @@ impl Publisher<'_> {
             Origins { source: self.tools.places.source(self.source)?, base: self.tools.places.source(self.base)? };
         // A target that cannot take the result is found before the first one has it.
         let sinks = targets.iter().map(|target| self.usable(assembled, target)).collect::<Result<Vec<_>>>()?;
-        let mut published = Vec::new();
-        for (target, sink) in targets.iter().zip(sinks) {
-            let change = self.publish_to(assembled, target, sink.as_ref(), &origins)?;
-            self.remember(assembled, target);
-            published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
-        }
-        Ok(Receipt { targets: published })
+        std::thread::scope(|scope| {
+            // To sync files takes as long as to send them, so both are done at once.
+            scope.spawn(|| self.keep(assembled, targets));
+            let mut published = Vec::new();
+            for (target, sink) in targets.iter().zip(sinks) {
+                let change = self.publish_to(assembled, target, sink.as_ref(), &origins)?;
+                self.remember(assembled, target);
+                published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
+            }
+            Ok(Receipt { targets: published })
+        })
     }
 
-    /// A published image is known by its name, as one that was fetched is. Its layers are kept as far
-    /// as they were inherited or are small.
-    fn remember(&self, assembled: &Assembled, target: &Location) {
-        let Location::Registry(_) = target else { return };
+    /// Keeps what was made and is small. The inherited layers are kept on their way.
+    fn keep(&self, assembled: &Assembled, targets: &[Location]) {
+        if !targets.iter().any(|target| matches!(target, Location::Registry(_))) {
+            return;
+        }
         let cache = &self.tools.cache;
         for document in assembled.children.iter().chain([&assembled.top]) {
             cache.keep_small(&document.digest(), document.bytes());
@@ -67,8 +72,13 @@ impl Publisher<'_> {
                 cache.keep_small(&blob.descriptor.digest, &bytes);
             }
         }
+    }
+
+    /// A published image is known by its name, as one that was fetched is.
+    fn remember(&self, assembled: &Assembled, target: &Location) {
+        let Location::Registry(_) = target else { return };
         let blobs = assembled.blobs.iter().map(|blob| blob.descriptor.digest);
-        cache.remember(&Sighting {
+        self.tools.cache.remember(&Sighting {
             location: target,
             digest: assembled.top.digest(),
             media_type: assembled.top.media_type(),

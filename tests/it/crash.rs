@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::rig::proxy::{Action, on};
 use crate::rig::world::World;
 
-const KILLS: usize = 20;
+const KILLS: usize = 50;
 
 /// Slow enough that a kill falls into the middle of something.
 fn slow(world: &World) {

@@ -22,7 +22,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use super::Notices;
-use super::disk::{Held, Mode, Patience, has_known_version, lock_folder, sweep};
+use super::disk::{Held, Mode, Patience, alone, enter, has_known_version, sweep};
 use crate::error::{Error, Result};
 
 pub use automatic::{Limit, after_run};
@@ -49,7 +49,10 @@ impl Store {
         if !root.is_dir() || !has_known_version(root)? {
             return Ok(None);
         }
-        let held = lock_folder(root, mode, patience, notices)?;
+        let held = match mode {
+            Mode::Shared => enter(root, notices)?,
+            Mode::Exclusive => alone(root, patience, notices)?,
+        };
         Ok(Some(Self { root: root.to_owned(), mode, _held: held }))
     }
 

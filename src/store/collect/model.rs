@@ -211,7 +211,7 @@ fn pull(root: &Path, image: u8, tag: u8, count: usize, used: Use) {
     }
 }
 
-fn alone(root: &Path) -> Store {
+fn collector(root: &Path) -> Store {
     let now = Patience { speak: Duration::MAX, stop: Duration::ZERO };
     Store::open(root, Mode::Exclusive, now, &Notices::silent()).unwrap().unwrap()
 }
@@ -248,7 +248,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             model.entries = listed.map(|(_, entry)| (*entry).to_owned()).collect();
         }
         Step::Collect(percent) => {
-            let store = alone(root);
+            let store = collector(root);
             let (inventory, most, policy) = policy(&store, percent);
             let dry = store.select(&model.protection(), &policy).unwrap();
             let real = store.collect(&model.protection(), &policy).unwrap();
@@ -258,7 +258,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             assert_eq!(inventory.total() - after.total(), real.freed, "freed is what is really freed");
         }
         Step::CrashedCollect { percent, removals } => {
-            let store = alone(root);
+            let store = collector(root);
             let (_, _, policy) = policy(&store, percent);
             let selection = store.select(&model.protection(), &policy).unwrap();
             let protected: Vec<PathBuf> = protected_files(&store.inventory().unwrap(), &model.protection());
@@ -282,7 +282,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             model.settle();
         }
         Step::Verify => {
-            let checked = alone(root).verify(&Notices::silent()).unwrap();
+            let checked = collector(root).verify(&Notices::silent()).unwrap();
             assert!(checked.damaged.is_empty());
         }
     }
@@ -299,7 +299,7 @@ fn protected_files(inventory: &Inventory, protection: &Protection) -> Vec<PathBu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
     #[test]
     fn whatever_happens_the_store_is_what_the_model_says(steps in proptest::collection::vec(step(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ fn on_disk(root: &Path, images: &[(&str, &[&[u8]])]) {
     }
 }
 
-fn alone(root: &Path) -> Result<Option<Store>> {
+fn collector(root: &Path) -> Result<Option<Store>> {
     Store::open(root, Mode::Exclusive, NOBODY, &Notices::silent())
 }
 
@@ -142,7 +142,7 @@ fn a_dry_run_is_the_real_run_and_a_second_one_finds_nothing() {
     let dir = tempfile::tempdir().unwrap();
     on_disk(dir.path(), &[("gcr.io/a:1", &[b"one", b"shared"]), ("gcr.io/a:2", &[b"two", b"shared"])]);
     let (protection, policy) = (protect(&["gcr.io/a:2"]), size(0));
-    let store = alone(dir.path()).unwrap().unwrap();
+    let store = collector(dir.path()).unwrap().unwrap();
     let dry = store.select(&protection, &policy).unwrap();
     assert_eq!(blobs(dir.path()), 3, "nothing was touched");
     let real = store.collect(&protection, &policy).unwrap();
@@ -172,7 +172,7 @@ fn any_doubt_stops_it_before_the_first_removal() {
         let dir = tempfile::tempdir().unwrap();
         on_disk(dir.path(), &[("gcr.io/a:1", &[b"one"]), ("gcr.io/a:2", &[b"two"])]);
         harm(&record(dir.path()));
-        let error = alone(dir.path()).unwrap().unwrap().collect(&protect(&[]), &size(0)).unwrap_err();
+        let error = collector(dir.path()).unwrap().unwrap().collect(&protect(&[]), &size(0)).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert_eq!(blobs(dir.path()), 2);
     }
@@ -181,12 +181,12 @@ fn any_doubt_stops_it_before_the_first_removal() {
 #[test]
 fn a_run_in_progress_is_not_broken_and_a_folder_that_is_no_store_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(alone(&dir.path().join("none")).unwrap().is_none());
-    assert!(alone(dir.path()).unwrap().is_none());
+    assert!(collector(&dir.path().join("none")).unwrap().is_none());
+    assert!(collector(dir.path()).unwrap().is_none());
     let run = Cache::open(dir.path(), &Notices::silent()).unwrap();
-    assert_eq!(alone(dir.path()).err().unwrap().kind(), Kind::Lock);
+    assert_eq!(collector(dir.path()).err().unwrap().kind(), Kind::Lock);
     drop(run);
-    let store = alone(dir.path()).unwrap().unwrap();
+    let store = collector(dir.path()).unwrap().unwrap();
     assert!(store.collect(&protect(&[]), &size(0)).unwrap().images.is_empty());
     drop(store);
     let looking = Store::open(dir.path(), Mode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
@@ -203,7 +203,7 @@ fn files_that_are_not_the_stores_are_never_taken() {
     std::os::unix::fs::symlink("/etc/passwd", room.join(Digest::of(b"link").hex())).unwrap();
     fs::create_dir(room.join(Digest::of(b"folder").hex())).unwrap();
     fs::write(room.join("notes.txt"), "mine").unwrap();
-    let store = alone(dir.path()).unwrap().unwrap();
+    let store = collector(dir.path()).unwrap().unwrap();
     store.collect(&protect(&[]), &size(0)).unwrap();
     assert_eq!(blobs(dir.path()), 3);
 }
@@ -216,7 +216,7 @@ fn partial_downloads_go_with_what_they_are_part_of() {
     for name in [&mine, &dead] {
         fs::write(dir.path().join("partial").join(name), "half").unwrap();
     }
-    let store = alone(dir.path()).unwrap().unwrap();
+    let store = collector(dir.path()).unwrap().unwrap();
     store.collect(&protect(&["gcr.io/a:1"]), &size(0)).unwrap();
     let left: Vec<_> =
         fs::read_dir(dir.path().join("partial")).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -37,6 +37,13 @@ impl Default for Patience {
 #[derive(Debug)]
 pub struct Held(#[allow(dead_code, reason = "closing the file ends the lock")] File);
 
+impl Held {
+    /// The lock that is held on an open file.
+    pub(super) fn new(locked: File) -> Self {
+        Self(locked)
+    }
+}
+
 /// Waits for the lock on the folder `path`.
 pub fn folder(path: &Path, mode: Mode, patience: Patience, notices: &Notices) -> Result<Held> {
     let file = File::open(path).map_err(|error| Error::io("could not open the folder", path, &error))?;

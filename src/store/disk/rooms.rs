@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::atomic;
-use super::lock::{self, Held, Mode, Patience};
+use super::gate;
+use super::lock::Held;
 use super::regular::{self, Folder, Links};
 use super::section::Section;
 use super::verified;
@@ -41,7 +42,7 @@ impl Rooms {
     /// collectors out.
     pub fn enter(root: &Path, notices: &Notices) -> Result<Self> {
         create_private(root)?;
-        let held = lock::folder(root, Mode::Shared, Patience::default(), notices)?;
+        let held = gate::enter(root, notices)?;
         check_version(&root.join("version"))?;
         for room in ["blobs", "blobs/sha256", "indexes", "partial", "images", IMAGES] {
             let path = root.join(room);

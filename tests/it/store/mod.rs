@@ -2,6 +2,7 @@
 
 mod automatic;
 mod collector;
+mod crash;
 mod damage;
 mod offline;
 mod protection;

@@ -1,0 +1,114 @@
+//! How a collector gets the cache for itself though runs come and go all the time.
+//!
+//! Runs share the cache, so there may always be one that holds it. A collector that waits closes the
+//! gate for a moment: whoever comes waits before it, those who are inside finish, and the collector
+//! has its turn. A run that takes longer is not waited for with the gate closed: it opens again for
+//! as long, so that nobody is kept out for more than a moment.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::lock::{self, Held, Mode, Patience, Wait};
+use crate::error::{Error, Kind, Result};
+use crate::store::Notices;
+
+/// How long the gate is closed, and then open, in turn. Shorter than the wait that is worth a word.
+const TURN: Duration = Duration::from_millis(1_500);
+/// The folder whose lock is the gate. A cache that does not have it yet has nothing to collect.
+const GATE: &str = "images";
+
+/// Takes part in the lock on the cache, as every run does.
+pub fn enter(root: &Path, notices: &Notices) -> Result<Held> {
+    let gate = root.join(GATE);
+    // Held until we are inside, so that a collector that closes it afterwards finds us there.
+    let passing = gate.is_dir().then(|| lock::folder(&gate, Mode::Shared, Patience::default(), notices));
+    let _passing = passing.transpose()?;
+    lock::folder(root, Mode::Shared, Patience::default(), notices)
+}
+
+/// Waits until nobody else uses the cache. With no patience at all it is tried once, and nobody is
+/// kept waiting.
+pub fn alone(root: &Path, patience: Patience, notices: &Notices) -> Result<Held> {
+    let open = |path: &Path| File::open(path).map_err(|error| Error::io("could not open the folder", path, &error));
+    let file = open(root)?;
+    let mut wait = Wait::new(patience);
+    let since = Instant::now();
+    let mut gate: Option<File> = None;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Held::new(file)),
+            Err(TryLockError::Error(error)) => {
+                return Err(Error::io("the file system cannot lock the folder", root, &error));
+            }
+            Err(TryLockError::WouldBlock) if wait.is_over() => return Err(in_use(root, patience)),
+            Err(TryLockError::WouldBlock) => {
+                wait.pause(|| notices.warn(format!("waiting for runs that use {}", root.display())));
+            }
+        }
+        let is_closing = (since.elapsed().as_millis() / TURN.as_millis()).is_multiple_of(2);
+        gate = match gate {
+            Some(closed) if is_closing => Some(closed),
+            None if is_closing => open(&root.join(GATE)).ok().filter(|gate| gate.try_lock().is_ok()),
+            _ => None,
+        };
+    }
+}
+
+fn in_use(root: &Path, patience: Patience) -> Error {
+    Error::new(Kind::Lock, "the store is in use")
+        .fact("path", root.display())
+        .fact("waited", format_args!("{} s", patience.stop.as_secs()))
+        .hint("collect when the runs that use it have ended, or wait longer with --lock-timeout")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_collector_has_its_turn_among_runs_that_never_leave_a_gap() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(GATE)).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for runner in 0..4_u64 {
+                let (dir, done) = (dir.path(), &done);
+                scope.spawn(move || {
+                    // Each begins before the one before it ends.
+                    let mut held = Some(enter(dir, &Notices::silent()).unwrap());
+                    while !done.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(20 + runner));
+                        drop(held.take());
+                        held = Some(enter(dir, &Notices::silent()).unwrap());
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(30));
+            let patience = Patience { speak: Duration::MAX, stop: Duration::from_secs(30) };
+            let turns: Vec<bool> = (0..5).map(|_| alone(dir.path(), patience, &Notices::silent()).is_ok()).collect();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(turns, [true; 5]);
+        });
+    }
+
+    #[test]
+    fn a_long_run_keeps_nobody_else_out() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(GATE)).unwrap();
+        let long = enter(dir.path(), &Notices::silent()).unwrap();
+        let patience = Patience { speak: Duration::MAX, stop: Duration::from_millis(2_500) };
+        std::thread::scope(|scope| {
+            let collector = scope.spawn(|| alone(dir.path(), patience, &Notices::silent()).map(drop));
+            std::thread::sleep(Duration::from_millis(100));
+            drop(enter(dir.path(), &Notices::silent()).unwrap());
+            assert!(!collector.is_finished(), "the other run was let in while the collector waits");
+            assert_eq!(collector.join().unwrap().unwrap_err().kind(), Kind::Lock);
+        });
+        drop(long);
+        let at_once = Patience { speak: Duration::MAX, stop: Duration::ZERO };
+        alone(dir.path(), at_once, &Notices::silent()).unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! A collector that is killed, and one that works beside runs: rows C3 and C9.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::rig::check;
+use crate::rig::layer::digest;
+
+use super::stage::Stage;
+
+const KILLS: usize = 50;
+
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.unwrap().success());
+}
+
+/// Blobs that nobody holds, so that a collection takes a while.
+fn litter(cache: &Path, count: usize) {
+    for number in 0..count {
+        let bytes = format!("litter {number}");
+        let name = digest(bytes.as_bytes());
+        std::fs::write(cache.join("blobs/sha256").join(name.strip_prefix("sha256:").unwrap()), bytes).unwrap();
+    }
+}
+
+#[test]
+fn c9_a_collector_killed_at_any_moment_harms_nothing() {
+    let Some(mut stage) = Stage::new(10_000) else { return };
+    litter(&stage.cache, 300);
+    let template = stage.world.sandbox.path("template");
+    copy(&stage.cache, &template);
+    let protected = stage.name("base/new:v1");
+    let args = ["gc", "--max-size", "0", "--protect", &protected];
+    let whole = stage.run(&args).ok().elapsed;
+    let done: Vec<PathBuf> =
+        stage.files().iter().map(|path| path.strip_prefix(&stage.cache).unwrap().to_owned()).collect();
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut killed = 0;
+    for number in 0..KILLS {
+        stage.cache = stage.world.sandbox.path(&format!("killed-{number}"));
+        copy(&template, &stage.cache);
+        let moment = whole.mul_f64(random.f64());
+        let running = stage.command(&args).start();
+        std::thread::sleep(moment);
+        running.signal(libc::SIGKILL);
+        let run = running.finish();
+        println!("kill {number} of seed {seed} after {moment:?} of {whole:?}\n{run}");
+        killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
+        assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
+        assert!(stage.has("base/new:v1"), "the protected image is whole");
+        // What is still recorded is whole too.
+        for image in stage.json(&["ls"])["images"].as_array().unwrap() {
+            let name = image["reference"].as_str().unwrap();
+            assert!(stage.has(name.split_once('/').unwrap().1), "{name} is recorded and not whole");
+        }
+        stage.run(&args).ok();
+        let left: Vec<PathBuf> =
+            stage.files().iter().map(|path| path.strip_prefix(&stage.cache).unwrap().to_owned()).collect();
+        assert_eq!(left, done, "the second one finishes");
+        std::fs::remove_dir_all(&stage.cache).unwrap();
+    }
+    assert!(killed > KILLS / 4, "only {killed} of {KILLS} were still there to be killed");
+}
+
+/// Ends the watch, also when something fails.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How long the collector works beside the runs. A minute and more with `UNDERPIN_TEST_SECONDS`.
+fn duration() -> Duration {
+    let seconds = std::env::var("UNDERPIN_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(6))
+}
+
+#[test]
+fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
+    let Some(stage) = Stage::new(30_000) else { return };
+    let protected = stage.name("base/new:v1");
+    let kept: Vec<PathBuf> = {
+        let blobs = stage.world.new_base.layers().into_iter().chain([stage.world.new_base.digest()]);
+        blobs.map(|name| stage.cache.join("blobs/sha256").join(name.strip_prefix("sha256:").unwrap())).collect()
+    };
+    assert!(kept.iter().all(|path| path.exists()));
+    let expected = stage.world.expected().to_owned();
+    let (over, until) = (AtomicBool::new(false), Instant::now() + duration());
+    let collections = std::thread::scope(|scope| {
+        let (over, kept) = (&over, &kept);
+        let _end = Ending(over);
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                assert!(kept.iter().all(|path| path.exists()), "something protected was taken");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let gc = |_| stage.command(&["gc", "--max-size", "0", "--protect", &protected]);
+        let collector = std::thread::spawn({
+            let commands: Vec<_> = (0..400).map(gc).collect();
+            move || {
+                let mut done = 0;
+                for command in commands {
+                    if Instant::now() > until {
+                        break;
+                    }
+                    command.run().ok();
+                    done += 1;
+                }
+                done
+            }
+        });
+        let mut random = fastrand::Rng::new();
+        for round in 0.. {
+            if Instant::now() > until {
+                break;
+            }
+            let to = |number: usize| {
+                format!("oci:{}:t", stage.world.sandbox.path(&format!("out-{round}-{number}")).display())
+            };
+            let running: Vec<_> = (0..3).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
+            for (number, run) in running.into_iter().enumerate() {
+                let kill = number == 0 && random.bool();
+                if kill {
+                    std::thread::sleep(Duration::from_millis(random.u64(0..60)));
+                    run.signal(libc::SIGKILL);
+                }
+                let run = run.finish();
+                if run.status.signal().is_none() {
+                    assert_eq!(run.ok().digest(), expected);
+                }
+            }
+        }
+        collector.join().unwrap()
+    });
+    assert!(collections > 2, "the collector had its turn {collections} times");
+    assert!(stage.has("base/new:v1"));
+    assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
+    stage.run(&["verify"]).ok();
+    stage.run(&["gc", "--max-size", "0", "--protect", &protected]).ok();
+    assert!(stage.has("base/new:v1") && !stage.has("in/app:v1"));
+}
