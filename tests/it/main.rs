@@ -27,6 +27,7 @@ mod kube;
 mod limits;
 mod local_faults;
 mod logs;
+mod make;
 mod old_base;
 mod proves;
 mod pull_faults;

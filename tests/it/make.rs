@@ -1,0 +1,205 @@
+//! `scripts/make/underpin.mk` with the real GNU make: what it moves, what it leaves alone, and what a failure leaves.
+
+use std::path::{Path, PathBuf};
+
+use crate::rig::check;
+use crate::rig::cli::{Sandbox, binary};
+use crate::rig::need::need;
+use crate::rig::registry::Registry;
+use crate::rig::run::Run;
+use crate::rig::stock;
+
+const AMD64: &str = "linux/amd64";
+
+/// A project whose Makefile moves images; every call of underpin is written to `calls`.
+struct Project {
+    sandbox: Sandbox,
+}
+
+impl Project {
+    /// `None` where GNU make is not installed. The layouts are `build/`, `old` and `new base`.
+    fn new(makefile: &str) -> Option<Self> {
+        if !need(&["make"]) {
+            return None;
+        }
+        let project = Self { sandbox: Sandbox::new() };
+        stock::app(AMD64, 100).build().layout(&project.at("build"), "app");
+        stock::old_base(AMD64).build().layout(&project.at("old"), "v1");
+        stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
+        let recorder = format!("#!/bin/sh\necho \"$@\" >>calls\nexec '{}' \"$@\"\n", binary());
+        project.write("tool box/underpin", &recorder);
+        crate::rig::reader::tool("chmod", &["755", project.at("tool box/underpin").to_str().unwrap()]);
+        let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/make/underpin.mk");
+        let head = "UNDERPIN = ./tool box/underpin\nUNDERPIN_BASE = oci:new base:v1\n";
+        project.write("Makefile", &format!("{head}{makefile}\ninclude {}\n", rules.display()));
+        Some(project)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.sandbox.path("here").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        std::fs::write(self.at(name), text).unwrap();
+    }
+
+    fn make(&self, args: &[&str]) -> Run {
+        let _ = std::fs::remove_file(self.at("calls"));
+        self.sandbox.program("make", args).run()
+    }
+
+    /// How often the last `make` called `underpin COMMAND`.
+    fn calls(&self, command: &str) -> usize {
+        let calls = std::fs::read_to_string(self.at("calls")).unwrap_or_default();
+        calls.lines().filter(|line| line.split(' ').next() == Some(command)).count()
+    }
+
+    fn stamp(&self, name: &str) -> Option<String> {
+        let text = std::fs::read_to_string(self.at(".underpin").join(format!("{name}.digest"))).ok()?;
+        Some(text.trim_end().to_owned())
+    }
+}
+
+const ONE: &str = "UNDERPIN_IMAGES = app\napp_SOURCE = oci:build:app # what was built\napp_OLD_BASE = oci:old:v1
+app_TARGET = oci:release:app\napp_FLAGS = --no-cache $(MORE)\n";
+
+#[test]
+fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
+    let names: Vec<String> = (0..20).map(|number| format!("app-{number}")).collect();
+    let mut makefile = format!("UNDERPIN_IMAGES = {}\n", names.join(" "));
+    for name in &names {
+        makefile += &format!(
+            "{name}_SOURCE = oci:build:app\n{name}_OLD_BASE = oci:old:v1\n{name}_TARGET = oci:release:{name}\n"
+        );
+    }
+    let Some(project) = Project::new(&makefile) else { return };
+    let first = project.make(&["-j8", "underpin-release"]).ok();
+    assert_eq!((project.calls("rebase"), first.pinned().len()), (20, 20), "{first}");
+    for name in &names {
+        let published = check::layout(&project.at("release"), name).unwrap();
+        assert_eq!(project.stamp(name), Some(published.digest));
+    }
+    let second = project.make(&["-j8", "underpin-release"]).ok();
+    assert_eq!((project.calls("rebase"), second.stdout.as_str(), second.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn only_what_changed_is_moved_again() {
+    let Some(project) = Project::new(&format!(
+        "{ONE}UNDERPIN_IMAGES += two\ntwo_SOURCE = oci:build two:app\ntwo_TARGET = oci:re lease:two\ntwo_OLD_BASE = oci:old:v1\n"
+    )) else {
+        return;
+    };
+    stock::app(AMD64, 200).build().layout(&project.at("build two"), "app");
+    let release = |more: &[&str]| {
+        project.make(&[&["underpin-release"], more].concat()).ok();
+        project.calls("rebase")
+    };
+    assert_eq!((release(&[]), release(&[])), (2, 0));
+    assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a flag");
+    let kept = project.stamp("app").unwrap();
+    stock::app(AMD64, 300).build().layout(&project.at("build"), "app");
+    assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a source");
+    assert_ne!(project.stamp("app").unwrap(), kept);
+    std::fs::remove_dir_all(project.at("re lease")).unwrap();
+    assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a target that is gone");
+    stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
+    assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (2, 0), "the base of both");
+}
+
+#[test]
+fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
+    let Some(project) = Project::new(ONE) else { return };
+    project.make(&["underpin-release"]).ok();
+    let good = project.stamp("app");
+    assert!(good.as_ref().is_some_and(|digest| digest.starts_with("sha256:") && digest.len() == 71), "{good:?}");
+    let wrong = format!("MORE=--expect-digest sha256:{}", "0".repeat(64));
+    for _ in 0..2 {
+        let run = project.make(&["underpin-release", &wrong]);
+        assert_eq!((run.code(), project.calls("rebase"), project.stamp("app")), (Some(2), 1, None), "{run}");
+        assert!(run.stderr.contains("digest-unexpected"), "the refusal is shown\n{run}");
+    }
+    project.make(&["underpin-release"]).ok();
+    assert_eq!((project.calls("rebase"), project.stamp("app")), (1, good));
+}
+
+/// A tag can move without a file changing; the stamp's time then stays, so what depends on it is not made again.
+#[test]
+fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
+    let Some(registry) = Registry::plain() else { return };
+    let host = registry.host();
+    let app = stock::app(AMD64, 100).build();
+    app.push(host, "a/app", "v1");
+    let makefile = format!(
+        "UNDERPIN_IMAGES = app\napp_SOURCE = {host}/a/app$(BY)\napp_OLD_BASE = layers:2\napp_TARGET = {host}/out/app:v1\n\
+         BY = :v1\nnotes: .underpin/app.digest ; @echo made >>$@\n"
+    );
+    let Some(project) = Project::new(&makefile) else { return };
+    for _ in 0..2 {
+        project.make(&["underpin-release", "notes"]).ok();
+        assert_eq!(project.calls("rebase"), 1);
+    }
+    assert_eq!(std::fs::read_to_string(project.at("notes")).unwrap(), "made\n");
+    assert_eq!(registry.tag("out/app", "v1"), project.stamp("app"));
+    stock::app(AMD64, 200).build().push(host, "a/app", "v1");
+    project.make(&["underpin-release", "notes"]).ok();
+    assert_eq!(std::fs::read_to_string(project.at("notes")).unwrap(), "made\nmade\n");
+    assert_eq!(registry.tag("out/app", "v1"), project.stamp("app"));
+    let pinned = format!("BY=@{}", app.digest());
+    project.make(&["underpin-release", &pinned]).ok();
+    project.make(&["underpin-release", &pinned]).ok();
+    assert_eq!(project.calls("rebase"), 0);
+}
+
+#[test]
+fn plans_and_the_static_check_are_steps_of_their_own() {
+    let makefile = format!("{ONE}UNDERPIN_BINARIES = bin/app\nbin/app: ; @mkdir -p bin && cp '{}' $@\n", "/bin/sh");
+    let Some(project) = Project::new(&makefile) else { return };
+    let plan = project.make(&["underpin-plan"]).ok();
+    assert!(plan.stdout.contains("would be  oci:release:app"), "{plan}");
+    assert_eq!((project.stamp("app"), project.at("release").exists()), (None, false));
+    let elf = project.make(&["underpin-elf"]);
+    assert!(elf.code() == Some(2) && elf.stdout.contains("dynamic"), "it is built, looked at, and not static\n{elf}");
+    std::fs::write(project.at("bin/app"), crate::rig::program::prints(crate::rig::program::Machine::Amd64, "x"))
+        .unwrap();
+    project.make(&["underpin-elf"]).ok();
+}
+
+/// What `check` is given; the command itself has its own tests.
+#[test]
+fn the_policy_check_gets_the_released_targets() {
+    let makefile = format!(
+        "{ONE}UNDERPIN_EXCEPTIONS = the list.md\nUNDERPIN_ALLOW_BASES = r.example/a r.example/b\n\
+         UNDERPIN_CHECK_IMAGES = r.example/other:v1\n"
+    );
+    let Some(project) = Project::new(&makefile) else { return };
+    let stub = format!("#!/bin/sh\n[ \"$1\" = check ] && exec printf '%s\\n' \"$@\"\nexec '{}' \"$@\"\n", binary());
+    project.write("tool box/underpin", &stub);
+    let run = project.make(&["-j4", "underpin-check"]).ok();
+    let (released, given) = run.stdout.split_once('\n').unwrap();
+    assert!(released.starts_with("oci:release@sha256:"), "{run}");
+    let words = "check|oci:release:app|r.example/other:v1|--exceptions|the list.md|--allow-base|r.example/a|--allow-base|r.example/b";
+    assert_eq!(given.lines().collect::<Vec<_>>().join("|"), words);
+}
+
+#[test]
+fn what_cannot_work_is_said_at_once() {
+    for (makefile, goal, said) in [
+        ("UNDERPIN_IMAGES = app\napp_TARGET = oci:r:a", "other", "app_SOURCE is not set"),
+        ("UNDERPIN_IMAGES = app\napp_SOURCE = oci:r:a", "other", "app_TARGET is not set"),
+        ("UNDERPIN_IMAGES = a/b", "other", "'a/b' cannot name an image"),
+        ("UNDERPIN_STAMPS = a b", "other", "one folder without spaces"),
+        ("", "underpin-release", "UNDERPIN_IMAGES is empty"),
+        ("", "underpin-elf", "UNDERPIN_BINARIES is empty"),
+    ] {
+        let Some(project) = Project::new(&format!("{makefile}\nother: ; @echo made")) else { return };
+        let run = project.make(&[goal]).says(said);
+        assert_eq!((run.code(), run.stdout.as_str()), (Some(2), ""), "{run}");
+    }
+    // The twin, and nothing of the included rules is what a plain `make` makes.
+    let Some(project) = Project::new(&format!("{ONE}last:")) else { return };
+    let text = std::fs::read_to_string(project.at("Makefile")).unwrap().replace("last:", "");
+    project.write("Makefile", &format!("{text}\nother: ; @echo made\n"));
+    assert_eq!(project.make(&[]).ok().stdout, "made\n");
+}
