@@ -15,6 +15,7 @@ mod rig;
 mod auth;
 mod batch;
 mod check;
+mod bazel;
 mod crash;
 mod elf;
 mod exceptions;

@@ -1,0 +1,156 @@
+//! `scripts/bazel/underpin.bzl` with the real Bazel, sandboxed: the same digest wherever it is built.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::rig::cli::{Sandbox, binary};
+use crate::rig::need::need;
+use crate::rig::registry::Registry;
+use crate::rig::run::Run;
+use crate::rig::{check, stock};
+
+const AMD64: &str = "linux/amd64";
+
+/// A tree artifact, as rules_oci makes; and what moves it.
+const RULES: &str = r#"
+load("@underpin//:underpin.bzl", "underpin_rebase")
+def _tree_impl(ctx):
+    out = ctx.actions.declare_directory(ctx.label.name)
+    ctx.actions.run_shell(command = "cp -RL build/* " + out.path, inputs = ctx.files.srcs, outputs = [out])
+    return [DefaultInfo(files = depset([out]))]
+
+def moved(name, image, **kwargs):
+    underpin_rebase(
+        name = name, image = image, image_tag = "app", base = ":new_files", base_tag = "v1",
+        old_base = ":old_files", old_base_tag = "v1", underpin = "underpin", **kwargs
+    )
+
+tree = rule(implementation = _tree_impl, attrs = {"srcs": attr.label_list(allow_files = True)})
+"#;
+
+const TARGETS: &str = r#"
+load("@underpin//:underpin.bzl", "underpin_check", "underpin_push")
+load(":rules.bzl", "moved", "tree")
+
+[filegroup(name = name + "_files", srcs = glob([name + "/**"])) for name in ["build", "old", "new"]]
+tree(name = "tree", srcs = [":build_files"])
+
+moved(name = "app", image = ":build_files")
+moved(name = "app_of_tree", image = ":tree", logs = "stdout")
+moved(name = "unexpected", image = ":tree", expect_digest = "sha256:" + 64 * "0")
+moved(name = "not_a_layout", image = "BUILD")
+underpin_push(name = "push", rebase = ":app", to = ["REGISTRY/out/app:v1"], underpin = "underpin")
+underpin_check(name = "check", image = ":app", image_tag = "app", exceptions = "list.md", allow_bases = ["r.example/base"], underpin = "stub")
+underpin_check(name = "check_fails", image = ":app", underpin = "stub", flags = ["--fail"])
+"#;
+
+/// Stands for `check`: it must see the image, and says what it was given.
+const STUB: &str =
+    "#!/bin/sh\n[ -f image/index.json ] || exit 3\necho given: \"$@\"\ncase \"$*\" in *--fail*) exit 1 ;; esac\n";
+
+struct Workspace {
+    sandbox: Sandbox,
+    folder: PathBuf,
+}
+
+impl Workspace {
+    /// `None` where Bazel is not installed.
+    fn new(folder: &str, registry: &str) -> Option<Self> {
+        if !need(&["bazel"]) {
+            return None;
+        }
+        let sandbox = Sandbox::new();
+        let workspace = Self { folder: sandbox.path(folder), sandbox };
+        stock::app(AMD64, 100).build().layout(&workspace.folder.join("build"), "app");
+        stock::old_base(AMD64).build().layout(&workspace.folder.join("old"), "v1");
+        stock::new_base(AMD64).build().layout(&workspace.folder.join("new"), "v1");
+        let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/bazel");
+        let outer = format!("local_repository(name = \"underpin\", path = \"{}\")\n", rules.display());
+        let targets = TARGETS.replace("REGISTRY", registry);
+        for (name, text) in
+            [("WORKSPACE", outer.as_str()), ("rules.bzl", RULES), ("BUILD", &targets), ("stub", STUB), ("list.md", "")]
+        {
+            std::fs::write(workspace.folder.join(name), text).unwrap();
+        }
+        crate::rig::reader::tool("chmod", &["755", workspace.folder.join("stub").to_str().unwrap()]);
+        symlink(binary(), workspace.folder.join("underpin")).unwrap();
+        Some(workspace)
+    }
+
+    fn bazel(&self, words: &[&str]) -> Run {
+        let root =
+            format!("--output_user_root={}", self.sandbox.path("bazel root").display().to_string().replace(' ', "-"));
+        let run = self.sandbox.program("bazel", ["--batch", &root]).args(words).current_dir(&self.folder);
+        run.limit(Duration::from_secs(600)).run()
+    }
+
+    /// Bazel 4 downloads its coverage tools before the first test; these stand for them.
+    fn test(&self, words: &[&str]) -> Run {
+        let tools = self.sandbox.path("coverage");
+        std::fs::create_dir_all(&tools).unwrap();
+        let targets = "[filegroup(name = name, srcs = [\"x.sh\"], visibility = [\"//visibility:public\"]) \
+                       for name in [\"coverage_report_generator\", \"lcov_merger\"]]\n";
+        for (name, text) in [("WORKSPACE", ""), ("BUILD", targets), ("x.sh", "#!/bin/sh\n")] {
+            std::fs::write(tools.join(name), text).unwrap();
+        }
+        let instead = format!("--override_repository=remote_coverage_tools={}", tools.display());
+        self.bazel(&[&["test", &instead], words].concat())
+    }
+
+    fn output(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.join("bazel-bin").join(name)).unwrap()
+    }
+}
+
+/// The line in which Bazel says what it ran, as `3 processes: 1 internal, 2 linux-sandbox`.
+fn processes(run: &Run) -> &str {
+    run.stderr.lines().find(|line| line.contains(" process")).unwrap_or_else(|| panic!("{run}"))
+}
+
+#[test]
+fn two_output_roots_give_one_digest_and_a_second_build_does_nothing() {
+    let Some(here) = Workspace::new("one", "r.example") else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let cached = format!("--disk_cache={}", cache.path().display());
+    let first = here.bazel(&["build", "//:app", "//:app_of_tree", &cached]).ok();
+    assert!(processes(&first).contains("sandbox"), "{first}");
+    let (digest, report) = (here.output("app.digest"), here.output("app.json"));
+    let published = check::layout(&here.folder.join("bazel-bin/app"), "app").unwrap();
+    assert_eq!(published.digest, digest.trim_end());
+    assert_eq!(published.only().layers[..2], stock::new_base(AMD64).build().layers());
+    assert!(report.contains("\"outcome\":\"rebased\"") || report.contains("\"outcome\": \"rebased\""), "{report}");
+    let second = here.bazel(&["build", "//:app", "//:app_of_tree"]).ok();
+    assert!(processes(&second).contains("1 process: 1 internal"), "{second}");
+
+    // Another folder, another root, another configuration, and nothing kept: the same bytes.
+    let there = Workspace::new("a/longer/path", "r.example").unwrap();
+    let again = there.bazel(&["build", "-c", "opt", "//:app"]).ok();
+    assert!(processes(&again).contains("sandbox"), "{again}");
+    assert_eq!((there.output("app.digest"), there.output("app.json")), (digest, report));
+    // With what the first has kept, nothing is run.
+    let hit = there.bazel(&["build", "//:app", &cached]).ok();
+    assert!(processes(&hit).contains("cache hit") && !processes(&hit).contains("sandbox"), "{hit}");
+}
+
+#[test]
+fn a_refusal_and_what_is_no_layout_fail_the_build() {
+    let Some(here) = Workspace::new("here", "r.example") else { return };
+    for (target, said) in [("//:unexpected", "digest-unexpected"), ("//:not_a_layout", "is not one OCI layout")] {
+        let run = here.bazel(&["build", target]).says(said);
+        assert_eq!(run.code(), Some(1), "{run}");
+    }
+    assert!(!here.folder.join("bazel-bin/unexpected.digest").exists());
+}
+
+#[test]
+fn a_push_publishes_what_was_built_and_a_check_is_a_test() {
+    let Some(registry) = Registry::plain() else { return };
+    let Some(here) = Workspace::new("here", registry.host()) else { return };
+    here.bazel(&["run", "//:push"]).ok();
+    assert_eq!(registry.tag("out/app", "v1").as_deref(), Some(here.output("app.digest").trim_end()));
+    let run = here.test(&["--test_output=all", "//:check"]).ok();
+    let given = "given: check oci:image:app --exceptions exceptions.md --allow-base r.example/base";
+    assert!(run.stdout.contains(given) || run.stderr.contains(given), "{run}");
+    assert_eq!(here.test(&["//:check_fails"]).code(), Some(3), "Bazel's code for a test that failed");
+}
