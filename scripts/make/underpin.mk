@@ -45,8 +45,12 @@ underpin.quote = '$(subst ','\'',$(strip $1))'
 underpin.value = $(or $(strip $($1_$2)),$(error underpin.mk: $1_$2 is not set; it must be, before the include line))
 underpin.base = $(or $(strip $($1_BASE)),$(UNDERPIN_BASE))
 
-# $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make.
-underpin.path = $(subst <space>,\ ,$(firstword $(subst @sha256, ,$(word 2,$(subst :, ,$(subst $(underpin.space),<space>,$(strip $1)))))))
+# $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make. As underpin
+# reads it: behind the last colon stands the tag, unless it has a slash.
+underpin.path = $(subst <space>,\ ,$(subst $(underpin.space),\:,$(call underpin.untagged,$(call underpin.rest,$(call underpin.split,$1)))))
+underpin.split = $(subst :, ,$(firstword $(subst @sha256:, ,$(subst $(underpin.space),<space>,$(strip $1)))))
+underpin.rest = $(wordlist 2,$(words $1),$1)
+underpin.untagged = $(if $(and $(word 2,$1),$(if $(findstring /,$(lastword $1)),,tag)),$(wordlist 2,$(words $1),_ $1),$1)
 underpin.kind = $(firstword $(subst :, ,$(strip $1)))
 underpin.file.oci = $(call underpin.path,$1)/index.json
 underpin.file.oci-archive = $(call underpin.path,$1)

@@ -87,11 +87,11 @@ fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
 #[test]
 fn only_what_changed_is_moved_again() {
     let Some(project) = Project::new(&format!(
-        "{ONE}UNDERPIN_IMAGES += two\ntwo_SOURCE = oci:build two:app\ntwo_TARGET = oci:re lease:two\ntwo_OLD_BASE = oci:old:v1\n"
+        "{ONE}UNDERPIN_IMAGES += two\ntwo_SOURCE = oci:odd:dir/build two:app\ntwo_TARGET = oci:odd:dir/re lease:two\ntwo_OLD_BASE = oci:old:v1\n"
     )) else {
         return;
     };
-    stock::app(AMD64, 200).build().layout(&project.at("build two"), "app");
+    stock::app(AMD64, 200).build().layout(&project.at("odd:dir/build two"), "app");
     let release = |more: &[&str]| {
         project.make(&[&["underpin-release"], more].concat()).ok();
         project.calls("rebase")
@@ -102,7 +102,7 @@ fn only_what_changed_is_moved_again() {
     stock::app(AMD64, 300).build().layout(&project.at("build"), "app");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a source");
     assert_ne!(project.stamp("app").unwrap(), kept);
-    std::fs::remove_dir_all(project.at("re lease")).unwrap();
+    std::fs::remove_dir_all(project.at("odd:dir/re lease")).unwrap();
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a target that is gone");
     stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (2, 0), "the base of both");

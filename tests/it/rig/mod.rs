@@ -11,6 +11,7 @@ pub mod http;
 pub mod image;
 pub mod layer;
 pub mod need;
+pub mod node;
 pub mod program;
 pub mod proxy;
 pub mod reader;
