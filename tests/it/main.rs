@@ -17,6 +17,7 @@ mod batch;
 mod check;
 mod bazel;
 mod crash;
+mod dist;
 mod documented;
 mod elf;
 mod exceptions;
