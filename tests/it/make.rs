@@ -67,12 +67,11 @@ app_TARGET = oci:release:app\napp_FLAGS = --no-cache $(MORE)\n";
 #[test]
 fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
     let names: Vec<String> = (0..20).map(|number| format!("app-{number}")).collect();
-    let mut makefile = format!("UNDERPIN_IMAGES = {}\n", names.join(" "));
-    for name in &names {
-        makefile += &format!(
-            "{name}_SOURCE = oci:build:app\n{name}_OLD_BASE = oci:old:v1\n{name}_TARGET = oci:release:{name}\n"
-        );
-    }
+    let image = |name: &String| {
+        format!("{name}_SOURCE = oci:build:app\n{name}_OLD_BASE = oci:old:v1\n{name}_TARGET = oci:release:{name}\n")
+    };
+    let images: Vec<String> = names.iter().map(image).collect();
+    let makefile = format!("UNDERPIN_IMAGES = {}\n{}", names.join(" "), images.concat());
     let Some(project) = Project::new(&makefile) else { return };
     let first = project.make(&["-j8", "underpin-release"]).ok();
     assert_eq!((project.calls("rebase"), first.pinned().len()), (20, 20), "{first}");
