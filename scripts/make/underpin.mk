@@ -82,13 +82,14 @@ $(UNDERPIN_STAMPS)/$1.command: underpin-ask | $(UNDERPIN_STAMPS)
 	printf '%s\n' $$(call underpin.quote,$$(call underpin.words,$1)) "$$$$SOURCE_DATE_EPOCH" "$$$$version" >$$@.new && \
 	{ cmp -s $$@.new $$@ && rm -f $$@.new || mv -f $$@.new $$@; }
 
-# The stamp is away while underpin works, so neither a failure nor a signal leaves an old one behind.
+# The stamp is away while underpin works, so neither a failure nor a signal leaves an old one behind. It gets the time
+# at which the work began: what is written meanwhile is newer.
 $(UNDERPIN_STAMPS)/$1.digest: $(UNDERPIN_STAMPS)/$1.command $(call underpin.needs,$(call underpin.value,$1,SOURCE)) \
     $(call underpin.needs,$($1_OLD_BASE)) $(call underpin.needs,$(call underpin.base,$1)) $(call underpin.gone,$(call underpin.value,$1,TARGET))
-	@if [ -e $$@ ]; then mv -f $$@ $$@.old; fi; rm -f $$@.new $$(@:.digest=.json)
+	@touch $$@.start; if [ -e $$@ ]; then mv -f $$@ $$@.old; fi; rm -f $$@.new $$(@:.digest=.json)
 	@$$(call underpin.quote,$$(UNDERPIN)) rebase -q $$(call underpin.words,$1) --report json=$$(@:.digest=.json) --digest-file $$@.new
 	@$$(if $$(filter-out underpin-ask,$$?),,if cmp -s $$@.new $$@.old; then mv -f $$@.old $$@; rm -f $$@.new; fi;) \
-	if [ -e $$@.new ]; then mv -f $$@.new $$@; fi; rm -f $$@.old
+	if [ -e $$@.new ]; then touch -r $$@.start $$@.new && mv -f $$@.new $$@; fi; rm -f $$@.old $$@.start
 
 # Shown in one piece, so that plans of several jobs do not mix.
 underpin-plan-$1: | $(UNDERPIN_STAMPS)

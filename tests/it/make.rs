@@ -108,6 +108,21 @@ fn only_what_changed_is_moved_again() {
 }
 
 #[test]
+fn what_is_written_while_underpin_works_is_moved_next_time() {
+    let Some(project) = Project::new(ONE) else { return };
+    let slow = format!(
+        "#!/bin/sh\necho \"$@\" >>calls\n'{}' \"$@\" && if [ \"$1$LATE\" = rebaseyes ]; then touch build/index.json; fi\n",
+        binary()
+    );
+    project.write("tool box/underpin", &slow);
+    for (late, calls) in [("yes", 1), ("no", 1), ("no", 0)] {
+        let _ = std::fs::remove_file(project.at("calls"));
+        project.sandbox.program("make", ["underpin-release"]).env("LATE", late).run().ok();
+        assert_eq!(project.calls("rebase"), calls, "{late}");
+    }
+}
+
+#[test]
 fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
     let Some(project) = Project::new(ONE) else { return };
     project.make(&["underpin-release"]).ok();
