@@ -60,7 +60,7 @@ impl Console {
     }
 
     /// How a diff is shown on stdout.
-    pub fn paint(&self) -> Paint {
+    pub fn paint() -> Paint {
         let has_no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match (std::io::stdout().is_terminal(), has_no_colour) {
             (false, _) => Paint::Plain,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::image::{Answer, Question};
 use super::log;
 use super::mount::{self, Mounted};
+use super::placeholder;
 use super::site::{Site, What, words};
-use super::template::{Hidden, Stands};
+use super::template::Hidden;
 use super::tree::{Id, Tree};
 use super::why::{Remark, Rule, Why};
 use super::{Options, environment};
@@ -37,7 +38,7 @@ pub(super) struct Change {
 /// A decision with the words it is about and what there is to say.
 #[derive(Debug, Clone)]
 pub(super) struct Decided {
-    pub argv: Vec<String>,
+    pub before: Vec<String>,
     pub decision: Decision,
     pub remarks: Vec<Remark>,
 }
@@ -55,12 +56,12 @@ impl Setting<'_> {
         let (command, args) = (words(self.tree, site.command), words(self.tree, site.args));
         let (Some(command), Some(args)) = (command, args) else {
             let why = Why::new(Rule::NotWords, "an item of the list is not a string");
-            return Decided { argv: Vec::new(), decision: Decision::Refuse(Box::new(why)), remarks };
+            return Decided { before: Vec::new(), decision: Decision::Refuse(Box::new(why)), remarks };
         };
-        let argv: Vec<String> = command.iter().chain(&args).cloned().collect();
+        let line: Vec<String> = command.iter().chain(&args).cloned().collect();
         let decision = self.judge(site, &command, &args, &mut remarks);
         let decision = decision.unwrap_or_else(|why| Decision::Refuse(Box::new(why)));
-        Decided { argv, decision, remarks }
+        Decided { before: line, decision, remarks }
     }
 
     fn judge(
@@ -70,54 +71,42 @@ impl Setting<'_> {
         args: &[String],
         remarks: &mut Vec<Remark>,
     ) -> Result<Decision, Why> {
-        let argv: Vec<String> = command.iter().chain(args).cloned().collect();
-        if argv.is_empty() {
+        let line: Vec<String> = command.iter().chain(args).cloned().collect();
+        if line.is_empty() {
             return Ok(Decision::Unchanged);
         }
         let declared = environment::declared(self.tree, site.container);
         let answer = |program: &str| self.ask(site.container, &declared, program);
-        if command.is_empty() && !self.is_whole_command(args, answer(""))? {
+        if command.is_empty() && !is_whole_command(args, answer(""))? {
             return Ok(Decision::Unchanged);
         }
-        match shell::translate(&argv, None, &place(site.what, &declared)) {
+        match shell::translate(&line, None, &place(site.what, &declared)) {
             Verdict::Unchanged(notes) => {
                 remarks.extend(notes.iter().map(Remark::from));
-                let program = argv.get(shell::lead(&argv)).map_or("", String::as_str);
-                self.check_program(site.container, program, answer(program), remarks)?;
+                for program in starters(&line, shell::lead(&line)) {
+                    self.check_program(site.container, program, answer(program), remarks)?;
+                }
                 Ok(Decision::Unchanged)
             }
             Verdict::Refuse(refusal) => {
-                let program = argv.get(shell::lead(&argv)).map_or("", String::as_str);
+                let program = line.get(shell::lead(&line)).map_or("", String::as_str);
                 let has_shell = answer(program).is_some_and(|answer| answer.missing.is_none());
                 let why = Box::new(Why::from(*refusal));
                 Ok(if has_shell { Decision::Keep(why) } else { Decision::Refuse(why) })
             }
             Verdict::Translate(meaning) => {
-                self.check_placeholders(&argv, &meaning)?;
-                let program = meaning.program.first().map_or("", String::as_str);
-                let answer = answer(program);
-                self.check_program(site.container, program, answer.clone(), remarks)?;
-                let applied = self.apply(site.what, &argv, &meaning, answer.as_ref(), remarks)?;
+                placeholder::check(self.hidden, &line, &meaning)?;
+                for program in starters(&meaning.argv(), meaning.init.len()) {
+                    self.check_program(site.container, program, answer(program), remarks)?;
+                }
+                let answer = answer(meaning.program.first().map_or("", String::as_str));
+                let applied = self.apply(site.what, &line, &meaning, answer.as_ref(), remarks)?;
+                check_is_last(&applied.argv, &place(site.what, &declared))?;
                 remarks.splice(0..0, meaning.notes.iter().chain(&applied.notes).map(Remark::from));
                 self.remark_on_log(site, &meaning, &applied, remarks);
-                remarks.extend(self.remarks_on_surroundings(&meaning));
+                remarks.extend(container_wide(&meaning));
+                remarks.extend(placeholder::remarks(self.hidden, &meaning));
                 Ok(Decision::Change(Box::new(change(command, args, &meaning, applied))))
-            }
-        }
-    }
-
-    /// Whether `args` alone are the whole command: only where the image has no entrypoint.
-    fn is_whole_command(&self, args: &[String], answer: Option<Answer>) -> Result<bool, Why> {
-        if let Some(answer) = answer {
-            return Ok(answer.entrypoint.is_empty());
-        }
-        let place = Place::Image { frozen: Frozen::default() };
-        match shell::translate(args, None, &place) {
-            Verdict::Unchanged(_) => Ok(false),
-            Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),
-            _ => {
-                let detail = "the arguments are a shell command, and what the image puts before them is not known";
-                Err(Why::new(Rule::EntrypointUnknown, detail))
             }
         }
     }
@@ -142,6 +131,10 @@ impl Setting<'_> {
     ) -> Result<(), Why> {
         let Some(answer) = answer else { return Ok(()) };
         let Some(missing) = answer.missing else { return Ok(()) };
+        if program.contains("$(") {
+            remarks.push(Remark::new("program-unknown", format!("{program} is known only when the container starts")));
+            return Ok(());
+        }
         if mount::of(self.tree, container, program) == Mounted::OnVolume {
             remarks.push(Remark::new(
                 "program-on-volume",
@@ -155,7 +148,7 @@ impl Setting<'_> {
     fn apply(
         &self,
         what: What,
-        argv: &[String],
+        line: &[String],
         meaning: &Meaning,
         answer: Option<&Answer>,
         remarks: &mut Vec<Remark>,
@@ -165,7 +158,7 @@ impl Setting<'_> {
         }
         let is_quiet = meaning.log.as_ref().is_none_or(|log| log.path == "/dev/null");
         if !meaning.environment.is_empty() || meaning.workdir.is_some() || !is_quiet {
-            return Err(Why::from(shell::not_alone(argv)));
+            return Err(Why::from(shell::not_alone(line)));
         }
         Ok(Applied { argv: meaning.argv(), notes: Vec::new() })
     }
@@ -181,57 +174,38 @@ impl Setting<'_> {
             remarks.push(Remark::new("log-not-mounted", message));
         }
     }
+}
 
-    fn remarks_on_surroundings(&self, meaning: &Meaning) -> Vec<Remark> {
-        let is_wide = meaning.workdir.is_some() || !meaning.environment.is_empty();
-        let wide = "what the command set for itself holds for the whole container now, its probes and hooks included";
-        let several = meaning.program.iter().flat_map(|word| self.hidden.within(word));
-        let several = several.filter(|(_, _, stands)| *stands == Stands::Several).map(|(_, placeholder, _)| {
-            let message = format!(
-                "{placeholder} stood for several words: what fills it in must give one item of the list for each"
-            );
-            Remark::new("placeholder-is-list", message)
-        });
-        is_wide.then(|| Remark::new("container-wide", wide)).into_iter().chain(several).collect()
+/// Whether `args` alone are the whole command: only where the image has no entrypoint.
+fn is_whole_command(args: &[String], answer: Option<Answer>) -> Result<bool, Why> {
+    if let Some(answer) = answer {
+        return Ok(answer.entrypoint.is_empty());
     }
-
-    /// Placeholders may stand where it is known how many words they are.
-    fn check_placeholders(&self, before: &[String], meaning: &Meaning) -> Result<(), Why> {
-        let refuse = |placeholder: &str, detail: &str| Err(Why::new(Rule::Template, format!("{placeholder} {detail}")));
-        for word in before {
-            for (range, placeholder, stands) in self.hidden.within(word) {
-                let front = word.get(..range.start).and_then(|text| text.chars().next_back());
-                let back = word.get(range.end..).and_then(|text| text.chars().next());
-                match stands {
-                    Stands::Unknown => {
-                        return refuse(placeholder, "is no placeholder of which is known what it stands for");
-                    }
-                    Stands::Several if front.iter().chain(&back).any(|c| !c.is_whitespace()) => {
-                        return refuse(placeholder, PART);
-                    }
-                    Stands::Several | Stands::OneWord => {}
-                }
-            }
-        }
-        let values = meaning.environment.iter().map(|(_, value)| value);
-        let others = values.chain(&meaning.workdir).chain(meaning.log.iter().map(|log| &log.path));
-        let several =
-            |word: &String| self.hidden.within(word).into_iter().find(|(_, _, stands)| *stands == Stands::Several);
-        if let Some((_, placeholder, _)) = others.chain(&meaning.init).find_map(several) {
-            return refuse(placeholder, PART);
-        }
-        let is_part = |word: &&String| several(word).is_some_and(|(range, ..)| range != (0..word.len()));
-        if let Some((_, placeholder, _)) = meaning.program.iter().find(is_part).and_then(several) {
-            return refuse(placeholder, PART);
-        }
-        match meaning.program.first().map(|word| self.hidden.within(word)).unwrap_or_default().first() {
-            Some((_, placeholder, _)) => refuse(placeholder, "decides which program is started"),
-            None => Ok(()),
+    let place = Place::Image { frozen: Frozen::default() };
+    match shell::translate(args, None, &place) {
+        Verdict::Unchanged(_) => Ok(false),
+        Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),
+        _ => {
+            let detail = "the arguments are a shell command, and what the image puts before them is not known";
+            Err(Why::new(Rule::EntrypointUnknown, detail))
         }
     }
 }
 
-const PART: &str = "stands for several words, and is part of one here";
+/// The first process, and the program where that is only its init.
+fn starters(line: &[String], lead: usize) -> impl Iterator<Item = &str> {
+    line.first().into_iter().chain(line.get(lead).filter(|_| lead > 0)).map(String::as_str)
+}
+
+/// A second run makes no edit: what is started is no shell again.
+fn check_is_last(line: &[String], place: &Place) -> Result<(), Why> {
+    match shell::translate(line, None, place) {
+        Verdict::Translate(_) => {
+            Err(Why::new(Rule::Shell(shell::Reason::NestedShell), "what it starts is a shell again"))
+        }
+        Verdict::Unchanged(_) | Verdict::Refuse(_) => Ok(()),
+    }
+}
 
 fn place(what: What, declared: &BTreeMap<String, Declared>) -> Place {
     match what {
@@ -243,20 +217,26 @@ fn place(what: What, declared: &BTreeMap<String, Declared>) -> Place {
 
 /// The words, shared out between `command` and `args` as they were.
 fn change(command: &[String], args: &[String], meaning: &Meaning, applied: Applied) -> Change {
-    let argv = applied.argv;
+    let line = applied.argv;
     let (command, args) = if args.is_empty() {
-        (argv, None)
+        (line, None)
     } else if command.is_empty() {
-        (Vec::new(), Some(argv))
-    } else if meaning.passed == args.len() && argv.ends_with(args) {
+        (Vec::new(), Some(line))
+    } else if meaning.passed == args.len() && line.ends_with(args) {
         // They were the program's own arguments before.
-        let own = argv.len() - args.len();
-        (argv.into_iter().take(own).collect(), Some(args.to_vec()))
+        let own = line.len() - args.len();
+        (line.into_iter().take(own).collect(), Some(args.to_vec()))
     } else {
         let program = meaning.program.first();
-        let at = argv.iter().position(|word| Some(word) == program).map_or(argv.len(), |at| at + 1);
-        (argv.iter().take(at).cloned().collect(), Some(argv.into_iter().skip(at).collect()))
+        let at = line.iter().position(|word| Some(word) == program).map_or(line.len(), |at| at + 1);
+        (line.iter().take(at).cloned().collect(), Some(line.into_iter().skip(at).collect()))
     };
     let Meaning { environment, workdir, log, .. } = meaning;
     Change { command, args, environment: environment.clone(), workdir: workdir.clone(), log: log.clone() }
+}
+
+fn container_wide(meaning: &Meaning) -> Option<Remark> {
+    let is_wide = meaning.workdir.is_some() || !meaning.environment.is_empty();
+    let message = "what the command set for itself holds for the whole container now, its probes and hooks included";
+    is_wide.then(|| Remark::new("container-wide", message))
 }

@@ -101,6 +101,8 @@ fn has_containers(tree: &Tree, id: Id) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::super::yaml;
     use super::*;
 
@@ -114,9 +116,9 @@ mod tests {
         for (kind, path) in KNOWN {
             let mut text = format!("kind: {kind}\nmetadata: {{name: x}}\n");
             for (depth, key) in path.iter().enumerate() {
-                text += &format!("{}{key}:\n", "  ".repeat(depth));
+                write!(text, "{}{key}:\n", "  ".repeat(depth)).unwrap();
             }
-            text += &format!("{}containers: [{{name: a}}]\n", "  ".repeat(path.len()));
+            write!(text, "{}containers: [{{name: a}}]\n", "  ".repeat(path.len())).unwrap();
             assert_eq!(names(&text), [format!("{kind} x")], "{text}");
         }
     }
@@ -137,7 +139,7 @@ mod tests {
         let mut text = "kind: List\nitems:\n- &a0 {kind: List, items: [{kind: Pod}]}\n".to_owned();
         for level in 1..40 {
             let before = level - 1;
-            text += &format!("- &a{level} {{kind: List, items: [*a{before}, *a{before}, *a{before}]}}\n");
+            write!(text, "- &a{level} {{kind: List, items: [*a{before}, *a{before}, *a{before}]}}\n").unwrap();
         }
         assert!(pods(&yaml::read(&text).unwrap()).is_err());
     }

@@ -15,7 +15,8 @@ impl Position {
         let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
         let line = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let column = text.get(line..at).map_or(0, |part| part.chars().count());
-        Self { line: before.iter().filter(|byte| **byte == b'\n').count() + 1, column: column + 1 }
+        let breaks = before.split(|byte| *byte == b'\n').count();
+        Self { line: breaks, column: column + 1 }
     }
 
     /// The error with this place among its facts.

@@ -36,9 +36,9 @@ pub(super) fn rewrite(sheet: Sheet<'_>, sites: &[Site], decided: &mut [Decided],
     }
     let rest: Vec<usize> = all.into_iter().filter(|at| change(decided, *at).is_some()).collect();
     attempt(sheet, sites, decided, &rest, read).unwrap_or_else(|| {
-        rest.iter().for_each(|at| {
+        for at in &rest {
             refuse(decided, *at, Why::new(Rule::CannotEdit, "the changes of this file cannot be made together"));
-        });
+        }
         sheet.source.to_owned()
     })
 }
@@ -51,7 +51,9 @@ fn change(decided: &[Decided], at: usize) -> Option<&Change> {
 }
 
 fn refuse(decided: &mut [Decided], at: usize, why: Why) {
-    decided.get_mut(at).into_iter().for_each(|decided| decided.decision = Decision::Refuse(Box::new(why.clone())));
+    if let Some(decided) = decided.get_mut(at) {
+        decided.decision = Decision::Refuse(Box::new(why));
+    }
 }
 
 /// The lists of a site, each with the words it is to have: `None` for those that stay.
@@ -117,7 +119,7 @@ fn refuse_taken(tree: &Tree, sites: &[Site], decided: &mut [Decided]) {
         let is_used = |name: &str| {
             let others = places.get(&site.container).into_iter().flatten().filter_map(|other| decided.get(*other));
             let reference = format!("$({name})");
-            others.flat_map(|other| &other.argv).any(|word| word.contains(&reference))
+            others.flat_map(|other| &other.before).any(|word| word.contains(&reference))
         };
         let used = change.environment.iter().find(|(name, _)| is_used(name)).map(|(name, _)| name.clone());
         if let Some(name) = used {
@@ -161,6 +163,11 @@ fn surroundings(
     edits: &mut Vec<Edit>,
 ) -> Option<()> {
     let container = site.container;
+    let is_wide = change.workdir.is_some() || !change.environment.is_empty();
+    if is_wide && sheet.hidden.brings_members() {
+        // A placeholder may bring the very member that would be added.
+        return None;
+    }
     if let Some(folder) = &change.workdir {
         match sheet.tree.own_entry(container, "workingDir") {
             Some((_, value)) => {

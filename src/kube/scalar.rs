@@ -2,6 +2,8 @@
 //!
 //! The rule it owns: a word is written so that readers of YAML 1.1 and 1.2 both get this text.
 
+use std::fmt::Write as _;
+
 use super::tree::{Layout, Style};
 
 /// The language of a manifest.
@@ -85,7 +87,7 @@ fn is_plain(word: &str, layout: Layout) -> bool {
         || matches!(word, "-" | "?" | ":" | "---" | "...")
         || ["- ", "? ", ": "].iter().any(|start| word.starts_with(start));
     let breaks_off = word.contains(": ") || word.contains(" #") || word.ends_with(':');
-    let in_flow = layout == Layout::Flow && (word.contains([',', '[', ']', '{', '}']) || word.contains("?"));
+    let in_flow = layout == Layout::Flow && word.contains([',', '[', ']', '{', '}', '?']);
     is_text(word)
         && !is_odd_start
         && !breaks_off
@@ -110,7 +112,7 @@ fn double(word: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() || is_odd(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if c.is_control() || is_odd(c) => drop(write!(out, "\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn sites(tree: &Tree, pods: &[Pod]) -> Result<Vec<Site>> {
 }
 
 fn of_container(tree: &Tree, pod: usize, container: Id, found: &mut Vec<Site>) {
-    let own = |key: &str| tree.get(container, key).filter(|id| tree.text(*id) != Some(""));
+    let own = |key: &str| tree.get(container, key).filter(|id| !tree.is_null(*id));
     let (command, args) = (own("command"), own("args"));
     if command.is_some() || args.is_some() {
         found.push(Site { pod, container, what: What::Command, command, args });
@@ -64,7 +64,7 @@ fn of_container(tree: &Tree, pod: usize, container: Id, found: &mut Vec<Site>) {
     let probes = PROBES.iter().map(|key| (What::Probe(key), vec![*key, "exec", "command"]));
     let hooks = HOOKS.iter().map(|key| (What::Hook(key), vec!["lifecycle", *key, "exec", "command"]));
     for (what, path) in probes.chain(hooks) {
-        if let Some(command) = tree.path(container, &path) {
+        if let Some(command) = tree.path(container, &path).filter(|id| !tree.is_null(*id)) {
             found.push(Site { pod, container, what, command: Some(command), args: None });
         }
     }

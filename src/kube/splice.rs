@@ -72,7 +72,7 @@ impl Sheet<'_> {
         let beside = Beside { language: self.language, style, layout: *layout };
         match layout {
             Layout::Flow => self.flow(list, items, &middle, beside),
-            Layout::Block => self.block(list, &middle, beside, words.is_empty()),
+            Layout::Block => self.block(list, &middle, beside),
         }
     }
 
@@ -105,11 +105,11 @@ impl Sheet<'_> {
     }
 
     fn flow(&self, list: Id, items: &[Id], middle: &Middle<'_>, beside: Beside) -> Option<Vec<Edit>> {
-        let (first, last) = (self.node(*middle.old.first()?), self.node(*middle.old.last()?));
+        let (first, end) = (self.node(*middle.old.first()?), self.node(*middle.old.last()?).range.end);
         let range = match (middle.new.is_empty(), middle.before, middle.after) {
-            (false, ..) => first.range.start..last.range.end,
+            (false, ..) => first.range.start..end,
             (true, _, Some(after)) => first.range.start..self.node(after).range.start,
-            (true, Some(before), None) => self.node(before).range.end..last.range.end,
+            (true, Some(before), None) => self.node(before).range.end..end,
             (true, None, None) => {
                 let text = "[]".to_owned();
                 return Some(vec![Edit { range: self.node(list).range.clone(), text }]);
@@ -130,7 +130,7 @@ impl Sheet<'_> {
         between.filter(is_plain).unwrap_or(", ").to_owned()
     }
 
-    fn block(&self, list: Id, middle: &Middle<'_>, beside: Beside, is_emptied: bool) -> Option<Vec<Edit>> {
+    fn block(&self, list: Id, middle: &Middle<'_>, beside: Beside) -> Option<Vec<Edit>> {
         let rows: Vec<Row> = middle.old.iter().map(|item| self.row(*item)).collect::<Option<_>>()?;
         let mut edits = Vec::new();
         let mut rows = rows.iter();
@@ -140,12 +140,13 @@ impl Sheet<'_> {
             let next = format!("{}{indentation}", self.newline(row.dash));
             let mut items = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, beside)));
             edits.push(Edit { range: row.dash..row.end, text: items.next()? });
+            let rest: Vec<String> = items.flat_map(|item| [next.clone(), item]).collect();
             // A comment behind the first item stays with it.
             let line = self.source.get(row.end..)?.lines().next().map_or(0, str::len);
-            edits.push(Edit::insert(row.end + line, items.map(|item| format!("{next}{item}")).collect()));
+            edits.push(Edit::insert(row.end + line, rest.concat()));
         }
         edits.extend(rows.map(|row| self.removal(row)));
-        if is_emptied {
+        if middle.new.is_empty() && middle.before.is_none() && middle.after.is_none() {
             edits.push(Edit::insert(self.colon(list)?, " []".to_owned()));
         }
         Some(edits)

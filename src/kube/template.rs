@@ -72,12 +72,13 @@ const LAST: u32 = 0xF8FF;
 pub(super) struct Hidden {
     pub text: String,
     placeholders: Vec<String>,
+    members: bool,
 }
 
 impl Hidden {
     /// The text itself: nothing in it is a placeholder.
     pub fn nothing(text: &str) -> Self {
-        Self { text: text.to_owned(), placeholders: Vec::new() }
+        Self { text: text.to_owned(), ..Self::default() }
     }
 
     pub fn of(text: &str, language: Language) -> Result<Self> {
@@ -115,8 +116,14 @@ impl Hidden {
             self.placeholders.push(placeholder.to_owned());
             self.placeholders.len() - 1
         });
+        self.members |= matches!(spot, Spot::Member | Spot::Line);
         let wrong = || Error::input("a placeholder of the template cannot be kept").fact("placeholder", placeholder);
         mask(number, placeholder.len(), spot).ok_or_else(wrong)
+    }
+
+    /// Whether a placeholder stands where it could bring whole members of a mapping.
+    pub fn brings_members(&self) -> bool {
+        self.members
     }
 
     /// The text with all placeholders as they were.

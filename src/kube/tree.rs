@@ -166,6 +166,12 @@ impl Tree {
         }
     }
 
+    pub fn is_null(&self, id: Id) -> bool {
+        let node = self.node(self.resolved(id));
+        let is_empty = |text: &str| matches!(text, "" | "~" | "null" | "Null" | "NULL");
+        matches!(&node.kind, Kind::Scalar { text, style: Style::Plain } if is_empty(text))
+    }
+
     /// The text of a scalar that every reader takes for a string.
     pub fn word(&self, id: Id) -> Option<&str> {
         let node = self.node(self.resolved(id));

@@ -25,7 +25,7 @@ macro_rules! rules {
             /// What a person could do about it.
             #[must_use]
             pub const fn hint(self) -> &'static str {
-                match self { Self::Shell(reason) => reason.hint(), $(Self::$name => $hint),* }
+                match self { Self::Shell(reason) => in_manifest(reason), $(Self::$name => $hint),* }
             }
         }
     };
@@ -44,6 +44,16 @@ rules! {
     SharedByAlias "shared-by-alias" "write the list out where the alias stands",
     Template "unrendered-template" "render the template first (helm template, kustomize build), or use --template salt for the manifests of cluster/gce",
     UsesGlog "uses-glog" "use --logs runner or --logs stdout",
+}
+
+/// Some hints of the shell's are about flags that are not there for manifests.
+const fn in_manifest(reason: Reason) -> &'static str {
+    match reason {
+        Reason::RuntimeVariable => "declare the variable in the container's env, or let the program read it",
+        Reason::TargetIsShellScript => "start the program that the script starts",
+        Reason::UnrenderedTemplate => Rule::Template.hint(),
+        reason => reason.hint(),
+    }
 }
 
 /// A command, or a whole file, that stays as it is.

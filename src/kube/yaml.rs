@@ -79,8 +79,9 @@ impl Builder<'_> {
             }
             Event::Alias(anchor) => self.alias(anchor, span),
             Event::Anchor(_, name) => {
-                let node = self.last.and_then(|id| self.tree.node_mut(id));
-                node.into_iter().for_each(|node| node.anchor = Some(name.to_string()));
+                if let Some(node) = self.last.and_then(|id| self.tree.node_mut(id)) {
+                    node.anchor = Some(name.to_string());
+                }
                 Ok(())
             }
             Event::Comment(text, _) => {

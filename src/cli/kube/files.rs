@@ -39,7 +39,7 @@ pub(super) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
     for word in words {
         let files = match word.to_str() {
             Some(STREAM) => vec![Input::Stream],
-            _ if word.is_dir() => under(word, |path| has_ending(path))?,
+            _ if word.is_dir() => under(word, has_ending)?,
             Some(text) if !word.exists() && text.contains(['*', '?', '[', '{']) => matching(text)?,
             _ => vec![Input::File(word.clone())],
         };

@@ -69,8 +69,8 @@ pub(super) fn fetch(flags: &[String], world: &WorldArgs, console: &Console) -> R
     }
     let world = World::new(&world.surroundings()?, console.notices(), console.progress())?;
     let fetcher = world.fetcher();
-    let fetched = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
-    fetched.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(Fetched(images)))
+    let images = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
+    images.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(Fetched(images)))
 }
 
 #[cfg(test)]

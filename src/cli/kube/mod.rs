@@ -154,7 +154,7 @@ impl Kube {
                 _ if !file.is_changed() => {}
                 Mode::Check | Mode::Write => console.data(&format!("{}\n", crate::error::printable(&file.path))),
                 Mode::Diff => {
-                    console.data(&report::unified(&file.path, &file.before, &judged.text, console.paint()));
+                    console.data(&report::unified(&file.path, &file.before, &judged.text, Console::paint()));
                 }
             }
         }

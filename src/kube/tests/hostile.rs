@@ -1,5 +1,7 @@
 //! Manifests that are meant to do harm: refused, or read in bounded memory and time.
 
+use std::fmt::Write as _;
+
 use super::{judge, judged, options, pod};
 use crate::error::Kind;
 use crate::examine::LogChoice;
@@ -36,7 +38,7 @@ fn depth_has_a_limit_in_every_style() {
         format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)),
         format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000)),
         format!("{}x", "- ".repeat(10_000)),
-        (0..3_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect(),
+        (0..3_000).flat_map(|depth| [" ".repeat(depth), "a:\n".to_owned()]).collect(),
     ] {
         error(&text);
     }
@@ -47,14 +49,14 @@ fn aliases_are_not_written_out() {
     let mut text = "kind: Widget\na0: &a0 [x, x]\n".to_owned();
     for level in 1..60 {
         let before = level - 1;
-        text += &format!("a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]\n");
+        write!(text, "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]\n").unwrap();
     }
     text += "spec: {containers: [{name: a, command: [sh, -c, exec /app], env: *a59}]}\n";
     let judged = judged(&text);
     assert!(judged.text.contains("command: [/app]"), "a command beside a bomb is translated");
     let mut merges = "kind: Pod\nm0: &m0 {x: y}\n".to_owned();
     for level in 1..200 {
-        merges += &format!("m{level}: &m{level} {{<<: [*m{}, *m{}]}}\n", level - 1, level - 1);
+        write!(merges, "m{level}: &m{level} {{<<: [*m{}, *m{}]}}\n", level - 1, level - 1).unwrap();
     }
     judged_ok(&format!("{merges}spec: {{<<: *m199}}\n"));
     let shared = "kind: List\nitems:\n".to_owned()
@@ -97,6 +99,7 @@ fn tags_and_odd_bytes_change_nothing() {
         "command: [sh, -c, 5]",
         "command: [[sh], -c, exec /app]",
         "command: null",
+        "args: ~",
         "command:",
         "command: []",
         "livenessProbe: {exec: {command: {a: b}}}",

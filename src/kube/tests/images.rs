@@ -66,6 +66,8 @@ fn programs_that_the_image_lacks_are_refused() {
     for (lines, expected) in [
         ("command: [/app]", "unchanged"),
         ("command: [/other]", "entrypoint-missing"),
+        ("command: [tini, --, /app]", "entrypoint-missing"),
+        ("command: [$(WHICH)]", "unchanged"),
         ("command: [/other]\nvolumeMounts: [{name: x, mountPath: /other}]", "unchanged"),
         ("command: [sh, -c, exec /app]", "/app"),
         ("command: [sh, -c, exec cat]", "entrypoint-missing"),

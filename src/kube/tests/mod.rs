@@ -15,7 +15,7 @@ fn options(logs: LogChoice) -> Options<'static> {
 
 /// A pod with one container, whose members these lines are.
 fn pod(lines: &str) -> String {
-    let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
+    let lines: String = lines.lines().flat_map(|line| ["    ", line, "\n"]).collect();
     format!("kind: Pod\nmetadata:\n  name: p\nspec:\n  containers:\n  - name: c\n{lines}")
 }
 

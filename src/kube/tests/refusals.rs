@@ -133,6 +133,7 @@ fn words_are_shared_out_as_they_were() {
         ("command: [tini, --, sh, -c, exec /app]", "command: [tini, --, /app]"),
         ("command: [sh, -c, 'exec \"$@\"', --, /app, -a]", "command: [/app, -a]"),
         ("command:\n- sh\n- -c\n- exec \"$@\"\n- --\n- /app\n- -a", "command:\n- /app\n- -a"),
+        ("args: null\ncommand: [sh, -c, exec /app]", "args: null\ncommand: [/app]"),
         ("args: []\ncommand: [sh, -c, exec /app]", "args: []\ncommand: [/app]"),
     ] {
         assert_eq!(judged(&pod(lines)).text, pod(expected));

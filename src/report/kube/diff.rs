@@ -24,7 +24,7 @@ pub fn unified(path: &str, before: &str, after: &str, paint: Paint) -> String {
         diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
     match paint {
         Paint::Plain => text,
-        Paint::Safe => text.lines().map(|line| format!("{}\n", shown(line))).collect(),
+        Paint::Safe => text.lines().flat_map(|line| [shown(line), "\n".to_owned()]).collect(),
         Paint::Coloured => text.lines().map(coloured).collect(),
     }
 }

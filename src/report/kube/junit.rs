@@ -1,4 +1,4 @@
-//! What became of manifests, as JUnit XML: a suite for each file, a case for each command.
+//! What became of manifests, as `JUnit` XML: a suite for each file, a case for each command.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 

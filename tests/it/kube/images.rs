@@ -4,8 +4,10 @@ use serde_json::json;
 
 use super::{read, write};
 use crate::rig::cli::Sandbox;
+use crate::rig::compiled::go;
 use crate::rig::image::{Content, Recipe};
-use crate::rig::layer::{Layer, Pack, program};
+use crate::rig::layer::{Entry, Layer, Pack, program};
+use crate::rig::need::need;
 use crate::rig::program::{Machine, prints};
 use crate::rig::stock;
 
@@ -16,6 +18,10 @@ fn image(runner: bool) -> Content {
     if runner {
         files.push(program("go-runner", binary));
     }
+    with(files)
+}
+
+fn with(files: Vec<Entry>) -> Content {
     let mut recipe = stock::app("linux/amd64", 1);
     recipe.layers.clear();
     recipe.layers.push(Layer::of(Pack::Gzip, &files));
@@ -50,6 +56,28 @@ fn programs_and_strategies_are_proven_on_the_image() {
             Err(rule) => assert!(run.code() == Some(1) && run.stderr.contains(&format!("[{rule}]")), "{lines}{run}"),
         }
     }
+}
+
+/// klog's flags, and how they are spelled, are facts of the program.
+#[test]
+fn klog_is_proven_on_the_program_itself() {
+    const SOURCES: &str = "/usr/share/gocode";
+    if !need(&["go"]) {
+        return;
+    }
+    if !std::path::Path::new(SOURCES).join("src/k8s.io/klog").is_dir() {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "golang-k8s-klog-dev is not installed");
+        eprintln!("SKIPPED: golang-k8s-klog-dev is not installed (scripts/test installs it)");
+        return;
+    }
+    let source = "package main\nimport (\"flag\"; \"k8s.io/klog\")\nfunc main() { klog.InitFlags(nil); flag.Parse(); klog.Info(1) }\n";
+    let sandbox = Sandbox::new();
+    with(vec![program("app", go(source, &[("GOPATH", SOURCES)]))]).layout(&sandbox.path("here").join("klog"), "v1");
+    write(&sandbox, "m.yaml", manifest("    command: [sh, -c, /app >>/var/log/a.log 2>&1]\n"));
+    let image = "registry.example/app=oci:klog:v1";
+    let run = sandbox.underpin(["kube", "--write", "--no-cache", "--image", image, "m.yaml"]).run().ok();
+    assert!(!run.stderr.contains("assumed"), "{run}");
+    assert!(read(&sandbox, "m.yaml").contains("--log_file=/var/log/a.log"), "{run}");
 }
 
 #[test]
