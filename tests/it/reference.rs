@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use crate::rig::cli::Sandbox;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 17] = [
     "rebase",
     "plan",
     "inspect",
     "elf",
     "translate",
+    "kube",
+    "check",
+    "exceptions",
+    "batch",
     "verify",
     "cache",
     "cache ls",
