@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::policy_args::PolicyArgs;
 use super::console::Console;
 use super::environment::{cache_folder, limit};
+use super::policy_args::PolicyArgs;
 use crate::error::{Error, Result};
 use crate::examine::base::Choice;
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};

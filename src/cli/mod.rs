@@ -2,13 +2,13 @@
 
 mod args;
 mod batch;
+mod cache;
 mod check;
 mod completions;
 mod console;
 mod elf;
-mod exceptions;
-mod cache;
 mod environment;
+mod exceptions;
 mod inspect;
 mod kube;
 mod man;

@@ -14,8 +14,8 @@ mod rig;
 
 mod auth;
 mod batch;
-mod check;
 mod bazel;
+mod check;
 mod crash;
 mod dist;
 mod documented;
