@@ -30,7 +30,8 @@
 //! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
 //! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
 //! archive, POSIX tar with PAX and GNU extensions, gzip, zstd; ELF and Go's build
-//! info; YAML 1.2 and JSON manifests of Kubernetes, `JUnit` and SARIF; our own are the layer index and the cache (`store::disk`), the report (`docs/reports.md`)
+//! info; YAML 1.2 and JSON manifests of Kubernetes, `JUnit` and SARIF; our own are the layer index,
+//! the cache and its records of images (`store::disk`), the settings file (`settings`), the report (`docs/reports.md`)
 //! and the `dev.underpin.*` annotations.
 
 // Tests put files where they like, and tables of cases are long.

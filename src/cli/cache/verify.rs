@@ -28,10 +28,8 @@ impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         // Not used here; but who verifies with a list wants to know that the list is sound.
         self.store.protection(&settings_file()?)?;
-        let checked = match self.store.look(console)? {
-            Some(store) => store.verify(&console.notices())?,
-            None => return Ok(Ended::Done),
-        };
+        let store = self.store.look(console)?;
+        let checked = store.map(|store| store.verify(&console.notices())).transpose()?.unwrap_or_default();
         let check = StoreCheck::new(&self.store.folder()?, &checked);
         match console.form {
             Form::Json => console.data(&format!("{}\n", to_json(&check))),

@@ -44,8 +44,8 @@ impl Entry {
             Rule::Host(host) => {
                 matches!(&image.location, Location::Registry(at) if at.name().host().eq_ignore_ascii_case(host))
             }
-            Rule::Prefix(prefix) => image.names().iter().any(|name| name.starts_with(prefix.as_str())),
-            Rule::Pattern(pattern) => image.names().iter().any(|name| pattern.is_match(name.as_bytes())),
+            Rule::Prefix(prefix) => image.names.iter().any(|name| name.starts_with(prefix.as_str())),
+            Rule::Pattern(pattern) => image.names.iter().any(|name| pattern.is_match(name.as_bytes())),
         }
     }
 }

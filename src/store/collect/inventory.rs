@@ -26,17 +26,19 @@ pub struct Inventory {
 pub struct StoredImage {
     pub record: Record,
     pub location: Location,
+    /// All that the image is called: by tag and by digest.
+    pub names: Vec<String>,
     pub path: PathBuf,
     /// The length of the record itself.
     pub bytes: u64,
 }
 
 impl StoredImage {
-    /// All that the image is called: by tag and by digest.
-    #[must_use]
-    pub fn names(&self) -> [String; 3] {
-        let Self { record, location, .. } = self;
-        [record.reference.clone(), location.without_digest(), location.by_digest(record.digest)]
+    /// The image of a record that lies at `path` and has `bytes`.
+    pub fn new(record: Record, path: PathBuf, bytes: u64) -> Result<Self> {
+        let location: Location = record.reference.parse()?;
+        let names = vec![record.reference.clone(), location.without_digest(), location.by_digest(record.digest)];
+        Ok(Self { record, location, names, path, bytes })
     }
 }
 
@@ -121,9 +123,8 @@ impl Inventory {
 
 fn read_image(path: &Path) -> Result<Option<StoredImage>> {
     let Some(record) = Record::read(path)? else { return Ok(None) };
-    let location = record.reference.parse()?;
     let bytes = fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-    Ok(Some(StoredImage { record, location, path: path.to_owned(), bytes }))
+    StoredImage::new(record, path.to_owned(), bytes).map(Some)
 }
 
 /// The folders `vN` in a folder.

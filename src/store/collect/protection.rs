@@ -3,6 +3,7 @@
 //! It is read as a whole before anything else is done. A list that is missing, unreadable, broken,
 //! empty or cut off is an error: nobody can know what it would have protected.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
@@ -18,6 +19,8 @@ const MOST_PATTERNS: usize = 500;
 #[derive(Debug, Clone, Default)]
 pub struct Protection {
     entries: Vec<Entry>,
+    written: HashSet<String>,
+    patterns: usize,
 }
 
 impl Protection {
@@ -57,7 +60,6 @@ impl Protection {
             return Err(Error::input("the last line of the list has no end: it may be cut off")
                 .hint("end the last line of the list with a newline"));
         }
-        let before = self.entries.len();
         let mut found = 0;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -67,7 +69,7 @@ impl Protection {
             found += 1;
             self.add(line.parse().map_err(|error: Error| error.fact("line", number + 1))?)?;
         }
-        if found == 0 && before == self.entries.len() {
+        if found == 0 {
             return Err(Error::input("the list of protected images has no entry")
                 .hint("write an entry into it, or do without the list"));
         }
@@ -75,12 +77,12 @@ impl Protection {
     }
 
     fn add(&mut self, entry: Entry) -> Result<()> {
-        if self.entries.iter().any(|known| known.to_string() == entry.to_string()) {
+        if !self.written.insert(entry.to_string()) {
             return Ok(());
         }
+        self.patterns += usize::from(entry.is_pattern());
         self.entries.push(entry);
-        let patterns = self.entries.iter().filter(|entry| entry.is_pattern()).count();
-        if self.entries.len() > MOST_ENTRIES || patterns > MOST_PATTERNS {
+        if self.entries.len() > MOST_ENTRIES || self.patterns > MOST_PATTERNS {
             return Err(Error::input("there are too many entries of protected images")
                 .fact("most", format_args!("{MOST_ENTRIES}, of them {MOST_PATTERNS} with regex:")));
         }
@@ -119,6 +121,10 @@ mod tests {
             assert!(error.to_string().contains(why), "{text:?}: {error}");
             assert_eq!(error.kind(), crate::error::Kind::Input);
         }
+        let many =
+            |count: usize, what: &str| (0..count).map(|at| format!("{what}{at}")).collect::<Vec<_>>().join("\n") + "\n";
+        assert!(read(&many(10_000, "gcr.io/a/b:")).is_err() && read(&many(501, "regex:a")).is_err(), "too many");
+        assert!(read(&many(9_000, "gcr.io/a/b:")).is_ok() && read(&many(500, "regex:a")).is_ok());
         assert!(Protection::read(&[], &["/no/such/list".into()]).is_err());
         assert!(Protection::read(&[], &["/".into()]).is_err());
     }

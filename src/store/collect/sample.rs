@@ -19,7 +19,7 @@ pub fn image(reference: &str, parts: &[&[u8]], first_seen: u64, last_use: Option
         parts: digests.into_iter().collect(),
     };
     let path = Record::file_name(reference).into();
-    StoredImage { location: reference.parse().unwrap(), record, path, bytes: 0 }
+    StoredImage::new(record, path, 0).unwrap()
 }
 
 /// All parts of the images, each of 100 bytes, and what is loose.

@@ -66,7 +66,14 @@ struct Candidate<'a> {
     first_seen: Moment,
 }
 
-impl Candidate<'_> {
+impl<'a> Candidate<'a> {
+    fn image(&self) -> Option<&'a StoredImage> {
+        match self.unit {
+            Unit::Image(image) => Some(image),
+            Unit::Loose(_) => None,
+        }
+    }
+
     fn is_too_old(&self, policy: &Policy, now: Moment) -> bool {
         policy.max_age.is_some_and(|most| now.since(self.last_use.unwrap_or(self.first_seen)) > most)
     }
@@ -84,11 +91,9 @@ pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, d
     let candidates = in_order(inventory, &free, &holders);
     let (old, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.is_too_old(policy, now));
     let (young, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|one| one.is_too_young(policy, now));
-    let staying = protected.iter().copied().chain(young.iter().filter_map(|one| match one.unit {
-        Unit::Image(image) => Some(image),
-        Unit::Loose(_) => None,
-    }));
-    let staying: HashSet<Digest> = staying.flat_map(|image| image.record.parts.iter().copied()).collect();
+    let young: Vec<&StoredImage> = young.iter().filter_map(Candidate::image).collect();
+    let staying: HashSet<Digest> =
+        protected.iter().chain(&young).flat_map(|it| it.record.parts.iter().copied()).collect();
 
     let wanted = policy.room.excess(inventory.total(), disk);
     let selection = Selection { wanted, protected: protected.len(), young: young.len(), ..Selection::default() };

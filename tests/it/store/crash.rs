@@ -81,6 +81,30 @@ fn duration() -> Duration {
     Duration::from_secs(seconds.unwrap_or(6))
 }
 
+/// Three runs at a time into the shared store; some are killed, all others give what they should.
+fn rebase_until(stage: &Stage, until: Instant, expected: &str) {
+    let mut random = fastrand::Rng::new();
+    for round in 0.. {
+        if Instant::now() > until {
+            break;
+        }
+        let to =
+            |number: usize| format!("oci:{}:t", stage.world.sandbox.path(&format!("out-{round}-{number}")).display());
+        let running: Vec<_> = (0..3).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
+        for (number, run) in running.into_iter().enumerate() {
+            let kill = number == 0 && random.bool();
+            if kill {
+                std::thread::sleep(Duration::from_millis(random.u64(0..60)));
+                run.signal(libc::SIGKILL);
+            }
+            let run = run.finish();
+            if run.status.signal().is_none() {
+                assert_eq!(run.ok().digest(), expected);
+            }
+        }
+    }
+}
+
 #[test]
 fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
     let Some(stage) = Stage::new(30_000) else { return };
@@ -116,27 +140,7 @@ fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
                 done
             }
         });
-        let mut random = fastrand::Rng::new();
-        for round in 0.. {
-            if Instant::now() > until {
-                break;
-            }
-            let to = |number: usize| {
-                format!("oci:{}:t", stage.world.sandbox.path(&format!("out-{round}-{number}")).display())
-            };
-            let running: Vec<_> = (0..3).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
-            for (number, run) in running.into_iter().enumerate() {
-                let kill = number == 0 && random.bool();
-                if kill {
-                    std::thread::sleep(Duration::from_millis(random.u64(0..60)));
-                    run.signal(libc::SIGKILL);
-                }
-                let run = run.finish();
-                if run.status.signal().is_none() {
-                    assert_eq!(run.ok().digest(), expected);
-                }
-            }
-        }
+        rebase_until(&stage, until, &expected);
         collector.join().unwrap()
     });
     assert!(collections > 2, "the collector had its turn {collections} times");
