@@ -5,7 +5,8 @@
 //! and arm64 that print one line. The bytes, and so the digests, are the same on every machine.
 //!
 //! With a number after DIR, `DIR/build` also gets `big`: an application layer of that many MiB for
-//! `scripts/bench`, compressible by about a third as programs are.
+//! `scripts/bench`, compressible by about a third as programs are. With a second number, `DIR/many`
+//! has that many small applications, `a0` and on.
 
 #![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script that writes samples")]
 
@@ -80,8 +81,26 @@ fn main() -> Result<()> {
         let entry = build.image("amd64", &[&layer(&system)?, &big], &container, &history)?;
         build.tag("big", entry);
     }
+    if let Some(count) = std::env::args().nth(3) {
+        many(&folder.join("many"), &system, count.parse()?)?;
+    }
     bases.finish()?;
     build.finish()
+}
+
+/// Small applications on one base, each with a layer of its own.
+fn many(folder: &Path, system: &[File<'_>], count: usize) -> Result<()> {
+    let mut layout = Layout::new(folder)?;
+    let system = layer(system)?;
+    let container = json!({"Entrypoint": ["/hello"]});
+    let history = [("ADD file:sample in /", false), ("COPY hello /hello", false)];
+    for at in 0..count {
+        let name = format!("number {at}\n");
+        let app = layer(&[file("hello", 0o755, &hello("amd64")), file("name", 0o644, name.as_bytes())])?;
+        let entry = layout.image("amd64", &[&system, &app], &container, &history)?;
+        layout.tag(&format!("a{at}"), entry);
+    }
+    layout.finish()
 }
 
 /// One large program: `hello`, followed by pseudo-random words, a third of them zero, compressed as

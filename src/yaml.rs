@@ -102,13 +102,14 @@ impl Builder {
         match self.open.last_mut() {
             None => self.done = Some(node),
             Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, items, key)) => match key.take() {
-                Some((key, at)) => items.push((key, at, node)),
-                None => {
+            Some(Open::Map(_, items, key)) => {
+                if let Some((key, at)) = key.take() {
+                    items.push((key, at, node));
+                } else {
                     let Value::Text(text) = node.value else { return Err(wrong("a key must be a word", node.at)) };
                     *key = Some((text, node.at));
                 }
-            },
+            }
         }
         Ok(())
     }
@@ -155,14 +156,12 @@ impl Node {
 
     /// A list of texts; one text stands for a list of one.
     pub fn texts(&self) -> Result<Vec<&Node>> {
-        match &self.value {
-            Value::Text(_) => Ok(vec![self]),
-            _ => {
-                let items = self.list()?;
-                items.iter().try_for_each(|item| item.text().map(|_| ()))?;
-                Ok(items.iter().collect())
-            }
+        if let Value::Text(_) = &self.value {
+            return Ok(vec![self]);
         }
+        let items = self.list()?;
+        items.iter().try_for_each(|item| item.text().map(|_| ()))?;
+        Ok(items.iter().collect())
     }
 
     /// The text, read; what is wrong with it is said with its place.

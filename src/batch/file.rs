@@ -207,7 +207,7 @@ images:
     fn the_recipe_is_what_decides_the_result() {
         let recipe = |text: &str, epoch| BatchFile::read(text, epoch).unwrap().images[0].recipe.clone();
         let one = recipe("images: [{source: a, base: b, target: c}]", None);
-        assert_eq!(one, recipe("defaults: {base: [b]}\nimages: [{target: d, source: a}]", None).clone());
+        assert_eq!(one, recipe("defaults: {base: b}\nimages: [{target: d, source: a}]", None).clone());
         assert_ne!(one, recipe("images: [{source: a, base: c, target: c}]", None));
         assert_ne!(one, recipe("images: [{source: a, base: b, target: c}]", Some(Epoch(1))));
     }

@@ -194,7 +194,9 @@ mod tests {
     fn a_lock_reads_as_it_was_written_and_has_a_line_for_each_image() {
         let entries = entries("images: [{source: a, target: x.io/b:c}, {source: d, target: x.io/e:f}]");
         let mut changes = Changes::default();
-        entries.iter().for_each(|entry| changes.put(entry, Some(locked(entry))));
+        for entry in &entries {
+            changes.put(entry, Some(locked(entry)));
+        }
         let mut lock = Lock::default();
         lock.apply(&changes);
         let text = lock.to_text();

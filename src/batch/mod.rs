@@ -5,6 +5,8 @@
 //! file, and all shards together are the whole of it.
 
 mod file;
+#[cfg(test)]
+mod job_test;
 mod lock;
 mod promoter;
 mod run;

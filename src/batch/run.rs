@@ -102,12 +102,12 @@ fn one(world: &World, entry: &Entry, batch: &Batch<'_>) -> (BatchRow, Change) {
 }
 
 fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locking) -> Result<(BatchRow, Change)> {
-    if locking == Locking::Strict {
-        if let Some(drift) = drift(world, entry, locked)? {
-            return Ok((BatchRow::refused(&entry.job, drift), Change::None));
-        }
+    if locking == Locking::Strict
+        && let Some(drift) = drift(world, entry, locked)?
+    {
+        return Ok((BatchRow::refused(&entry.job, drift), Change::None));
     }
-    let Some(locked) = locked else { return rebase(world, entry, entry.job.clone()) };
+    let Some(locked) = locked else { return rebase(world, entry, &entry.job) };
     if is_finished(world, &entry.job.targets, locked.result)? {
         return Ok((BatchRow::finished(&entry.job, locked), Change::None));
     }
@@ -119,11 +119,11 @@ fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locki
         Kind::Missing => error.hint("underpin.lock pins it; --update-lock looks every name up anew"),
         _ => error,
     };
-    rebase(world, entry, job).map_err(moved)
+    rebase(world, entry, &job).map_err(moved)
 }
 
-fn rebase(world: &World, entry: &Entry, job: crate::settings::Job) -> Result<(BatchRow, Change)> {
-    let report: Report = flow::rebase(world, &job)?;
+fn rebase(world: &World, entry: &Entry, job: &crate::settings::Job) -> Result<(BatchRow, Change)> {
+    let report: Report = flow::rebase(world, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
         Some(digest) => Change::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),

@@ -9,13 +9,14 @@ use super::Ended;
 use super::args::{SayArgs, WorldArgs, epoch};
 use super::console::{Console, Form};
 use super::exceptions::read_list;
-use super::policy_args::{Policy, PolicyArgs, read_text};
+use super::policy_args::{PolicyArgs, read_text};
 use super::report_file::ReportFile;
 use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Result};
 use crate::policy::exceptions::ExceptionList;
 use crate::report::{BatchReport, Reportable as _};
-use crate::store::disk::{check_writable, write_file};
+use crate::store::Notices;
+use crate::store::disk::{Mode, Patience, check_writable, lock_folder, write_file};
 use crate::world::World;
 use crate::yaml;
 
@@ -77,7 +78,8 @@ impl Batch {
         self.check_files()?;
         let surroundings = self.world.surroundings()?;
         let world = World::new(&surroundings, console.notices(), console.progress())?;
-        let save = |changes: &Changes| save(&lock_path, changes, &entries);
+        let notices = console.notices();
+        let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
         let rows = batch::run(
             &world,
             &batch::Batch {
@@ -108,8 +110,7 @@ impl Batch {
                 Some(list) => Some(&*lists.entry(list.clone()).or_insert(read_list(&list)?)),
                 None => policy.list.as_ref(),
             };
-            let policy = Policy { bases: policy.bases.clone(), list: list.cloned() };
-            entry.replace_job(policy.apply(entry.job.clone()));
+            entry.replace_job(policy.apply_list(entry.job.clone(), list));
         }
         Ok(entries)
     }
@@ -164,7 +165,9 @@ fn read_lock(path: &Path) -> Result<Lock> {
 }
 
 /// Writes the lock where it changed. Another shard may have written since: its images stay.
-fn save(path: &Path, changes: &Changes, entries: &[Entry]) -> Result<()> {
+fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) -> Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let _held = lock_folder(folder, Mode::Exclusive, Patience::default(), notices)?;
     let there = if path.exists() { read_lock(path).unwrap_or_default() } else { Lock::default() };
     let mut merged = there.clone();
     merged.apply(changes);
@@ -185,7 +188,7 @@ fn show(console: &Console, report: &BatchReport) -> Ended {
         Form::Json => console.data(&format!("{}\n", report.json())),
         Form::Text => {
             let targets = report.images.iter().flat_map(|row| &row.targets);
-            console.data(&targets.map(|target| format!("{}\n", target.pinned)).collect::<String>());
+            targets.for_each(|target| console.data(&format!("{}\n", target.pinned)));
         }
     }
     match report.outcome {

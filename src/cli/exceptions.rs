@@ -8,10 +8,14 @@ use serde_json::json;
 
 use super::Ended;
 use super::args::SayArgs;
+use super::batch::read_batch;
 use super::console::{Console, Form};
+use crate::batch::Entry;
 use crate::error::{Error, Result, printable};
 use crate::oci::Location;
-use crate::policy::exceptions::{Component, ExceptionList, Gravity, LARGEST, Problem, render};
+use crate::policy::exceptions::{
+    Component, ExceptionList, Gravity, LARGEST, Problem, Standing, component_names, render,
+};
 use crate::store::disk::{read_file, write_file};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
@@ -39,6 +43,9 @@ pub struct Exceptions {
     /// Print the page that says which component stands on which base
     #[arg(long, conflicts_with = "json")]
     render: bool,
+    /// The batch file that has all components: refuse rows of others, and render all of them
+    #[arg(long, value_name = "FILE")]
+    batch: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -64,10 +71,13 @@ impl Exceptions {
         if list.page() != before.page() {
             write_file(&self.file, list.page().as_bytes())?;
         }
-        let problems = list.problems();
+        let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
+        let mut problems = list.problems();
+        problems
+            .extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.request.source))));
         console.say(&problem_lines(&self.file, &problems));
         match console.form {
-            _ if self.render => console.data(&render(&list, &[])),
+            _ if self.render => console.data(&render(&list, &standings(images.iter().flatten()))),
             Form::Json => console.data(&format!("{}\n", json!(list.exceptions()))),
             Form::Text => console.data(&text(&list)),
         }
@@ -85,6 +95,16 @@ impl Exceptions {
             _ => Ok(list.clone()),
         }
     }
+}
+
+/// The components of a batch, each on the base that it moves to.
+fn standings<'a>(images: impl Iterator<Item = &'a Entry>) -> Vec<Standing> {
+    let standing = |entry: &Entry| {
+        let request = &entry.job.request;
+        let component = component_names(&request.source).into_iter().next()?;
+        Some(Standing { component: component.to_string(), base: request.base.without_digest() })
+    };
+    images.filter_map(standing).collect()
 }
 
 /// The list in the file.

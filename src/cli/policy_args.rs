@@ -47,7 +47,12 @@ impl PolicyArgs {
 impl Policy {
     /// Tells the job whether its source may stay where it is.
     pub(super) fn apply(&self, job: Job) -> Job {
-        match self.list.as_ref().and_then(|list| list.of(&job.request.source)) {
+        self.apply_list(job, self.list.as_ref())
+    }
+
+    /// The same by another list than its own.
+    pub(super) fn apply_list(&self, job: Job, list: Option<&ExceptionList>) -> Job {
+        match list.and_then(|list| list.of(&job.request.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,
         }

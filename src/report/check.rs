@@ -61,6 +61,8 @@ pub struct CheckedPlatform {
     /// The base by name, `scratch`, or nothing where it could not be named.
     pub base: Option<String>,
     pub standing: &'static str,
+    /// Clues to the base that led nowhere.
+    pub notes: Vec<String>,
     pub findings: Vec<ReportedFinding>,
 }
 
@@ -79,7 +81,14 @@ impl CheckedPlatform {
             Footing::Unnamed => None,
         };
         let findings = findings.iter().map(ReportedFinding::from).collect();
-        Self { platform: platform.to_string(), old_base: old.into(), base, standing: stance.word(), findings }
+        Self {
+            platform: platform.to_string(),
+            old_base: old.into(),
+            base,
+            standing: stance.word(),
+            notes: old.notes.clone(),
+            findings,
+        }
     }
 }
 
@@ -198,6 +207,9 @@ fn checked_lines(out: &mut String, checked: &CheckedImage) {
     for platform in &checked.platforms {
         let base = platform.base.as_deref().map_or_else(|| old_base_line(&platform.old_base), printable);
         let _ = writeln!(out, "  {}  stands on {base} ({})", platform.platform, platform.standing);
+        for note in &platform.notes {
+            let _ = writeln!(out, "    {}", printable(note));
+        }
     }
     let moves = match checked.movable {
         "already" => "stands where it should".to_owned(),

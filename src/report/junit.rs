@@ -1,4 +1,4 @@
-//! The sheet as JUnit, as prow's Spyglass and most CI systems read it: one suite, one test case for
+//! The sheet as `JUnit`, as prow's Spyglass and most CI systems read it: one suite, one test case for
 //! each image. A refusal is a failure, an image that could not be looked at an error, and one that
 //! stays by an exception is skipped.
 

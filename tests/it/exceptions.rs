@@ -51,6 +51,20 @@ fn an_edit_changes_one_line_and_a_bad_one_nothing() {
 }
 
 #[test]
+fn a_batch_says_which_components_there_are() {
+    let sandbox = with_list("|Component|Base|Reason|\n|-|-|-|\n|etcd|k8s.gcr.io/debian-base|c|\n");
+    let batch =
+        |sources: &str| std::fs::write(sandbox.path("here").join("b.yaml"), format!("images: [{sources}]")).unwrap();
+    batch("{source: 'a.io/etcd-amd64:v3'}, {source: 'a.io/pause:v1', base: 'a.io/static'}");
+    let page = exceptions(&sandbox, &["--batch", "b.yaml", "--render"]).ok().stdout;
+    assert!(page.contains("| pause | a.io/static:latest |"), "{page}");
+    batch("{source: 'a.io/pause:v1'}");
+    exceptions(&sandbox, &["--batch", "b.yaml"])
+        .refused()
+        .says("list.md:3: etcd: no image of the batch is this component");
+}
+
+#[test]
 fn a_list_that_cannot_be_relied_on_is_refused() {
     let bad = "|Component|Base|Reason|\n|-|-|-|\n|a|b|c|\n|a|b|c|\n|d|e||\n";
     let sandbox = with_list(bad);

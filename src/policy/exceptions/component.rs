@@ -45,17 +45,14 @@ impl FromStr for Component {
 #[must_use]
 pub fn component_names(image: &Location) -> Vec<Component> {
     let mut names = Vec::new();
-    match image {
-        Location::Registry(reference) => {
-            let name = reference.name();
-            let last = name.repository().rsplit('/').next().unwrap_or_default();
-            names.extend([last.to_owned(), without_architecture(last).to_owned(), name.to_string()]);
-        }
-        _ => {
-            let local = image.local();
-            let stem = local.and_then(|local| local.path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
-            names.extend(stem.into_iter().chain(local.and_then(|local| local.tag.clone())));
-        }
+    if let Location::Registry(reference) = image {
+        let name = reference.name();
+        let last = name.repository().rsplit('/').next().unwrap_or_default();
+        names.extend([last.to_owned(), without_architecture(last).to_owned(), name.to_string()]);
+    } else {
+        let local = image.local();
+        let stem = local.and_then(|local| local.path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
+        names.extend(stem.into_iter().chain(local.and_then(|local| local.tag.clone())));
     }
     names.dedup();
     names.iter().filter_map(|name| name.parse().ok()).collect()

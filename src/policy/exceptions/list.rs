@@ -1,5 +1,7 @@
 //! The list as values: one exception a row.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::component::{Component, component_names};
@@ -30,6 +32,8 @@ pub struct ExceptionList {
     pub(super) page: String,
     pub(super) table: Table,
     exceptions: Vec<Exception>,
+    /// The first row of each component.
+    rows: HashMap<String, usize>,
 }
 
 impl ExceptionList {
@@ -37,8 +41,10 @@ impl ExceptionList {
     pub fn read(page: &str) -> Result<Self> {
         let table = table::find(page)?;
         let mut lines = LineNumbers { page, at: 0, line: 1 };
-        let exceptions = table.rows.iter().map(|row| exception(&table, row, lines.of(row))).collect();
-        Ok(Self { page: page.to_owned(), table, exceptions })
+        let exceptions: Vec<Exception> = table.rows.iter().map(|row| exception(&table, row, lines.of(row))).collect();
+        let rows = exceptions.iter().enumerate().rev().map(|(at, exception)| (exception.component.clone(), at));
+        let rows = rows.collect();
+        Ok(Self { page: page.to_owned(), table, exceptions, rows })
     }
 
     #[must_use]
@@ -59,7 +65,7 @@ impl ExceptionList {
     }
 
     pub(super) fn named(&self, name: &Component) -> Option<&Exception> {
-        self.exceptions.iter().find(|exception| exception.component == name.as_str())
+        self.exceptions.get(*self.rows.get(name.as_str())?)
     }
 }
 

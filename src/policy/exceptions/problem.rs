@@ -1,6 +1,6 @@
 //! What is wrong with a list, row by row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -49,6 +49,22 @@ impl ExceptionList {
             }
         }
         problems
+    }
+}
+
+impl ExceptionList {
+    /// Rows whose component none of these images is.
+    #[must_use]
+    pub fn strangers<'a>(&self, images: impl Iterator<Item = &'a Location>) -> Vec<Problem> {
+        let known: HashSet<String> = images.filter_map(|image| Some(self.of(image)?.component.clone())).collect();
+        let strangers = self.exceptions().iter().filter(|exception| !known.contains(&exception.component));
+        let problem = |exception: &Exception| Problem {
+            gravity: Gravity::Refuse,
+            line: exception.line,
+            component: exception.component.clone(),
+            message: "no image of the batch is this component".to_owned(),
+        };
+        strangers.map(problem).collect()
     }
 }
 

@@ -20,7 +20,7 @@ pub fn render(list: &ExceptionList, others: &[Standing]) -> String {
         rows.insert(&other.component, (&other.base, ""));
     }
     for exception in list.exceptions().iter().filter(|exception| !exception.component.is_empty()) {
-        rows.entry(&exception.component).insert_entry((&exception.base, &exception.reason));
+        rows.insert(&exception.component, (&exception.base, &exception.reason));
     }
     let mut out = String::from("# Base Images\n\n| Component | Base Image | Exception |\n| --- | --- | --- |\n");
     for (component, (base, reason)) in &rows {

@@ -8,11 +8,12 @@ mod lookup;
 mod memory;
 mod select;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::once::Once;
 use super::{Source, Tools, parallel};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Choice, Known, OldBase};
 use crate::examine::{
     LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Whole, WholePlatform, Wishes, need,
@@ -75,7 +76,12 @@ pub struct Fetcher<'a> {
 }
 
 /// Images that were opened, each resolved once and its layers read once: a base serves many sources.
-pub type Bases = Once<Location, Arc<Opened>>;
+#[derive(Default)]
+pub struct Bases {
+    opened: Once<Location, Arc<Opened>>,
+    /// Hosts that did not answer when a base of the policy was looked for: they are asked once.
+    silent: Mutex<HashSet<String>>,
+}
 
 /// An image looked at for itself, without a new base.
 #[derive(Debug)]
@@ -169,11 +175,11 @@ impl Fetcher<'_> {
 
     /// A location is resolved once a run, whoever asks for it.
     pub fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
-        self.bases.get(location.clone(), || self.open(location))
+        self.bases.opened.get(location.clone(), || self.open(location))
     }
 
     fn source(&self, location: &Location) -> Result<Arc<Opened>> {
-        self.sources.get(location.clone(), || self.open(location))
+        self.sources.opened.get(location.clone(), || self.open(location))
     }
 
     fn open(&self, location: &Location) -> Result<Arc<Opened>> {
@@ -191,14 +197,7 @@ impl Fetcher<'_> {
     pub fn footing(&self, image: &Image, candidates: &[Location]) -> Option<Location> {
         let mut best: Option<(Location, Image)> = None;
         for location in candidates {
-            let found = match self.known(std::slice::from_ref(location), image.config.platform()) {
-                Ok(found) => found,
-                Err(error) => {
-                    let what = error.what();
-                    self.tools.notices.warn(format!("{location} was not compared with the image's layers: {what}"));
-                    continue;
-                }
-            };
+            let Some(found) = self.candidate(location, image.config.platform()) else { continue };
             let fits = found.into_iter().filter(|(_, base)| base.is_under(image) && !base.layers.is_empty());
             for (location, base) in fits {
                 if best.as_ref().is_none_or(|(_, best)| base.layers.len() > best.layers.len()) {
@@ -207,6 +206,26 @@ impl Fetcher<'_> {
             }
         }
         best.and_then(|(location, base)| location.pinned(base.digest()).parse().ok())
+    }
+
+    /// The image of a candidate for the platform, where it can be had.
+    fn candidate(&self, location: &Location, platform: &Platform) -> Option<Vec<(Location, Image)>> {
+        let host = match location {
+            Location::Registry(reference) => reference.name().host(),
+            _ => "",
+        };
+        let silent = || self.bases.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent().contains(host) {
+            return None;
+        }
+        let failed = |error: Error| {
+            let what = error.what();
+            self.tools.notices.warn(format!("{location} was not compared with the image's layers: {what}"));
+            if error.kind() == Kind::Network && !host.is_empty() {
+                silent().insert(host.to_owned());
+            }
+        };
+        self.known(std::slice::from_ref(location), platform).map_err(failed).ok()
     }
 
     /// The source's images for the platforms asked for, and what stands beside them.

@@ -1,7 +1,7 @@
 //! The rows of the proposal's two tables: what each says, and what is true of it.
 
 use super::situation::{Base, Situation};
-use Base::{Alpine, Busybox, DebianBase, Named, Scratch};
+use Base::{Alpine, Busybox, Debian, Named, Scratch};
 use Situation::*;
 
 /// What underpin must say of a move to distroless/static.
@@ -58,11 +58,11 @@ pub const REBASED: [Case; 22] = [
         Moves,
         Git("it was built on busybox, not on scratch"),
     ),
-    case("event-exporter", DebianBase, StaticProgram, Moves, Row),
+    case("event-exporter", Debian, StaticProgram, Moves, Row),
     case("node-termination-handler", Alpine, StaticProgram, Moves, Row),
     case("metadata-proxy", Scratch, StaticProgram, Moves, Row),
     case("metrics-server", Busybox, StaticProgram, Moves, Row),
-    case("prometheus-to-sd", DebianBase, StaticProgram, Moves, Git("the row names the image of metrics-server")),
+    case("prometheus-to-sd", Debian, StaticProgram, Moves, Git("the row names the image of metrics-server")),
     case("ip-masq-agent", Busybox, RunsIptables, IPTABLES, Row),
     case("slo-monitor", Alpine, StaticProgram, Moves, Row),
     case("kubelet-to-gcm", Scratch, StaticProgram, Moves, Row),
@@ -76,7 +76,7 @@ pub const REBASED: [Case; 22] = [
     case("k8s-dns-sidecar", Alpine, StaticProgram, Moves, DEBUG),
     case("k8s-dns-dnsmasq-nanny", Alpine, RunsDnsmasq, Stays(&["needs-tool"], "dnsmasq"), Row),
     case("k8s-dns-node-cache", Named("debian:stable-slim"), RunsIptables, IPTABLES, Row),
-    case("cluster-autoscaler", DebianBase, ScriptRedirectsKlog, Moves, Row),
+    case("cluster-autoscaler", Debian, ScriptRedirectsKlog, Moves, Row),
 ];
 
 const PERFORMANCE: Truth = Git("no image shows its performance: moved with a log runner in 1.19");
@@ -84,25 +84,25 @@ const PERFORMANCE: Truth = Git("no image shows its performance: moved with a log
 /// The exception list.
 pub const EXCEPTIONS: [Case; 16] = [
     case("kube-proxy", Named("debian-iptable:v1"), RunsIptables, IPTABLES, Row),
-    case("etcd-empty-dir-cleanup", DebianBase, ShellScript, SHELL, Row),
-    case("etcd", DebianBase, ShellScript, SHELL, Row),
-    case("node-problem-detector", DebianBase, LoadsLibsystemd, Stays(&["dynamic-binary"], "libsystemd.so.0"), Row),
+    case("etcd-empty-dir-cleanup", Debian, ShellScript, SHELL, Row),
+    case("etcd", Debian, ShellScript, SHELL, Row),
+    case("node-problem-detector", Debian, LoadsLibsystemd, Stays(&["dynamic-binary"], "libsystemd.so.0"), Row),
     case("fluentd-elasticsearch", Named("debian:stretch-slim"), Ruby, RUBY, Row),
     case("fluentd-gcp-scaler", Named("debian-base-amd64:v1.0.0"), ScriptWithKubectl, SHELL, Row),
-    case("stackdriver-logging-agent", DebianBase, Ruby, RUBY, Row),
+    case("stackdriver-logging-agent", Debian, Ruby, RUBY, Row),
     case("ip-masq-agent", Named("debian-iptables:v1"), RunsIptables, IPTABLES, Row),
-    case("kube-addon-manager", DebianBase, ScriptWithKubectl, SHELL, Row),
-    case("k8s-dns-kube-dns", DebianBase, StaticProgram, Moves, DEBUG),
-    case("k8s-dns-sidecar", DebianBase, StaticProgram, Moves, DEBUG),
-    case("k8s-dns-dnsmasq-nanny", DebianBase, RunsDnsmasq, Stays(&["needs-tool"], "dnsmasq"), Row),
+    case("kube-addon-manager", Debian, ScriptWithKubectl, SHELL, Row),
+    case("k8s-dns-kube-dns", Debian, StaticProgram, Moves, DEBUG),
+    case("k8s-dns-sidecar", Debian, StaticProgram, Moves, DEBUG),
+    case("k8s-dns-dnsmasq-nanny", Debian, RunsDnsmasq, Stays(&["needs-tool"], "dnsmasq"), Row),
     case(
         "k8s-dns-node-cache",
-        DebianBase,
+        Debian,
         RunsIptables,
         IPTABLES,
         Git("it needs iptables, not debugging tools: distroless-iptables since 2022"),
     ),
-    case("kube-apiserver", DebianBase, RedirectsKlog, Moves, PERFORMANCE),
-    case("kube-controller-manager", DebianBase, RedirectsKlog, Moves, PERFORMANCE),
-    case("kube-scheduler", DebianBase, RedirectsKlog, Moves, PERFORMANCE),
+    case("kube-apiserver", Debian, RedirectsKlog, Moves, PERFORMANCE),
+    case("kube-controller-manager", Debian, RedirectsKlog, Moves, PERFORMANCE),
+    case("kube-scheduler", Debian, RedirectsKlog, Moves, PERFORMANCE),
 ];

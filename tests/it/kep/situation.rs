@@ -17,7 +17,7 @@ pub enum Base {
     Scratch,
     Busybox,
     Alpine,
-    DebianBase,
+    Debian,
     /// Under the name that the exception list has for it.
     Named(&'static str),
 }
@@ -29,7 +29,7 @@ impl Base {
             Self::Scratch => None,
             Self::Busybox => Some("busybox:v1"),
             Self::Alpine => Some("alpine:v1"),
-            Self::DebianBase => Some("debian-base:v1"),
+            Self::Debian => Some("debian-base:v1"),
             Self::Named(place) => Some(place),
         }
     }
