@@ -116,9 +116,9 @@ mod tests {
         for (kind, path) in KNOWN {
             let mut text = format!("kind: {kind}\nmetadata: {{name: x}}\n");
             for (depth, key) in path.iter().enumerate() {
-                write!(text, "{}{key}:\n", "  ".repeat(depth)).unwrap();
+                writeln!(text, "{}{key}:", "  ".repeat(depth)).unwrap();
             }
-            write!(text, "{}containers: [{{name: a}}]\n", "  ".repeat(path.len())).unwrap();
+            writeln!(text, "{}containers: [{{name: a}}]", "  ".repeat(path.len())).unwrap();
             assert_eq!(names(&text), [format!("{kind} x")], "{text}");
         }
     }
@@ -139,7 +139,7 @@ mod tests {
         let mut text = "kind: List\nitems:\n- &a0 {kind: List, items: [{kind: Pod}]}\n".to_owned();
         for level in 1..40 {
             let before = level - 1;
-            write!(text, "- &a{level} {{kind: List, items: [*a{before}, *a{before}, *a{before}]}}\n").unwrap();
+            writeln!(text, "- &a{level} {{kind: List, items: [*a{before}, *a{before}, *a{before}]}}").unwrap();
         }
         assert!(pods(&yaml::read(&text).unwrap()).is_err());
     }

@@ -90,11 +90,13 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// A version is one line of text. Nothing else is checked: toolchains may be called anything.
+/// A version is one line of text, and begins as all of them do: a program that only knows the mark
+/// of build info, as this one does, has other bytes behind it.
 pub(super) fn version(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
+    let is_named = text.starts_with("go") || text.starts_with("devel");
     let fits = (1..=LONGEST_VERSION).contains(&text.len()) && !text.chars().any(char::is_control);
-    fits.then(|| text.to_owned())
+    (is_named && fits).then(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -49,14 +49,14 @@ fn aliases_are_not_written_out() {
     let mut text = "kind: Widget\na0: &a0 [x, x]\n".to_owned();
     for level in 1..60 {
         let before = level - 1;
-        write!(text, "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]\n").unwrap();
+        writeln!(text, "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]").unwrap();
     }
     text += "spec: {containers: [{name: a, command: [sh, -c, exec /app], env: *a59}]}\n";
     let judged = judged(&text);
     assert!(judged.text.contains("command: [/app]"), "a command beside a bomb is translated");
     let mut merges = "kind: Pod\nm0: &m0 {x: y}\n".to_owned();
     for level in 1..200 {
-        write!(merges, "m{level}: &m{level} {{<<: [*m{}, *m{}]}}\n", level - 1, level - 1).unwrap();
+        writeln!(merges, "m{level}: &m{level} {{<<: [*m{}, *m{}]}}", level - 1, level - 1).unwrap();
     }
     judged_ok(&format!("{merges}spec: {{<<: *m199}}\n"));
     let shared = "kind: List\nitems:\n".to_owned()

@@ -18,13 +18,13 @@ fn image(runner: bool) -> Content {
     if runner {
         files.push(program("go-runner", binary));
     }
-    with(files)
+    with(&files)
 }
 
-fn with(files: Vec<Entry>) -> Content {
+fn with(files: &[Entry]) -> Content {
     let mut recipe = stock::app("linux/amd64", 1);
     recipe.layers.clear();
-    recipe.layers.push(Layer::of(Pack::Gzip, &files));
+    recipe.layers.push(Layer::of(Pack::Gzip, files));
     Recipe { config: json!({"Entrypoint": ["/app"], "Env": [stock::PATH]}), ..recipe }.build()
 }
 
@@ -72,7 +72,7 @@ fn klog_is_proven_on_the_program_itself() {
     }
     let source = "package main\nimport (\"flag\"; \"k8s.io/klog\")\nfunc main() { klog.InitFlags(nil); flag.Parse(); klog.Info(1) }\n";
     let sandbox = Sandbox::new();
-    with(vec![program("app", go(source, &[("GOPATH", SOURCES)]))]).layout(&sandbox.path("here").join("klog"), "v1");
+    with(&[program("app", go(source, &[("GOPATH", SOURCES)]))]).layout(&sandbox.path("here").join("klog"), "v1");
     write(&sandbox, "m.yaml", manifest("    command: [sh, -c, /app >>/var/log/a.log 2>&1]\n"));
     let image = "registry.example/app=oci:klog:v1";
     let run = sandbox.underpin(["kube", "--write", "--no-cache", "--image", image, "m.yaml"]).run().ok();
