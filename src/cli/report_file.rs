@@ -61,7 +61,7 @@ impl ReportFile {
             Format::Json => format!("{}\n", report.json()),
             Format::Markdown => to_markdown(&report.sheet()),
             Format::Html => to_html(&report.sheet()),
-            Format::Junit => to_junit(&report.sheet()),
+            Format::Junit => to_junit(&report.sheet())?,
             Format::Sarif => format!("{}\n", to_sarif(&report.sheet())),
         };
         write_file(&self.path, text.as_bytes())

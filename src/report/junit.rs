@@ -4,52 +4,53 @@
 
 use std::fmt::Write as _;
 
-use super::markup::{escaped, escaped_lines};
-use super::sheet::{Row, Sheet};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-#[must_use]
-pub fn to_junit(sheet: &Sheet<'_>) -> String {
-    let count = |word: &str| sheet.rows.iter().filter(|row| row.outcome == word).count();
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(
-        out,
-        "<testsuites><testsuite name=\"underpin {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\">",
-        sheet.command,
-        sheet.rows.len(),
-        count("refused"),
-        count("failed"),
-        count("excepted")
-    );
-    for row in &sheet.rows {
-        case(&mut out, sheet.command, row);
-    }
-    out.push_str("</testsuite></testsuites>\n");
-    out
+use super::sheet::{Row, Sheet};
+use crate::error::{Error, Result, printable};
+
+pub fn to_junit(sheet: &Sheet<'_>) -> Result<String> {
+    let name = format!("underpin {}", sheet.command);
+    let mut suite = TestSuite::new(&name);
+    suite.add_test_cases(sheet.rows.iter().map(|row| case(sheet.command, row)));
+    let mut report = Report::new(name);
+    report.add_test_suite(suite);
+    report.to_string().map_err(|error| Error::input("the report cannot be written as XML").cause(error))
 }
 
-fn case(out: &mut String, command: &str, row: &Row<'_>) {
-    let name = escaped(row.image);
-    let _ = writeln!(out, "<testcase classname=\"underpin.{command}\" name=\"{name}\" time=\"0\">");
-    match row.outcome {
+fn case(command: &str, row: &Row<'_>) -> TestCase {
+    let detail = detail(row);
+    let status = match row.outcome {
         "refused" => {
-            let message = row.refusals().map(|it| it.finding.rule).collect::<Vec<_>>().join(", ");
-            let _ =
-                writeln!(out, "<failure type=\"refused\" message=\"{}\">{}</failure>", escaped(&message), detail(row));
+            let rules = row.refusals().map(|it| it.finding.rule).collect::<Vec<_>>().join(", ");
+            unlike_success(NonSuccessKind::Failure, "refused", &rules, &detail)
         }
         "failed" => {
             let (what, text) = row.error.map(|error| (error.what().to_owned(), error.to_string())).unwrap_or_default();
-            let _ =
-                writeln!(out, "<error type=\"failed\" message=\"{}\">{}</error>", escaped(&what), escaped_lines(&text));
+            unlike_success(NonSuccessKind::Error, "failed", &what, &text)
         }
         "excepted" => {
-            let _ = writeln!(out, "<skipped message=\"recorded as an exception\"/>");
-            let _ = writeln!(out, "<system-out>{}</system-out>", detail(row));
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("recorded as an exception");
+            status
         }
-        _ => {
-            let _ = writeln!(out, "<system-out>{}</system-out>", detail(row));
-        }
+        _ => TestCaseStatus::success(),
+    };
+    let is_told = matches!(row.outcome, "refused" | "failed");
+    let mut case = TestCase::new(printable(row.image), status);
+    case.set_classname(format!("underpin.{command}"));
+    if !is_told {
+        case.set_system_out(detail);
     }
-    out.push_str("</testcase>\n");
+    case
+}
+
+fn unlike_success(kind: NonSuccessKind, what: &str, message: &str, detail: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_type(what);
+    status.set_message(printable(message));
+    status.set_description(detail);
+    status
 }
 
 /// The findings as lines of text.
@@ -64,5 +65,5 @@ fn detail(row: &Row<'_>) -> String {
             }
         }
     }
-    escaped_lines(text.trim_end())
+    text.trim_end().to_owned()
 }

@@ -62,10 +62,7 @@ impl Project {
         let old = case.base.place().map_or_else(|| "scratch".to_owned(), |place| format!("oci:{place}"));
         std::fs::create_dir_all(self.sandbox.path("here").join("moved")).unwrap();
         let args = ["rebase", &source, "--to", &to, "--base", "oci:static:v1", "--old-base", &old];
-        // The script stays in the image, and nobody runs it any more.
-        let script = ["--allow", "dynamic-helper=/run.sh"];
-        let script = if case.situation == Situation::ScriptRedirectsKlog { &script[..] } else { &[] };
-        self.run(&[&args[..], script].concat())
+        self.run(&args)
     }
 
     fn check(&self, image: &str, more: &[&str]) -> crate::rig::run::Run {
