@@ -12,7 +12,7 @@ use crate::rig::cli::Sandbox;
 use crate::rig::need::need;
 use crate::rig::stock;
 use rows::{Case, EXCEPTIONS, REBASED, Truth, Verdict};
-use situation::{Programs, Situation};
+use situation::Programs;
 
 const LIST: &str = include_str!("../../../testdata/base-image-exception-list.md");
 const TABLE: &str = include_str!("../../../testdata/kep-rebased-images.md");
