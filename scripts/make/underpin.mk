@@ -23,7 +23,7 @@ UNDERPIN        ?= underpin
 UNDERPIN_BASE   ?= gcr.io/distroless/static
 # Where stamps and reports are kept.
 UNDERPIN_STAMPS ?= .underpin
-# What `underpin-check` allows besides its defaults (a list), and the Markdown list of exceptions (a file).
+# What `underpin-check` allows in place of its defaults (a list), and the Markdown list of exceptions (a file).
 UNDERPIN_ALLOW_BASES ?=
 UNDERPIN_EXCEPTIONS  ?=
 

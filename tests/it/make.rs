@@ -180,6 +180,20 @@ fn plans_and_the_static_check_are_steps_of_their_own() {
     project.make(&["underpin-elf"]).ok();
 }
 
+#[test]
+fn the_policy_check_judges_the_released_targets() {
+    for (allowed, code) in [("oci:same:v1", 0), ("oci:old:v1", 2)] {
+        // A list of bases cannot have one with a space in its name.
+        let flags = "UNDERPIN_BASE = oci:same:v1\nUNDERPIN_CHECK_FLAGS = --offline --no-cache\n";
+        let Some(project) = Project::new(&format!("{ONE}{flags}UNDERPIN_ALLOW_BASES = {allowed}\n")) else { return };
+        stock::new_base(AMD64).build().layout(&project.at("same"), "v1");
+        let run = project.make(&["underpin-check"]);
+        assert_eq!(run.code(), Some(code), "{run}");
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(told.contains("base-not-allowed"), code != 0, "{run}");
+    }
+}
+
 /// What `check` is given; the command itself has its own tests.
 #[test]
 fn the_policy_check_gets_the_released_targets() {
