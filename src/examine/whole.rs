@@ -49,7 +49,7 @@ impl WholePlatform {
         let found = root.search(program, &path, &folder);
         let facts = found.as_ref().ok().and_then(|found| root.program(found.file.node));
         let missing = match &found {
-            Err(lost) => Some(lost.to_string()),
+            Err(lost) => Some(lost.to_string().replace('\n', "; ")),
             Ok(_) => facts.and_then(|facts| lacks(&root, facts)),
         };
         Shown {
