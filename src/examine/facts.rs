@@ -88,7 +88,9 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
     } else {
         moved(subject, wishes)
     };
-    let (root, source) = (moved.root(subject), source_root(subject));
+    let root = moved.root(subject);
+    let other = (!moved.is_source(subject)).then(|| source_root(subject));
+    let source = other.as_ref().unwrap_or(&root);
     let start = match start(&container, form.lead, &root) {
         Start::Found(started) if started.interpreter == Presence::Missing => Start::Found(started),
         _ if form.is_stuck() => Start::Shell,
@@ -106,7 +108,7 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         command: Command::of(&subject.source.config),
         lost_in: match &start {
             Start::Lost { name, .. } => {
-                program::search(&source, &container, name).map(|found| found.file.path.to_string())
+                program::search(source, &container, name).map(|found| found.file.path.to_string())
             }
             _ => None,
         },
@@ -115,10 +117,10 @@ pub(super) fn look_at(subject: &PlatformSubject, wishes: &Wishes) -> PlatformFac
         health: health::look(&container, &root),
         helpers,
         wrappers,
-        tools: absent::tools_of_source(&tools, &container, &source),
-        libraries: absent::libraries_of_source(&libraries, &source),
+        tools: absent::tools_of_source(&tools, &container, source),
+        libraries: absent::libraries_of_source(&libraries, source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),
-        seam: seam::look(subject, &moved, &root, &source),
+        seam: seam::look(subject, &moved, &root, source),
         start,
         oddities: oddities(&subject.source.config),
         layer_notes: layer_notes(subject).chain(moved.notes.iter().cloned()).collect(),

@@ -123,13 +123,22 @@ impl Moved {
             Extent::Layers => self,
             Extent::Extract => extract::extract(subject, container, needs),
         };
-        let source = source_root(subject);
         let rebased = moved.root(subject);
-        let mut added = added::draw(container, &rebased, &source);
-        let keep_missing = added.keep(&taking.keep, &rebased, &source, subject);
+        let other = (!moved.is_source(subject)).then(|| source_root(subject));
+        let source = other.as_ref().unwrap_or(&rebased);
+        let mut added = added::draw(container, &rebased, source);
+        let keep_missing = added.keep(&taking.keep, &rebased, source, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &rebased));
-        drop(rebased);
+        drop((other, rebased));
         Self { added, keep_missing, ..moved }
+    }
+
+    /// Whether the root of the rebased image is the source's, as far as either has been read: then
+    /// one of them is enough, and a layer of many entries is in memory once.
+    pub(super) fn is_source(&self, subject: &PlatformSubject) -> bool {
+        let is_kept = |layer: &MovedLayer| matches!(layer.becomes, Becomes::Kept);
+        let is_whole = self.extracted.is_none() && self.added.layer.is_empty() && self.layers.iter().all(is_kept);
+        is_whole && subject.base_layers.is_empty() && subject.old_layers.is_empty()
     }
 
     /// The root of the rebased image, as far as the new base's layers have been read.
