@@ -222,19 +222,36 @@ pub struct WorldArgs {
     /// Keep nothing
     #[arg(long)]
     no_cache: bool,
-    /// How many transfers at once
-    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=64))]
-    jobs: u16,
+    /// How many transfers at once [default: 4, or 16 where there are many images]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+}
+
+/// What a command works on, which decides how many transfers go at once where nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    OneImage,
+    /// Mostly waiting for answers to small requests, one after another for each image.
+    ManyImages,
+}
+
+impl Work {
+    const fn jobs(self) -> u16 {
+        match self {
+            Self::OneImage => 4,
+            Self::ManyImages => 16,
+        }
+    }
 }
 
 impl WorldArgs {
-    pub fn surroundings(&self) -> Result<Surroundings> {
+    pub fn surroundings(&self, work: Work) -> Result<Surroundings> {
         Ok(Surroundings {
             cache: self.cache_choice(),
             insecure: self.insecure.clone(),
             cacert: self.cacert.clone(),
             network: if self.offline { Network::Offline } else { Network::Online },
-            jobs: usize::from(self.jobs),
+            jobs: usize::from(self.jobs.unwrap_or(work.jobs())),
             pace: pace()?,
         })
     }

@@ -1,19 +1,16 @@
 //! `underpin batch`: many images from one file.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, WorldArgs, epoch};
+use super::args::{SayArgs, Work, WorldArgs, epoch};
 use super::console::{Console, Form};
-use super::exceptions::read_list;
-use super::policy_args::{PolicyArgs, read_text};
+use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::ReportFile;
 use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Result};
-use crate::policy::exceptions::ExceptionList;
 use crate::report::{BatchReport, Reportable as _};
 use crate::store::Notices;
 use crate::store::disk::{Mode, Patience, check_writable, lock_folder, write_file};
@@ -76,7 +73,7 @@ impl Batch {
         let lock_path = path.with_file_name("underpin.lock");
         let lock = self.read_lock(&lock_path)?;
         self.check_files()?;
-        let surroundings = self.world.surroundings()?;
+        let surroundings = self.world.surroundings(Work::ManyImages)?;
         let world = World::new(&surroundings, console.notices(), console.progress())?;
         let notices = console.notices();
         let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
@@ -98,19 +95,14 @@ impl Batch {
     /// The images with their exceptions. Each needs a target.
     fn entries(&self, path: &Path) -> Result<Vec<Entry>> {
         let policy = self.policy.read()?;
-        let mut lists: HashMap<PathBuf, ExceptionList> = HashMap::new();
+        let mut lists = BatchLists::beside(path);
         let mut entries = read_batch(path)?.images;
         for entry in &mut entries {
             if entry.job.targets.is_empty() {
                 return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
             }
-            let named = entry.exceptions.as_ref().map(|name| path.with_file_name(name));
-            let list = match named {
-                Some(list) if lists.contains_key(&list) => lists.get(&list),
-                Some(list) => Some(&*lists.entry(list.clone()).or_insert(read_list(&list)?)),
-                None => policy.list.as_ref(),
-            };
-            entry.replace_job(policy.apply_list(entry.job.clone(), list));
+            let list = lists.of(entry, &policy)?;
+            entry.replace_job(policy.apply_list(entry.job.clone(), list.as_deref()));
         }
         Ok(entries)
     }

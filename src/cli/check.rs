@@ -1,14 +1,16 @@
 //! `underpin check`: the presubmit on bases and exceptions.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, WorldArgs, epoch};
+use super::args::{SayArgs, Work, WorldArgs, epoch};
 use super::batch::read_batch;
 use super::console::{Console, Form};
-use super::policy_args::{Policy, PolicyArgs};
+use super::policy_args::{BatchLists, Policy, PolicyArgs};
 use super::report_file::ReportFile;
 use crate::check::{Question, check};
 use crate::error::Result;
@@ -17,7 +19,6 @@ use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BaseName, BasePolicy};
 use crate::report::{CheckReport, CheckedRow, Reportable as _};
 use crate::settings::{DEFAULT_BASE, Job, old_base};
-use crate::store::fetch::Request;
 use crate::store::parallel;
 use crate::world::World;
 
@@ -69,16 +70,23 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 all may; 1 one may not, or an exception is no longer needed; 2 an image could not be looked at.";
 
+/// An image to check, and the list that speaks of it.
+struct Asked {
+    job: Job,
+    list: Option<Arc<ExceptionList>>,
+}
+
 impl Check {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let policy = self.policy()?;
-        let jobs = self.jobs(&policy.bases)?;
+        let asked = self.asked(&policy)?;
         self.report.iter().try_for_each(ReportFile::check)?;
-        let surroundings = self.world.surroundings()?;
+        let surroundings = self.world.surroundings(Work::ManyImages)?;
         let world = World::new(&surroundings, console.notices(), console.progress())?;
-        let asked = if self.batch.is_some() { Asked::Everything } else { Asked::Few };
-        let rows = parallel::map(&jobs, surroundings.jobs, |job| Ok(row(&world, job, &policy)))?;
-        let report = CheckReport::new(rows, unmatched(&jobs, policy.list.as_ref(), asked));
+        let rows = parallel::map(&asked, surroundings.jobs, |one| Ok(row(&world, one, &policy.bases)))?;
+        // Only a batch file has all images that a list could speak of.
+        let unmatched = if self.batch.is_some() { unmatched(&asked) } else { Vec::new() };
+        let report = CheckReport::new(rows, unmatched);
         self.report.iter().try_for_each(|file| file.write(&report))?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", report.json())),
@@ -98,23 +106,29 @@ impl Check {
         Ok(policy)
     }
 
-    fn jobs(&self, policy: &BasePolicy) -> Result<Vec<Job>> {
-        let base = self.base.as_deref().map_or_else(|| default_base(policy), str::parse)?;
+    fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
+        let base = self.base.as_deref().map_or_else(|| default_base(&policy.bases), str::parse)?;
         let choice = self.old_base.as_deref().map(old_base).transpose()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
-        let job = |image: &String| {
+        let one = |image: &String| {
             let mut job = Job::plain(image.parse()?, base.clone(), epoch()?);
             job.request.old_base = choice.clone().map_or(job.request.old_base, Into::into);
             job.request.platforms.clone_from(&platforms);
             job.options.platforms.clone_from(&platforms);
-            Ok(job)
+            Ok(Asked { job, list: policy.list.clone() })
         };
-        let mut jobs = self.images.iter().map(job).collect::<Result<Vec<Job>>>()?;
-        for entry in self.batch.as_deref().map(read_batch).transpose()?.into_iter().flat_map(|file| file.images) {
-            let base = self.base.as_ref().map_or(entry.job.request.base.clone(), |_| base.clone());
-            jobs.push(Job { request: Request { base, ..entry.job.request.clone() }, ..entry.job });
+        let mut asked = self.images.iter().map(one).collect::<Result<Vec<Asked>>>()?;
+        let Some(path) = self.batch.as_deref() else { return Ok(asked) };
+        let mut lists = BatchLists::beside(path);
+        for entry in read_batch(path)?.images {
+            let list = lists.of(&entry, policy)?;
+            let mut job = entry.job;
+            if self.base.is_some() {
+                job.request.base = base.clone();
+            }
+            asked.push(Asked { job, list });
         }
-        Ok(jobs)
+        Ok(asked)
     }
 }
 
@@ -126,27 +140,29 @@ fn default_base(policy: &BasePolicy) -> Result<Location> {
     images.next().map_or_else(|| DEFAULT_BASE.parse(), Ok)
 }
 
-fn row(world: &World, job: &Job, policy: &Policy) -> CheckedRow {
-    let question = Question { job, policy: &policy.bases, list: policy.list.as_ref() };
+fn row(world: &World, asked: &Asked, policy: &BasePolicy) -> CheckedRow {
+    let question = Question { job: &asked.job, policy, list: asked.list.as_deref() };
     match check(world, &question) {
         Ok(checked) => CheckedRow::Checked(Box::new(checked)),
-        Err(error) => CheckedRow::failed(job.request.source.to_string(), error),
+        Err(error) => CheckedRow::failed(asked.job.request.source.to_string(), error),
     }
 }
 
-/// Whether the images are all that a list could be about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Everything,
-    Few,
+/// The components of the lists that none of the images is.
+fn unmatched(asked: &[Asked]) -> Vec<String> {
+    let mut lists: Vec<&ExceptionList> = Vec::new();
+    for list in asked.iter().filter_map(|one| one.list.as_deref()) {
+        if !lists.iter().any(|there| std::ptr::eq(*there, list)) {
+            lists.push(list);
+        }
+    }
+    lists.into_iter().flat_map(|list| unmatched_of(list, asked)).collect()
 }
 
-/// The components of the list that none of the images is, where all images were asked about.
-fn unmatched(jobs: &[Job], list: Option<&ExceptionList>, asked: Asked) -> Vec<String> {
-    let Some(list) = list.filter(|_| asked == Asked::Everything) else { return Vec::new() };
-    let matched: std::collections::HashSet<&str> = jobs
+fn unmatched_of(list: &ExceptionList, asked: &[Asked]) -> Vec<String> {
+    let matched: HashSet<&str> = asked
         .iter()
-        .filter_map(|job| list.of(&job.request.source))
+        .filter_map(|one| list.of(&one.job.request.source))
         .map(|exception| exception.component.as_str())
         .collect();
     let components = list.exceptions().iter().map(|exception| exception.component.as_str());

@@ -68,10 +68,10 @@ impl Exceptions {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let before = read_list(&self.file)?;
         let list = self.edited(&before)?;
+        let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
         if list.page() != before.page() {
             write_file(&self.file, list.page().as_bytes())?;
         }
-        let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
         let mut problems = list.problems();
         problems
             .extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.request.source))));

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, WorldArgs};
+use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use crate::error::Result;
 use crate::oci::Platform;
@@ -38,7 +38,7 @@ impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
-        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let inspection: Inspection = run::inspect(&world, &image, &platforms)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", to_json(&inspection))),

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{MoveArgs, SayArgs, WorldArgs};
+use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportFile;
 use crate::error::Result;
@@ -40,7 +40,7 @@ impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         self.report.iter().try_for_each(ReportFile::check)?;
-        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let report = run::plan(&world, &job)?;
         self.report.iter().try_for_each(|file| file.write(&report))?;
         Ok(show(console, &report))

@@ -1,10 +1,13 @@
 //! The flags that name the policy on bases and the exception list.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::exceptions::read_list;
+use crate::batch::Entry;
 use crate::error::{Error, Result};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BasePolicy, PolicyFile};
@@ -25,7 +28,7 @@ pub struct PolicyArgs {
 #[derive(Debug)]
 pub(super) struct Policy {
     pub bases: BasePolicy,
-    pub list: Option<ExceptionList>,
+    pub list: Option<Arc<ExceptionList>>,
 }
 
 /// A larger policy is none.
@@ -34,12 +37,12 @@ const LARGEST: u64 = 1 << 20;
 impl PolicyArgs {
     pub(super) fn read(&self) -> Result<Policy> {
         let Some(path) = &self.policy else {
-            let list = self.exceptions.as_deref().map(read_list).transpose()?;
+            let list = self.exceptions.as_deref().map(read_list).transpose()?.map(Arc::new);
             return Ok(Policy { bases: BasePolicy::default(), list });
         };
         let file = PolicyFile::read(&read_text(path, LARGEST)?).map_err(|error| error.fact("path", path.display()))?;
         let beside = file.exceptions.as_ref().map(|name| path.parent().unwrap_or(Path::new("")).join(name));
-        let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?;
+        let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?.map(Arc::new);
         Ok(Policy { bases: file.policy, list })
     }
 }
@@ -47,7 +50,7 @@ impl PolicyArgs {
 impl Policy {
     /// Tells the job whether its source may stay where it is.
     pub(super) fn apply(&self, job: Job) -> Job {
-        self.apply_list(job, self.list.as_ref())
+        self.apply_list(job, self.list.as_deref())
     }
 
     /// The same by another list than its own.
@@ -56,6 +59,31 @@ impl Policy {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,
         }
+    }
+}
+
+/// The exception lists that the images of a batch file name, each read once.
+pub(super) struct BatchLists<'a> {
+    /// The file: lists stand beside it.
+    file: &'a Path,
+    read: HashMap<PathBuf, Arc<ExceptionList>>,
+}
+
+impl<'a> BatchLists<'a> {
+    pub(super) fn beside(file: &'a Path) -> Self {
+        Self { file, read: HashMap::new() }
+    }
+
+    /// The list that the image names, else the policy's.
+    pub(super) fn of(&mut self, entry: &Entry, policy: &Policy) -> Result<Option<Arc<ExceptionList>>> {
+        let Some(name) = &entry.exceptions else { return Ok(policy.list.clone()) };
+        let path = self.file.with_file_name(name);
+        if let Some(list) = self.read.get(&path) {
+            return Ok(Some(Arc::clone(list)));
+        }
+        let list = read_list(&path).map(Arc::new).map_err(|error| error.fact("at", entry.at))?;
+        self.read.insert(path, Arc::clone(&list));
+        Ok(Some(list))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MoveArgs, SayArgs, WorldArgs};
+use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportFile;
 use super::{Ended, plan};
@@ -54,7 +54,7 @@ impl Rebase {
         let job = self.moving.job(&self.to)?;
         self.report.iter().try_for_each(ReportFile::check)?;
         self.digest_file.iter().try_for_each(|path| check_writable(path))?;
-        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         if self.dry_run {
             let report = run::plan(&world, &job)?;
             self.write_files(&report, None)?;

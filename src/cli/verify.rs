@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, WorldArgs};
+use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use crate::error::Result;
 use crate::report::to_json;
@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
 impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
-        let world = World::new(&self.world.surroundings()?, console.notices(), console.progress())?;
+        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let verification = verify(&world, &image)?;
         console.say(&text(&verification));
         if console.form == Form::Json {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::args::WorldArgs;
+use super::super::args::{WorldArgs, Work};
 use super::super::console::Console;
 use crate::error::{Error, Result};
 use crate::examine::{Klog, Shown, Whole};
@@ -67,7 +67,7 @@ pub(super) fn fetch(flags: &[String], world: &WorldArgs, console: &Console) -> R
             return Err(Error::usage("an image is given twice").fact("image", name));
         }
     }
-    let world = World::new(&world.surroundings()?, console.notices(), console.progress())?;
+    let world = World::new(&world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
     let fetcher = world.fetcher();
     let images = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
     images.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(Fetched(images)))
