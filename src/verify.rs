@@ -1,41 +1,20 @@
 //! Makes a rebased image again from the inputs it records, and compares.
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
 use crate::layer::RootPath;
 use crate::oci::{
-    BASE_DIGEST, BASE_NAME, Descriptor, Digest, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
+    BASE_DIGEST, BASE_NAME, Descriptor, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
 };
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 use crate::policy::{Allow, OnMissing};
+use crate::report::{Verdict, Verification};
 use crate::run;
 use crate::settings::{self, Job};
 use crate::store::fetch::{OldBaseChoice, Request};
 use crate::world::World;
-
-/// Whether the image is what its inputs give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    Same,
-    Different,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Verification {
-    pub schema: &'static str,
-    pub outcome: Verdict,
-    pub image: String,
-    pub source: String,
-    pub base: String,
-    /// The digest of the image that was asked about.
-    pub digest: Digest,
-    /// The digest that its recorded inputs give.
-    pub derived: Digest,
-}
 
 /// Does the work again and compares digests.
 pub fn verify(world: &World, image: &Location) -> Result<Verification> {

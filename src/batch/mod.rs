@@ -5,8 +5,6 @@
 //! file, and all shards together are the whole of it.
 
 mod file;
-#[cfg(test)]
-mod job_test;
 mod lock;
 mod promoter;
 mod run;

@@ -8,7 +8,7 @@ use super::Ended;
 use super::args::{SayArgs, Work, WorldArgs, epoch};
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
-use super::report_file::ReportFile;
+use super::report_file::ReportArgs;
 use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Result};
 use crate::report::{BatchReport, Reportable as _};
@@ -41,9 +41,8 @@ pub struct Batch {
     schema: bool,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
-    #[arg(long, value_name = "FORMAT=FILE")]
-    report: Vec<ReportFile>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -133,7 +132,7 @@ impl Batch {
     }
 
     fn check_files(&self) -> Result<()> {
-        self.report.iter().try_for_each(ReportFile::check)?;
+        self.reports.check()?;
         self.promoter.iter().try_for_each(|path| check_writable(path))
     }
 
@@ -143,7 +142,7 @@ impl Batch {
             let page = promoter_page(targets.map(|target| (&target.location, target.digest.as_str())))?;
             write_file(path, page.as_bytes())?;
         }
-        self.report.iter().try_for_each(|file| file.write(report))
+        self.reports.write(report)
     }
 }
 

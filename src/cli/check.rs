@@ -11,7 +11,7 @@ use super::args::{SayArgs, Work, WorldArgs, epoch};
 use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
-use super::report_file::ReportFile;
+use super::report_file::ReportArgs;
 use crate::check::{Question, check};
 use crate::error::Result;
 use crate::oci::{Location, Platform};
@@ -49,9 +49,8 @@ pub struct Check {
     /// Check only this platform (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
-    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
-    #[arg(long, value_name = "FORMAT=FILE")]
-    report: Vec<ReportFile>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -80,14 +79,14 @@ impl Check {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let policy = self.policy()?;
         let asked = self.asked(&policy)?;
-        self.report.iter().try_for_each(ReportFile::check)?;
+        self.reports.check()?;
         let surroundings = self.world.surroundings(Work::ManyImages)?;
         let world = World::new(&surroundings, console.notices(), console.progress())?;
         let rows = parallel::map(&asked, surroundings.jobs, |one| Ok(row(&world, one, &policy.bases)))?;
         // Only a batch file has all images that a list could speak of.
         let unmatched = if self.batch.is_some() { unmatched(&asked) } else { Vec::new() };
         let report = CheckReport::new(rows, unmatched);
-        self.report.iter().try_for_each(|file| file.write(&report))?;
+        self.reports.write(&report)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", report.json())),
             Form::Text => console.data(&report.text()),

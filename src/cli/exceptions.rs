@@ -1,21 +1,19 @@
 //! `underpin exceptions`: the list of components that may stay on their base.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
 
 use super::Ended;
 use super::args::SayArgs;
 use super::batch::read_batch;
 use super::console::{Console, Form};
+use super::report_file::ReportArgs;
 use crate::batch::Entry;
-use crate::error::{Error, Result, printable};
+use crate::error::{Error, Result};
 use crate::oci::Location;
-use crate::policy::exceptions::{
-    Component, ExceptionList, Gravity, LARGEST, Problem, Standing, component_names, render,
-};
+use crate::policy::exceptions::{Component, ExceptionList, LARGEST, Standing, component_names, render};
+use crate::report::{Listed, Reportable as _};
 use crate::store::disk::{read_file, write_file};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
@@ -46,6 +44,8 @@ pub struct Exceptions {
     /// The batch file that has all components: refuse rows of others, and render all of them
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -66,6 +66,7 @@ impl Exceptions {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        self.reports.check()?;
         let before = read_list(&self.file)?;
         let list = self.edited(&before)?;
         let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
@@ -75,14 +76,15 @@ impl Exceptions {
         let mut problems = list.problems();
         problems
             .extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.request.source))));
-        console.say(&problem_lines(&self.file, &problems));
+        let report = Listed { path: self.file.display().to_string(), list: &list, problems };
+        self.reports.write(&report)?;
+        console.say(&report.problem_lines());
         match console.form {
             _ if self.render => console.data(&render(&list, &standings(images.iter().flatten()))),
-            Form::Json => console.data(&format!("{}\n", json!(list.exceptions()))),
-            Form::Text => console.data(&text(&list)),
+            Form::Json => console.data(&format!("{}\n", report.json())),
+            Form::Text => console.data(&report.table()),
         }
-        let sound = problems.iter().all(|problem| problem.gravity == Gravity::Warn);
-        Ok(if sound { Ended::Done } else { Ended::Refused })
+        Ok(if report.is_sound() { Ended::Done } else { Ended::Refused })
     }
 
     fn edited(&self, list: &ExceptionList) -> Result<ExceptionList> {
@@ -114,30 +116,4 @@ pub(super) fn read_list(path: &Path) -> Result<ExceptionList> {
     let page = String::from_utf8(bytes)
         .map_err(|_| Error::input("the exception list is not UTF-8").fact("path", path.display()))?;
     ExceptionList::read(&page).map_err(|error| error.fact("path", path.display()))
-}
-
-fn text(list: &ExceptionList) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header(["component", "base", "reason"]);
-    for exception in list.exceptions() {
-        table.add_row([&exception.component, &exception.base, &exception.reason].map(|cell| printable(cell)));
-    }
-    let mut out = String::new();
-    for line in table.lines() {
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out
-}
-
-fn problem_lines(path: &Path, problems: &[Problem]) -> String {
-    let mut out = String::new();
-    for Problem { gravity, line, component, message } in problems {
-        let word = match gravity {
-            Gravity::Refuse => "refused",
-            Gravity::Warn => "warning",
-        };
-        let name = if component.is_empty() { String::new() } else { format!("{}: ", printable(component)) };
-        let _ = writeln!(out, "{word}: {}:{line}: {name}{}", path.display(), printable(message));
-    }
-    out
 }

@@ -5,9 +5,10 @@ use clap::Args;
 use super::Ended;
 use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
+use super::report_file::ReportArgs;
 use crate::error::Result;
 use crate::oci::Platform;
-use crate::report::{Inspection, inspection_to_text, to_json};
+use crate::report::{Inspection, Reportable as _};
 use crate::run;
 use crate::world::World;
 
@@ -21,6 +22,8 @@ pub struct Inspect {
     /// Show only this platform (repeatable)
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -38,11 +41,13 @@ impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
+        self.reports.check()?;
         let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let inspection: Inspection = run::inspect(&world, &image, &platforms)?;
+        self.reports.write(&inspection)?;
         match console.form {
-            Form::Json => console.data(&format!("{}\n", to_json(&inspection))),
-            Form::Text => console.data(&inspection_to_text(&inspection)),
+            Form::Json => console.data(&format!("{}\n", inspection.json())),
+            Form::Text => console.data(&inspection.text()),
         }
         Ok(Ended::Done)
     }

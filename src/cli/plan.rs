@@ -5,7 +5,7 @@ use clap::Args;
 use super::Ended;
 use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
-use super::report_file::ReportFile;
+use super::report_file::ReportArgs;
 use crate::error::Result;
 use crate::report::{Detail, Outcome, Report, to_json, to_text};
 use crate::run;
@@ -20,9 +20,8 @@ pub struct Plan {
     /// Where the result would go (repeatable)
     #[arg(long, value_name = "REF")]
     to: Vec<String>,
-    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
-    #[arg(long, value_name = "FORMAT=FILE")]
-    report: Vec<ReportFile>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -39,10 +38,10 @@ const EXAMPLES: &str = "Examples:
 impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
-        self.report.iter().try_for_each(ReportFile::check)?;
+        self.reports.check()?;
         let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let report = run::plan(&world, &job)?;
-        self.report.iter().try_for_each(|file| file.write(&report))?;
+        self.reports.write(&report)?;
         Ok(show(console, &report))
     }
 }

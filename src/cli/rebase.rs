@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
-use super::report_file::ReportFile;
+use super::report_file::ReportArgs;
 use super::{Ended, plan};
 use crate::error::Result;
 use crate::report::{Outcome, Report, to_json, to_text};
@@ -29,9 +29,8 @@ pub struct Rebase {
     /// Write the digest of the result to this file
     #[arg(long, value_name = "FILE")]
     digest_file: Option<PathBuf>,
-    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
-    #[arg(long, value_name = "FORMAT=FILE")]
-    report: Vec<ReportFile>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -52,7 +51,7 @@ const EXAMPLES: &str = "Examples:
 impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
-        self.report.iter().try_for_each(ReportFile::check)?;
+        self.reports.check()?;
         self.digest_file.iter().try_for_each(|path| check_writable(path))?;
         let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         if self.dry_run {
@@ -70,7 +69,7 @@ impl Rebase {
         if let (Some(file), Some(digest)) = (&self.digest_file, digest) {
             write_file(file, format!("{digest}\n").as_bytes())?;
         }
-        self.report.iter().try_for_each(|file| file.write(report))
+        self.reports.write(report)
     }
 }
 

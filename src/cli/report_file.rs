@@ -3,9 +3,29 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::Args;
+
 use crate::error::{Error, Result};
 use crate::report::{Reportable, to_html, to_junit, to_markdown, to_sarif};
 use crate::store::disk::{check_writable, write_file};
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
+    #[arg(long, value_name = "FORMAT=FILE")]
+    report: Vec<ReportFile>,
+}
+
+impl ReportArgs {
+    /// Whether the reports can be written, asked before anything is published.
+    pub(super) fn check(&self) -> Result<()> {
+        self.report.iter().try_for_each(|file| check_writable(&file.path))
+    }
+
+    pub(super) fn write(&self, report: &impl Reportable) -> Result<()> {
+        self.report.iter().try_for_each(|file| file.write(report))
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -28,7 +48,7 @@ const FORMATS: [(&str, Format); 6] = [
 
 /// `FORMAT=FILE`
 #[derive(Debug, Clone)]
-pub(super) struct ReportFile {
+struct ReportFile {
     format: Format,
     path: PathBuf,
 }
@@ -50,12 +70,7 @@ impl FromStr for ReportFile {
 }
 
 impl ReportFile {
-    /// Whether the report can be written, asked before anything is published.
-    pub fn check(&self) -> Result<()> {
-        check_writable(&self.path)
-    }
-
-    pub fn write(&self, report: &impl Reportable) -> Result<()> {
+    fn write(&self, report: &impl Reportable) -> Result<()> {
         let text = match self.format {
             Format::Text => report.text(),
             Format::Json => format!("{}\n", report.json()),

@@ -9,8 +9,9 @@ use clap::{Args, ValueEnum};
 use super::Ended;
 use super::args::{Logs, SayArgs, Style};
 use super::console::{Console, Form};
+use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
-use crate::report::translation::{self, Translation};
+use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
 use crate::shell::{Declared, Place, Verdict};
 use crate::store::disk::{Links, open_regular};
@@ -43,6 +44,8 @@ pub struct Translate {
     /// Print the verdict as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,14 +82,16 @@ impl Translate {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        self.reports.check()?;
         let place = self.place()?;
         let script = self.script.as_deref().map(read).transpose()?;
         let translation = Translation::of(&self.argv, script.as_deref(), &place, self.strategy().as_ref());
+        self.reports.write(&translation)?;
         match (console.form, &translation.verdict) {
-            (Form::Json, _) => console.data(&format!("{}\n", translation::to_json(&translation))),
+            (Form::Json, _) => console.data(&format!("{}\n", translation.json())),
             // A refusal is told where all refusals are.
-            (Form::Text, Verdict::Refuse(_)) => console.insist(&translation::to_text(&translation)),
-            (Form::Text, _) => console.data(&translation::to_text(&translation)),
+            (Form::Text, Verdict::Refuse(_)) => console.insist(&translation.text()),
+            (Form::Text, _) => console.data(&translation.text()),
         }
         Ok(match translation.verdict {
             Verdict::Refuse(_) => Ended::Refused,

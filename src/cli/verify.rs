@@ -5,9 +5,10 @@ use clap::Args;
 use super::Ended;
 use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
+use super::report_file::ReportArgs;
 use crate::error::Result;
-use crate::report::to_json;
-use crate::verify::{Verdict, Verification, verify};
+use crate::report::{Reportable as _, Verdict};
+use crate::verify::verify;
 use crate::world::World;
 
 /// Make a rebased image again from the inputs it records, and compare digests
@@ -17,6 +18,8 @@ pub struct Verify {
     /// The image to verify: one that `underpin rebase` made
     #[arg(value_name = "IMAGE")]
     image: String,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -33,24 +36,17 @@ const EXAMPLES: &str = "Examples:
 impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
+        self.reports.check()?;
         let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
         let verification = verify(&world, &image)?;
-        console.say(&text(&verification));
+        self.reports.write(&verification)?;
+        console.say(&verification.text());
         if console.form == Form::Json {
-            console.data(&format!("{}\n", to_json(&verification)));
+            console.data(&format!("{}\n", verification.json()));
         }
         Ok(match verification.outcome {
             Verdict::Same => Ended::Done,
             Verdict::Different => Ended::Refused,
         })
-    }
-}
-
-fn text(verification: &Verification) -> String {
-    let Verification { image, source, base, digest, derived, .. } = verification;
-    let facts = format!("  source   {source}\n  base     {base}\n  digest   {digest}\n");
-    match verification.outcome {
-        Verdict::Same => format!("verified: {image} is what its inputs give\n{facts}"),
-        Verdict::Different => format!("refused: {image} is not what its inputs give\n{facts}  derived  {derived}\n"),
     }
 }

@@ -1,5 +1,6 @@
 //! What a batch did: image by image, and all together.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use bytesize::ByteSize;
@@ -7,6 +8,7 @@ use serde::Serialize;
 
 use super::model::{Change, Outcome, Report, ReportedFinding, Size};
 use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::text::finding_lines;
 use super::to_json;
 use crate::batch::Locked;
 use crate::error::{Error, printable};
@@ -96,8 +98,8 @@ impl BatchRow {
         let published = job.targets.iter().zip(&report.targets).filter_map(|(location, target)| {
             Some(BatchTarget::new(location, target.digest.parse().ok()?, target.change))
         });
-        let sum = |of: fn(&Size) -> u64| report.platforms.iter().map(|platform| of(&platform.size)).sum();
-        let size = Size { before: sum(|size| size.before), after: sum(|size| size.after) };
+        let (before, after) = report.sizes();
+        let size = Size { before, after };
         let targets = published.collect();
         // Images share one world, so only the batch knows its traffic.
         report.traffic = None;
@@ -124,54 +126,69 @@ impl Reportable for BatchReport {
     }
 
     fn text(&self) -> String {
-        let mut table = comfy_table::Table::new();
-        table
-            .load_style(comfy_table::presets::NOTHING)
-            .set_header(["image", "outcome", "before", "after", "", "result"]);
+        let mut out = self.table();
         for row in &self.images {
-            let result = match (&row.error, row.targets.first()) {
-                (Some(error), _) => error.clone(),
-                (None, Some(target)) => target.pinned.clone(),
-                (None, None) => row.row().rules().join(", "),
-            };
-            let size = |bytes: u64| if row.size.before == 0 { String::new() } else { ByteSize(bytes).to_string() };
-            let cells = [
-                row.source.clone(),
-                row.outcome.to_owned(),
-                size(row.size.before),
-                size(row.size.after),
-                share(&row.size),
-                result,
-            ];
-            table.add_row(cells.map(|cell| printable(&cell)));
-        }
-        let mut out = String::new();
-        for line in table.lines() {
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
-        for row in self.images.iter().filter(|row| row.cause.is_some()) {
-            let cause = row.cause.iter().map(ToString::to_string).collect::<String>();
-            let _ = writeln!(out, "\nfailed: {}\n{cause}", printable(&row.source));
+            explained(&mut out, row);
         }
         let _ = writeln!(out, "\n{}", self.totals());
         out
     }
 
     fn sheet(&self) -> Sheet<'_> {
-        Sheet { command: "batch", rows: self.images.iter().map(BatchRow::row).collect() }
+        Sheet { command: "batch", thing: "image", rows: self.images.iter().map(BatchRow::row).collect() }
+    }
+}
+
+/// Why an image is not at its target.
+fn explained(out: &mut String, row: &BatchRow) {
+    if let Some(cause) = &row.cause {
+        let _ = writeln!(out, "\nfailed: {}\n{cause}", printable(&row.source));
+    }
+    if row.outcome == "refused" {
+        let _ = writeln!(out, "\nrefused: {}", printable(&row.source));
+        let mut said: Vec<&ReportedFinding> = Vec::new();
+        let sheet_row = row.row();
+        for refusal in sheet_row.refusals() {
+            // Most platforms say the same.
+            if !said.contains(&&*refusal.finding) {
+                finding_lines(out, &refusal.finding);
+                said.push(&refusal.finding);
+            }
+        }
     }
 }
 
 /// `-83 %`
-fn share(size: &Size) -> String {
-    if size.before == 0 {
+fn share(before: u64, after: u64) -> String {
+    if before == 0 {
         return String::new();
     }
-    let percent = u128::from(size.after) * 100 / u128::from(size.before);
+    let percent = u128::from(after) * 100 / u128::from(before);
     if percent <= 100 { format!("-{} %", 100 - percent) } else { format!("+{} %", percent - 100) }
 }
 
 impl BatchReport {
+    fn table(&self) -> String {
+        let mut table = comfy_table::Table::new();
+        table
+            .load_style(comfy_table::presets::NOTHING)
+            .set_header(["image", "outcome", "before", "after", "", "result"]);
+        for image in &self.images {
+            let row = image.row();
+            let result = match (&image.error, image.targets.first()) {
+                (Some(error), _) => error.clone(),
+                (None, Some(target)) => target.pinned.clone(),
+                (None, None) => row.rules().join(", "),
+            };
+            let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string()).unwrap_or_default();
+            let share = row.before.zip(row.after).map(|(before, after)| share(before, after)).unwrap_or_default();
+            let cells =
+                [image.source.clone(), image.outcome.to_owned(), size(row.before), size(row.after), share, result];
+            table.add_row(cells.map(|cell| printable(&cell)));
+        }
+        table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
+    }
+
     fn totals(&self) -> String {
         let words = ["rebased", "unchanged", "excepted", "refused", "failed"];
         let count = |word: &str| self.images.iter().filter(|row| row.outcome == word).count();
@@ -191,12 +208,15 @@ impl BatchRow {
     fn row(&self) -> Row<'_> {
         let mut row = match &self.report {
             Some(report) => Row::of(report),
-            None => Row { image: &self.source, outcome: self.outcome, findings: Vec::new(), report: None, error: None },
+            None => Row::new("", self.outcome),
         };
-        row.image = &self.source;
+        row.name = Cow::Borrowed(&self.source);
         row.outcome = self.outcome;
         row.error = self.cause.as_ref();
-        row.findings.extend(self.findings.iter().map(|finding| RowFinding { platform: "", finding }));
+        row.findings.extend(self.findings.iter().map(|finding| RowFinding::of("", finding)));
+        if self.report.is_none() && self.size.before > 0 {
+            (row.before, row.after) = (Some(self.size.before), Some(self.size.after));
+        }
         row
     }
 }

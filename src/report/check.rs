@@ -1,5 +1,6 @@
 //! What `check` found: image by image, what it stands on and whether it may.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -168,7 +169,7 @@ impl Reportable for CheckReport {
     }
 
     fn sheet(&self) -> Sheet<'_> {
-        Sheet { command: "check", rows: self.images.iter().map(CheckedRow::row).collect() }
+        Sheet { command: "check", thing: "image", rows: self.images.iter().map(CheckedRow::row).collect() }
     }
 }
 
@@ -179,25 +180,16 @@ impl CheckedRow {
                 let mut findings: Vec<RowFinding<'_>> = Vec::new();
                 for (platform, finding) in checked.findings() {
                     // Most platforms say the same.
-                    if !findings.iter().any(|there| there.finding == finding) {
-                        findings.push(RowFinding { platform, finding });
+                    if !findings.iter().any(|there| *there.finding == *finding) {
+                        findings.push(RowFinding::of(platform, finding));
                     }
                 }
-                Row {
-                    image: &checked.image.reference,
-                    outcome: checked.verdict,
-                    findings,
-                    report: checked.plan.as_ref(),
-                    error: None,
-                }
+                let plan = checked.plan.as_ref().map(Row::of);
+                let of_plan = plan.unwrap_or_else(|| Row::new("", checked.verdict));
+                let name = Cow::Borrowed(checked.image.reference.as_str());
+                Row { name, outcome: checked.verdict, findings, ..of_plan }
             }
-            Self::Failed { image, verdict, cause, .. } => Row {
-                image: &image.reference,
-                outcome: verdict,
-                findings: Vec::new(),
-                report: None,
-                error: Some(cause),
-            },
+            Self::Failed { image, cause, .. } => Row::failed(&image.reference, cause),
         }
     }
 }

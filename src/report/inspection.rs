@@ -6,8 +6,10 @@ use bytesize::ByteSize;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::model::{Binary, Named, OldBase};
+use super::model::{Binary, Named, OldBase, ReportedFinding};
+use super::sheet::{Reportable, Row, RowFinding, Sheet};
 use super::text::old_base_line;
+use super::to_json;
 use crate::elf::GoFacts;
 use crate::error::printable;
 use crate::examine::{Command, LeftBehind, Start};
@@ -122,9 +124,33 @@ fn layers(image: &Image, old_base: usize) -> Vec<Layer> {
     image.layers.iter().enumerate().map(layer).collect()
 }
 
-/// The inspection for people.
-#[must_use]
-pub fn inspection_to_text(inspection: &Inspection) -> String {
+impl Reportable for Inspection {
+    fn text(&self) -> String {
+        to_text(self)
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        let mut bases: Vec<String> = self.platforms.iter().map(|platform| old_base_line(&platform.old_base)).collect();
+        bases.dedup();
+        let note = |note: &String| ReportedFinding::note("old-base", note.clone());
+        let findings = self.platforms.iter().flat_map(|of| {
+            of.notes.iter().map(move |it| RowFinding { platform: &of.platform, ..RowFinding::plain(note(it), None) })
+        });
+        let row = Row {
+            findings: findings.collect(),
+            bases,
+            before: Some(self.platforms.iter().fold(0, |sum, platform| platform.size.saturating_add(sum))),
+            ..Row::new(&self.image.reference, "inspected")
+        };
+        Sheet { command: "inspect", thing: "image", rows: vec![row] }
+    }
+}
+
+fn to_text(inspection: &Inspection) -> String {
     let mut out = format!("{}@{}\n", printable(&inspection.image.reference), inspection.image.digest);
     for platform in &inspection.platforms {
         let _ = writeln!(out, "\n{}  {}", platform.platform, platform.digest);

@@ -1,45 +1,49 @@
-//! The sheet as `JUnit`, as prow's Spyglass and most CI systems read it: one suite, one test case for
-//! each image. A refusal is a failure, an image that could not be looked at an error, and one that
-//! stays by an exception is skipped.
+//! The sheet as `JUnit`, as prow's Spyglass and most CI systems read it: one test case for each row, in
+//! one suite, or in one for each file that rows are parts of. A refusal is a failure, what could not be
+//! looked at an error, and what stays by an exception is skipped.
 
 use std::fmt::Write as _;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::sheet::{Row, Sheet};
+use super::sheet::{Grade, Row, Sheet};
 use crate::error::{Error, Result, printable};
 
 pub fn to_junit(sheet: &Sheet<'_>) -> Result<String> {
     let name = format!("underpin {}", sheet.command);
-    let mut suite = TestSuite::new(&name);
-    suite.add_test_cases(sheet.rows.iter().map(|row| case(sheet.command, row)));
+    let mut suites: Vec<TestSuite> = Vec::new();
+    for rows in sheet.rows.chunk_by(|one, next| one.file == next.file) {
+        let title = rows.first().and_then(|row| row.file).map_or_else(|| name.clone(), printable);
+        let mut suite = TestSuite::new(title);
+        suite.add_test_cases(rows.iter().map(|row| case(sheet.command, row)));
+        suites.push(suite);
+    }
     let mut report = Report::new(name);
-    report.add_test_suite(suite);
+    report.add_test_suites(suites);
     report.to_string().map_err(|error| Error::input("the report cannot be written as XML").cause(error))
 }
 
 fn case(command: &str, row: &Row<'_>) -> TestCase {
     let detail = detail(row);
-    let status = match row.outcome {
-        "refused" => {
+    let status = match row.grade() {
+        Grade::Refused => {
             let rules = row.refusals().map(|it| it.finding.rule).collect::<Vec<_>>().join(", ");
-            unlike_success(NonSuccessKind::Failure, "refused", &rules, &detail)
+            unlike_success(NonSuccessKind::Failure, row.outcome, &rules, &detail)
         }
-        "failed" => {
+        Grade::Failed => {
             let (what, text) = row.error.map(|error| (error.what().to_owned(), error.to_string())).unwrap_or_default();
-            unlike_success(NonSuccessKind::Error, "failed", &what, &text)
+            unlike_success(NonSuccessKind::Error, row.outcome, &what, &text)
         }
-        "excepted" => {
+        Grade::Excepted => {
             let mut status = TestCaseStatus::skipped();
             status.set_message("recorded as an exception");
             status
         }
-        _ => TestCaseStatus::success(),
+        Grade::Good => TestCaseStatus::success(),
     };
-    let is_told = matches!(row.outcome, "refused" | "failed");
-    let mut case = TestCase::new(printable(row.image), status);
+    let mut case = TestCase::new(printable(&row.name), status);
     case.set_classname(format!("underpin.{command}"));
-    if !is_told {
+    if matches!(row.grade(), Grade::Good | Grade::Excepted) {
         case.set_system_out(detail);
     }
     case
@@ -55,10 +59,13 @@ fn unlike_success(kind: NonSuccessKind, what: &str, message: &str, detail: &str)
 
 /// The findings as lines of text.
 fn detail(row: &Row<'_>) -> String {
-    let mut text = format!("{} {}\n", row.outcome, row.image);
+    let mut text = format!("{} {}\n", row.outcome, row.title());
     for it in &row.findings {
-        let finding = it.finding;
-        let _ = writeln!(text, "{} {} [{}] {}", it.platform, finding.level, finding.rule, finding.message);
+        let finding = &it.finding;
+        let at = it.at.map(|at| format!("line {}, column {}", at.line, at.column));
+        let place = [Some(it.platform), at.as_deref()].into_iter().flatten().find(|place| !place.is_empty());
+        let place = place.map(|place| format!("{place} ")).unwrap_or_default();
+        let _ = writeln!(text, "{place}{} [{}] {}", finding.level, finding.rule, finding.message);
         for (label, more) in [("", &finding.evidence), ("fix: ", &finding.fix)] {
             if !more.is_empty() {
                 let _ = writeln!(text, "  {label}{}", more.replace('\n', "\n  "));

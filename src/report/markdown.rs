@@ -9,22 +9,13 @@ use crate::error::printable;
 
 #[must_use]
 pub fn to_markdown(sheet: &Sheet<'_>) -> String {
-    let mut out = format!("## underpin {}\n\n", sheet.command);
-    out.push_str(
-        "| image | outcome | old base | new base | size | findings |\n| --- | --- | --- | --- | --- | --- |\n",
-    );
+    let mut out = format!("## underpin {}\n\n{}\n\n", sheet.command, text(&sheet.summary()));
+    let columns: Vec<Column> = COLUMNS.into_iter().filter(|column| column.is_used(sheet)).collect();
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    out.push_str(&line(columns.iter().map(|column| column.head(sheet)).collect()));
+    out.push_str(&line(columns.iter().map(|_| "---".to_owned()).collect()));
     for row in &sheet.rows {
-        let cells = [
-            code(row.image),
-            row.outcome.to_owned(),
-            text(&row.old_bases().join(", ")),
-            row.report.map(|report| code(&report.base.reference)).unwrap_or_default(),
-            row.sizes()
-                .map(|(before, after)| format!("{} → {}", ByteSize(before), ByteSize(after)))
-                .unwrap_or_default(),
-            row.rules().join(", "),
-        ];
-        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        out.push_str(&line(columns.iter().map(|column| column.cell(row)).collect()));
     }
     for row in sheet.rows.iter().filter(|row| !row.findings.is_empty() || row.error.is_some()) {
         section(&mut out, row);
@@ -32,21 +23,66 @@ pub fn to_markdown(sheet: &Sheet<'_>) -> String {
     out
 }
 
+const COLUMNS: [Column; 6] =
+    [Column::Name, Column::Outcome, Column::OldBase, Column::NewBase, Column::Size, Column::Findings];
+
+#[derive(Debug, Clone, Copy)]
+enum Column {
+    Name,
+    Outcome,
+    OldBase,
+    NewBase,
+    Size,
+    Findings,
+}
+
+impl Column {
+    /// Sizes and bases are for images only.
+    fn is_used(self, sheet: &Sheet<'_>) -> bool {
+        match self {
+            Self::Name | Self::Outcome | Self::Findings => true,
+            Self::OldBase | Self::NewBase | Self::Size => sheet.rows.iter().any(|row| !self.cell(row).is_empty()),
+        }
+    }
+
+    fn head(self, sheet: &Sheet<'_>) -> String {
+        match self {
+            Self::Name => sheet.thing,
+            Self::Outcome => "outcome",
+            Self::OldBase => "old base",
+            Self::NewBase => "new base",
+            Self::Size => "size",
+            Self::Findings => "findings",
+        }
+        .to_owned()
+    }
+
+    fn cell(self, row: &Row<'_>) -> String {
+        match self {
+            Self::Name => code(&row.title()),
+            Self::Outcome => row.outcome.to_owned(),
+            Self::OldBase => text(&row.bases.join(", ")),
+            Self::NewBase => row.report.map(|report| code(&report.base.reference)).unwrap_or_default(),
+            Self::Size => {
+                let sizes = [row.before, row.after].into_iter().flatten().map(|bytes| ByteSize(bytes).to_string());
+                sizes.collect::<Vec<_>>().join(" → ")
+            }
+            Self::Findings => row.rules().join(", "),
+        }
+    }
+}
+
 fn section(out: &mut String, row: &Row<'_>) {
-    let _ = writeln!(out, "\n### {}\n", text(row.image));
+    let _ = writeln!(out, "\n### {}\n", text(&row.title()));
     if let Some(error) = row.error {
         fence(out, &error.to_string());
     }
     for it in &row.findings {
-        let finding = it.finding;
-        let _ = writeln!(
-            out,
-            "- **{}** `{}` ({}): {}",
-            finding.level,
-            finding.rule,
-            text(it.platform),
-            text(&finding.message)
-        );
+        let finding = &it.finding;
+        let line = it.at.map(|at| format!("line {}", at.line));
+        let place = line.as_deref().or(Some(it.platform).filter(|platform| !platform.is_empty()));
+        let place = place.map(|place| format!(" ({})", text(place))).unwrap_or_default();
+        let _ = writeln!(out, "- **{}** `{}`{place}: {}", finding.level, finding.rule, text(&finding.message));
         if !finding.evidence.is_empty() {
             out.push('\n');
             fence(out, &finding.evidence);

@@ -265,6 +265,21 @@ impl Report {
         }
         said
     }
+
+    /// The sizes of all platforms together, before and after.
+    #[must_use]
+    pub fn sizes(&self) -> (u64, u64) {
+        let sum = |size: fn(&Size) -> u64| {
+            self.platforms.iter().fold(0_u64, |sum, platform| sum.saturating_add(size(&platform.size)))
+        };
+        (sum(|size| size.before), sum(|size| size.after))
+    }
+
+    /// Whether there is an image after the move, or would be.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        self.outcome != Outcome::Refused
+    }
 }
 
 impl Reportable for Report {
@@ -278,7 +293,7 @@ impl Reportable for Report {
 
     fn sheet(&self) -> Sheet<'_> {
         let command = if self.outcome == Outcome::Planned { "plan" } else { "rebase" };
-        Sheet { command, rows: vec![Row::of(self)] }
+        Sheet { command, thing: "image", rows: vec![Row::of(self)] }
     }
 }
 
@@ -405,6 +420,14 @@ impl From<&Helper> for Binary {
             machine: helper.machine.clone().unwrap_or_default(),
             needed: helper.needed.clone(),
         }
+    }
+}
+
+impl ReportedFinding {
+    /// Something to know, with nothing to do about it.
+    #[must_use]
+    pub const fn note(rule: &'static str, message: String) -> Self {
+        Self { rule, level: "note", message, evidence: String::new(), fix: String::new() }
     }
 }
 

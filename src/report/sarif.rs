@@ -16,8 +16,10 @@ struct Log {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Run {
     tool: Value,
+    column_kind: &'static str,
     results: Vec<Finding>,
     invocations: Vec<Value>,
 }
@@ -37,7 +39,7 @@ struct Finding {
 #[must_use]
 pub fn to_sarif(sheet: &Sheet<'_>) -> String {
     let results: Vec<Finding> =
-        sheet.rows.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, *finding))).collect();
+        sheet.rows.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, finding))).collect();
     let mut rules: Vec<&str> = results.iter().map(|result| result.rule_id.as_str()).collect();
     rules.sort_unstable();
     rules.dedup();
@@ -47,15 +49,17 @@ pub fn to_sarif(sheet: &Sheet<'_>) -> String {
     });
     let failed = sheet.rows.iter().filter_map(|row| Some((row, row.error?)));
     let notifications: Vec<Value> = failed
-        .map(|(row, error)| json!({"level": "error", "message": {"text": error.to_string()}, "locations": [location(row, "")]}))
+        .map(|(row, error)| json!({"level": "error", "message": {"text": error.to_string()}, "locations": [location(row, None)]}))
         .collect();
     let invocation =
         json!({"executionSuccessful": notifications.is_empty(), "toolExecutionNotifications": notifications});
-    let run = Run { tool: json!({"driver": driver}), results, invocations: vec![invocation] };
+    let tool = json!({"driver": driver});
+    let run = Run { tool, column_kind: "unicodeCodePoints", results, invocations: vec![invocation] };
     to_json(&Log { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
 }
 
-fn result(row: &Row<'_>, RowFinding { platform, finding }: RowFinding<'_>) -> Finding {
+fn result(row: &Row<'_>, it: &RowFinding<'_>) -> Finding {
+    let finding = &it.finding;
     let text = [&finding.message, &finding.evidence, &finding.fix];
     let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let (level, suppressed) = match finding.level {
@@ -69,17 +73,22 @@ fn result(row: &Row<'_>, RowFinding { platform, finding }: RowFinding<'_>) -> Fi
         rule_id: finding.rule.to_owned(),
         level,
         message: json!({"text": text.join("\n")}),
-        locations: vec![location(row, platform)],
+        locations: vec![location(row, Some(it))],
         suppressions: if suppressed { vec![suppression] } else { Vec::new() },
-        properties: json!({"image": row.image, "platform": platform, "level": finding.level}),
+        properties: json!({"name": row.name, "platform": it.platform, "level": finding.level}),
     }
 }
 
 /// An image is no file. Its reference stands where a file would, so that viewers can group by it.
-fn location(row: &Row<'_>, platform: &str) -> Value {
-    let name = [row.image, platform].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+fn location(row: &Row<'_>, it: Option<&RowFinding<'_>>) -> Value {
+    let platform = it.map_or("", |it| it.platform);
+    let name = [&*row.name, platform].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let region = match it.and_then(|it| it.at) {
+        Some(at) => json!({"startLine": at.line, "startColumn": at.column}),
+        None => json!({"startLine": 1}),
+    };
     json!({
-        "physicalLocation": {"artifactLocation": {"uri": as_uri(row.image)}, "region": {"startLine": 1}},
+        "physicalLocation": {"artifactLocation": {"uri": as_uri(row.file.unwrap_or(&row.name))}, "region": region},
         "logicalLocations": [{"fullyQualifiedName": name, "kind": "module"}],
     })
 }
@@ -96,4 +105,15 @@ fn as_uri(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_uris() {
+        assert_eq!(as_uri("a/b c%é.yaml"), "a/b%20c%25%C3%A9.yaml");
+        assert_eq!(as_uri("r.example:5000/a@sha256:0"), "r.example%3A5000/a%40sha256%3A0");
+    }
 }

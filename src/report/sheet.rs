@@ -1,14 +1,17 @@
-//! Many images on one sheet: what the formats for people and for CI systems are made from.
+//! Many things on one sheet: what the formats for people and for CI systems are made from.
+
+use std::borrow::Cow;
 
 use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
+use crate::kube::Position;
 
 /// A report that can be written in every format.
 pub trait Reportable {
     /// Lines for people.
     fn text(&self) -> String;
-    /// One JSON document.
+    /// One JSON document, or one a line.
     fn json(&self) -> String;
     fn sheet(&self) -> Sheet<'_>;
 }
@@ -16,39 +19,116 @@ pub trait Reportable {
 #[derive(Debug)]
 pub struct Sheet<'a> {
     pub command: &'static str,
+    /// What a row is about: `image`, `file`, `command`.
+    pub thing: &'static str,
     pub rows: Vec<Row<'a>>,
 }
 
-/// One image.
+/// One thing that was judged.
 #[derive(Debug)]
 pub struct Row<'a> {
-    pub image: &'a str,
-    /// `rebased`, `unchanged`, `planned`, `excepted`, `passed`, `refused` or `failed`.
+    /// The text file that it is a part of. Images and whole files are part of none.
+    pub file: Option<&'a str>,
+    pub name: Cow<'a, str>,
+    /// One of [`OUTCOMES`].
     pub outcome: &'a str,
     pub findings: Vec<RowFinding<'a>>,
+    /// What it stands on, each base once.
+    pub bases: Vec<String>,
+    pub before: Option<u64>,
+    /// Nothing where it stays as it is.
+    pub after: Option<u64>,
     pub report: Option<&'a Report>,
     pub error: Option<&'a Error>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The words for what became of a thing, from good to bad.
+pub(super) const OUTCOMES: [&str; 13] = [
+    "rebased",
+    "translated",
+    "changed",
+    "unchanged",
+    "planned",
+    "passed",
+    "verified",
+    "inspected",
+    "kept",
+    "to-change",
+    "excepted",
+    "refused",
+    "failed",
+];
+
+#[derive(Debug, Clone)]
 pub struct RowFinding<'a> {
+    /// The platform that it is about; empty where there is none.
     pub platform: &'a str,
-    pub finding: &'a ReportedFinding,
+    /// Where in the text file.
+    pub at: Option<Position>,
+    pub finding: Cow<'a, ReportedFinding>,
+}
+
+impl<'a> RowFinding<'a> {
+    /// Of a thing without platforms.
+    #[must_use]
+    pub const fn plain(finding: ReportedFinding, at: Option<Position>) -> Self {
+        Self { platform: "", at, finding: Cow::Owned(finding) }
+    }
+
+    /// As it stands in a report.
+    #[must_use]
+    pub const fn of(platform: &'a str, finding: &'a ReportedFinding) -> Self {
+        Self { platform, at: None, finding: Cow::Borrowed(finding) }
+    }
 }
 
 impl<'a> Row<'a> {
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'a, str>>, outcome: &'a str) -> Self {
+        Self {
+            file: None,
+            name: name.into(),
+            outcome,
+            findings: Vec::new(),
+            bases: Vec::new(),
+            before: None,
+            after: None,
+            report: None,
+            error: None,
+        }
+    }
+
+    /// The row of something that could not be looked at.
+    #[must_use]
+    pub fn failed(name: impl Into<Cow<'a, str>>, error: &'a Error) -> Self {
+        Self { error: Some(error), ..Self::new(name, "failed") }
+    }
+
     /// The row of one move.
     #[must_use]
     pub fn of(report: &'a Report) -> Self {
-        let findings = report.platforms.iter().flat_map(|platform| {
-            platform.findings.iter().map(|finding| RowFinding { platform: &platform.platform, finding })
-        });
+        let findings = report
+            .platforms
+            .iter()
+            .flat_map(|platform| platform.findings.iter().map(|it| RowFinding::of(&platform.platform, it)));
+        let (before, after) = report.sizes();
         Self {
-            image: &report.source.reference,
-            outcome: report.outcome.word(),
             findings: findings.collect(),
+            bases: bases(report),
+            before: Some(before),
+            after: Some(after).filter(|_| report.moves()),
             report: Some(report),
-            error: None,
+            ..Self::new(&report.source.reference, report.outcome.word())
+        }
+    }
+
+    /// Whether it is as it should be, is excused, or is not.
+    pub(super) fn grade(&self) -> Grade {
+        match self.outcome {
+            "failed" => Grade::Failed,
+            "refused" | "to-change" => Grade::Refused,
+            "excepted" => Grade::Excepted,
+            _ => Grade::Good,
         }
     }
 
@@ -66,21 +146,50 @@ impl<'a> Row<'a> {
         rules
     }
 
-    /// The old bases of the platforms, each once.
-    pub(super) fn old_bases(&self) -> Vec<String> {
-        let platforms = self.report.iter().flat_map(|report| &report.platforms);
-        let mut bases: Vec<String> =
-            platforms.filter_map(|platform| platform.old_base.as_ref()).map(old_base_line).collect();
-        bases.dedup();
-        bases
+    /// Name, and the file that it is a part of.
+    pub(super) fn title(&self) -> Cow<'_, str> {
+        match self.file {
+            Some(file) => Cow::Owned(format!("{file}: {}", self.name)),
+            None => Cow::Borrowed(&self.name),
+        }
     }
+}
 
-    /// The sizes of all platforms together, before and after.
-    pub(super) fn sizes(&self) -> Option<(u64, u64)> {
-        let platforms = &self.report?.platforms;
-        let sum = |size: fn(&super::model::Size) -> u64| {
-            platforms.iter().fold(0_u64, |sum, platform| sum.saturating_add(size(&platform.size)))
-        };
-        Some((sum(|size| size.before), sum(|size| size.after)))
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grade {
+    Good,
+    Excepted,
+    Refused,
+    Failed,
+}
+
+impl Sheet<'_> {
+    /// `3 images: 2 rebased, 1 refused`
+    pub(super) fn summary(&self) -> String {
+        let count = |word: &str| self.rows.iter().filter(|row| row.outcome == word).count();
+        let counts = OUTCOMES.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let plural = if self.rows.len() == 1 { "" } else { "s" };
+        format!("{} {}{plural}: {}", self.rows.len(), self.thing, counts.join(", "))
+    }
+}
+
+fn bases(report: &Report) -> Vec<String> {
+    let mut bases: Vec<String> =
+        report.platforms.iter().filter_map(|platform| platform.old_base.as_ref()).map(old_base_line).collect();
+    bases.dedup();
+    bases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_every_outcome_there_is() {
+        let rows = OUTCOMES.iter().map(|word| Row::new("x", word)).collect();
+        let sheet = Sheet { command: "batch", thing: "image", rows };
+        assert!(OUTCOMES.iter().all(|word| sheet.summary().contains(&format!("1 {word}"))), "{}", sheet.summary());
+        assert_eq!(Sheet { rows: Vec::new(), ..sheet }.summary(), "0 images: ");
     }
 }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::model::ReportedFinding;
+use super::sheet::{Reportable, Row, RowFinding, Sheet};
 use crate::error::printable;
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{Copied, Log, Meaning, Note, Opening, Place, Refusal, Verdict, Written, caret, not_text, translate};
@@ -61,9 +63,43 @@ fn name(strategy: &Strategy) -> &'static str {
     }
 }
 
+impl Reportable for Translation {
+    fn text(&self) -> String {
+        to_text(self)
+    }
+
+    fn json(&self) -> String {
+        to_json(self).to_string()
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        let notes = self.notes.iter().map(|note| ReportedFinding::note(note.word(), note.to_string()));
+        let (outcome, findings): (_, Vec<ReportedFinding>) = match &self.verdict {
+            Verdict::Unchanged(_) => ("unchanged", notes.collect()),
+            Verdict::Translate(_) => {
+                let after = ReportedFinding::note("exec-form", words(&self.after));
+                ("translated", [after].into_iter().chain(notes).collect())
+            }
+            Verdict::Refuse(refusal) => ("refused", vec![refusal_finding(refusal)]),
+        };
+        let findings = findings.into_iter().map(|finding| RowFinding::plain(finding, None)).collect();
+        let row = Row { findings, ..Row::new(words(&self.before), outcome) };
+        Sheet { command: "translate", thing: "command", rows: vec![row] }
+    }
+}
+
+fn refusal_finding(refusal: &Refusal) -> ReportedFinding {
+    ReportedFinding {
+        rule: refusal.reason.word(),
+        level: "refuse",
+        message: refusal.detail.clone(),
+        evidence: caret(refusal).into_iter().flatten().collect::<Vec<_>>().join("\n"),
+        fix: refusal.reason.hint().to_owned(),
+    }
+}
+
 /// The object of `docs/reports.md`. Keys may be added, never changed.
-#[must_use]
-pub fn to_json(translation: &Translation) -> Value {
+fn to_json(translation: &Translation) -> Value {
     let (word, meaning, refusal) = match &translation.verdict {
         Verdict::Unchanged(_) => ("unchanged", None, None),
         Verdict::Translate(meaning) => ("translate", Some(meaning), None),
@@ -108,8 +144,7 @@ fn streams(log: &Log) -> &'static str {
 }
 
 /// Before, after, log; or the command with a mark under what stands in the way.
-#[must_use]
-pub fn to_text(translation: &Translation) -> String {
+fn to_text(translation: &Translation) -> String {
     match &translation.verdict {
         Verdict::Refuse(refusal) => refused(&translation.before, refusal),
         Verdict::Unchanged(_) => {

@@ -25,6 +25,7 @@ mod extract;
 mod fates;
 mod golden;
 mod hostile;
+mod job;
 mod kep;
 mod kube;
 mod limits;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::rig::layer::{Layer, Pack, program};
 use crate::rig::need::{find, need};
 use crate::rig::program::{Machine, prints};
+use crate::rig::python;
 use crate::rig::stage::{Stage, upon};
 use crate::rig::stock;
 
@@ -33,20 +34,61 @@ fn stage() -> Stage {
 /// Runs the command with a report in every format: `NAME.FORMAT`.
 fn reports(stage: &Stage, name: &str, args: &[&str]) {
     let flags = FORMATS.iter().flat_map(|format| ["--report".to_owned(), format!("{format}={name}.{format}")]);
-    let run = stage.underpin(args).args(["--no-cache", "--offline"]).args(flags).run();
+    // What comes behind `--` is no flag.
+    let (command, rest) = args.split_at(1);
+    let run = stage.underpin(command).args(flags).args(rest).run();
     assert!(FORMATS.iter().all(|format| stage.layout(&format!("{name}.{format}")).is_file()), "{run}");
 }
 
-fn all(stage: &Stage) -> [&'static str; 4] {
+/// Every command that reports, each with the definition of its JSON in the schema.
+const COMMANDS: [(&str, &str); 10] = [
+    ("rebase", "report"),
+    ("plan", "report"),
+    ("check", "check"),
+    ("batch", "batch"),
+    ("inspect", "inspect"),
+    ("verify", "verify"),
+    ("elf", "program"),
+    ("translate", "translate"),
+    ("kube", "kube"),
+    ("exceptions", "exceptions"),
+];
+
+/// A report of every command in every format.
+fn all(stage: &Stage) {
     let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1"];
-    reports(stage, "rebase", &[&["rebase", "oci:app:v1", "--to", "oci:moved:v1"], &base[..]].concat());
-    reports(stage, "plan", &[&["plan", "oci:piped:v1"], &base[..]].concat());
+    let alone = ["--no-cache", "--offline"];
+    let on_images = |name: &str, args: &[&str]| reports(stage, name, &[args, &alone].concat());
+    on_images("rebase", &[&["rebase", "oci:app:v1", "--to", "oci:moved:v1"], &base[..]].concat());
+    on_images("plan", &[&["plan", "oci:piped:v1"], &base[..]].concat());
     let check =
         ["check", "oci:piped:v1", "oci:app:v1", "oci:none:v1", "--exceptions", "list.md", "--allow-base", "oci:new:v1"];
-    reports(stage, "check", &check);
-    reports(stage, "batch", &["batch", "batch.yaml"]);
-    ["rebase", "plan", "check", "batch"]
+    on_images("check", &check);
+    on_images("batch", &["batch", "batch.yaml"]);
+    on_images("inspect", &["inspect", "oci:app:v1"]);
+    on_images("verify", &["verify", "oci:moved:v1"]);
+    let program = std::env::current_exe().unwrap();
+    reports(stage, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
+    reports(stage, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);
+    std::fs::write(stage.layout("pod.yaml"), POD.replace("EVIL", EVIL)).unwrap();
+    reports(stage, "kube", &["kube", "--check", "pod.yaml", "none.yaml"]);
+    std::fs::write(stage.layout("rows.md"), "|Component|Base|Reason|\n|-|-|-|\n|a|debian|x|\n|a|debian||\n").unwrap();
+    reports(stage, "exceptions", &["exceptions", "rows.md"]);
 }
+
+/// A command that can change, and one that cannot.
+const POD: &str = r#"apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: one
+    image: one
+    command: [sh, -c, "exec /app --v=2"]
+  - name: two
+    image: two
+    command: [sh, -c, "/app 'EVIL' | grep x"]
+"#;
 
 /// Every object of the schema made strict, so that a key that is not described is found.
 const VALIDATE: &str = r##"
@@ -54,65 +96,50 @@ import json, sys, jsonschema
 schema = json.load(open(sys.argv[1]))
 def strict(node):
     if isinstance(node, dict):
-        if node.get("type") == "object" and "properties" in node:
+        if "properties" in node:
             node["additionalProperties"] = False
         for value in node.values(): strict(value)
     elif isinstance(node, list):
         for value in node: strict(value)
 strict(schema)
 jsonschema.Draft202012Validator.check_schema(schema)
-validator = jsonschema.Draft202012Validator(schema)
-for path in sys.argv[2:]:
-    document = json.load(open(path))
-    # `oneOf` alone would only say that none fits.
-    kind = {"underpin.report/v1": "report", "underpin.check/v1": "check", "underpin.batch/v1": "batch"}[document["schema"]]
-    part = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + kind, "$defs": schema["$defs"]})
+part = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + sys.argv[2], "$defs": schema["$defs"]})
+whole = jsonschema.Draft202012Validator(schema)
+text = open(sys.argv[3]).read()
+# `elf` has one document a line.
+documents = [json.loads(line) for line in text.splitlines()] if sys.argv[2] == "program" else [json.loads(text)]
+assert documents
+for document in documents:
+    # The whole alone would only say that none fits.
     for error in part.iter_errors(document):
-        sys.exit(f"{path}: {list(error.path)}: {error.message[:500]}")
-    validator.validate(document)
+        sys.exit(f"{sys.argv[3]}: {list(error.path)}: {error.message[:500]}")
+    whole.validate(document)
 "##;
 
 fn schema() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json")
 }
 
-/// The machine's own Python, which has Debian's packages.
-fn python(script: &str, args: &[&Path]) -> Result<(), String> {
-    let out = Command::new("/usr/bin/python3").arg("-c").arg(script).args(args).output().unwrap();
-    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
-}
-
-fn has_jsonschema() -> bool {
-    let has = python("import jsonschema; jsonschema.Draft202012Validator", &[]).is_ok();
-    assert!(
-        has || std::env::var("CI").as_deref() != Ok("true"),
-        "python3-jsonschema is not installed, and CI skips nothing"
-    );
-    if !has {
-        eprintln!("SKIPPED: python3-jsonschema is not installed (scripts/test installs it)");
-    }
-    has
-}
-
 #[test]
 fn every_json_report_is_as_its_schema_says() {
-    if !has_jsonschema() {
+    if !python::has("jsonschema") {
         return;
     }
     let stage = stage();
-    for name in all(&stage) {
+    all(&stage);
+    for (name, definition) in COMMANDS {
         let report = stage.layout(&format!("{name}.json"));
-        python(VALIDATE, &[&schema(), &report]).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let mut broken: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
-        broken["outcome"] = json!("fine");
-        std::fs::write(&report, broken.to_string()).unwrap();
-        assert!(python(VALIDATE, &[&schema(), &report]).is_err(), "{name}: the schema refuses nothing");
+        let validate = || python::run(VALIDATE, &[&schema(), Path::new(definition), &report]);
+        validate().unwrap_or_else(|why| panic!("{name}: {why}"));
+        let text = std::fs::read_to_string(&report).unwrap();
+        std::fs::write(&report, text.replacen('{', "{\"news\":1,", 1)).unwrap();
+        assert!(validate().is_err(), "{name}: the schema refuses nothing");
     }
 }
 
 #[test]
 fn the_batch_files_schema_says_what_the_program_says() {
-    if !has_jsonschema() {
+    if !python::has("jsonschema") {
         return;
     }
     let stage = stage();
@@ -135,7 +162,7 @@ fn the_batch_files_schema_says_what_the_program_says() {
     ] {
         let file = stage.layout("try.yaml");
         std::fs::write(&file, document.to_string()).unwrap();
-        assert_eq!(python(script, &[&written, &file]).is_ok(), fits, "{document}");
+        assert_eq!(python::run(script, &[&written, &file]).is_ok(), fits, "{document}");
         // A file that the program cannot make sense of ends with `usage`; others go on to the images.
         let run = stage.underpin(&["check", "--batch", "try.yaml", "--offline", "--no-cache"]).run();
         assert_eq!(run.kind().as_deref() != Some("usage"), fits, "{document}\n{run}");
@@ -144,24 +171,64 @@ fn the_batch_files_schema_says_what_the_program_says() {
 
 #[test]
 fn junit_is_xml_that_counts_right() {
-    if !need(&["python3"]) {
+    if !python::has("xml") {
         return;
     }
     let stage = stage();
     let script = r#"
 import sys, xml.etree.ElementTree as tree
-suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
-cases = suite.findall("testcase")
-count = lambda tag: sum(case.find(tag) is not None for case in cases)
-assert [int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")] == \
-    [len(cases), count("failure"), count("error"), count("skipped")], suite.attrib
-print(len(cases), count("failure"), count("error"))
+root = tree.parse(sys.argv[1]).getroot()
+for suite in [root] + root.findall("testsuite"):
+    cases = list(suite.iter("testcase"))
+    count = lambda tag: sum(case.find(tag) is not None for case in cases)
+    keys = [key for key in ("tests", "failures", "errors", "skipped") if suite.get(key)]
+    counts = dict(tests=len(cases), failures=count("failure"), errors=count("error"), skipped=count("skipped"))
+    assert {key: int(suite.get(key)) for key in keys} == {key: counts[key] for key in keys}, suite.attrib
+print(len(list(root.iter("testcase"))))
 "#;
-    for name in all(&stage) {
-        python(script, &[&stage.layout(&format!("{name}.junit"))]).unwrap_or_else(|why| panic!("{name}: {why}"));
+    all(&stage);
+    for (name, _) in COMMANDS {
+        let counted = python::run(script, &[&stage.layout(&format!("{name}.junit"))]);
+        let counted = counted.unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(!counted.starts_with('0'), "{name} has no case");
     }
     let batch = std::fs::read_to_string(stage.layout("batch.junit")).unwrap();
     assert!(["tests=\"3\"", "failures=\"1\"", "errors=\"1\""].iter().all(|count| batch.contains(count)), "{batch}");
+}
+
+/// The official schema, from the package that `tests/schemas` names.
+fn sarif_schema() -> PathBuf {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schemas/Cargo.toml");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let out = cargo.args(["metadata", "--locked", "--format-version=1", "--manifest-path", manifest]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let package = packages.iter().find(|package| package["name"] == "serde-sarif").unwrap();
+    Path::new(package["manifest_path"].as_str().unwrap()).with_file_name("src").join("schema.json")
+}
+
+#[test]
+fn sarif_is_as_its_official_schema_says() {
+    if !python::has("jsonschema") {
+        return;
+    }
+    let script = r#"
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+assert schema["$id"].endswith("/sarif-schema-2.1.0.json"), schema["$id"]
+jsonschema.Draft7Validator(schema, format_checker=jsonschema.draft7_format_checker).validate(json.load(open(sys.argv[2])))
+"#;
+    let (stage, schema) = (stage(), sarif_schema());
+    all(&stage);
+    for (name, _) in COMMANDS {
+        let report = stage.layout(&format!("{name}.sarif"));
+        let validate = || python::run(script, &[&schema, &report]);
+        validate().unwrap_or_else(|why| panic!("{name}: {why}"));
+        let text = std::fs::read_to_string(&report).unwrap();
+        std::fs::write(&report, text.replacen("\"tool\":", "\"tools\":", 1)).unwrap();
+        assert!(validate().is_err(), "{name}: the schema refuses nothing");
+    }
 }
 
 #[test]
@@ -218,9 +285,11 @@ fn a_browser_shows_the_page_and_runs_nothing() {
     let stage = stage();
     all(&stage);
     let page = stage.layout("batch.html");
-    let text = std::fs::read_to_string(&page).unwrap();
-    for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
-        assert!(!text.contains(outside), "the page needs {outside}");
+    for (name, _) in COMMANDS {
+        let text = std::fs::read_to_string(stage.layout(&format!("{name}.html"))).unwrap();
+        for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
+            assert!(!text.contains(outside), "the page of {name} needs {outside}");
+        }
     }
     let dom = dom(&page, stage.sandbox.path("tmp").as_path());
     assert!(dom.contains("<title>underpin batch</title>"), "{dom}");

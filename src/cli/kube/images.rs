@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::args::{WorldArgs, Work};
+use super::super::args::{Work, WorldArgs};
 use super::super::console::Console;
 use crate::error::{Error, Result};
 use crate::examine::{Klog, Shown, Whole};

@@ -4,17 +4,17 @@ mod files;
 mod images;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
 use super::Ended;
 use super::args::{Logs, SayArgs, Style, WorldArgs};
 use super::console::{Console, Form};
+use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
 use crate::kube::{self, NoImages, Options};
-use crate::report::kube::{self as report, File, Mode};
-use crate::store::disk::{check_writable, write_file};
+use crate::report::kube::{self as report, File, Manifests, Mode};
+use crate::store::disk::write_file;
 
 use files::Input;
 
@@ -46,9 +46,8 @@ pub struct Kube {
     /// The image that containers of image NAME will run: its programs are looked at (repeatable)
     #[arg(long, value_name = "NAME=LOCATION")]
     image: Vec<String>,
-    /// Write a report: json, junit or sarif (repeatable)
-    #[arg(long, value_name = "FORMAT=FILE")]
-    report: Vec<ReportTo>,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     #[command(flatten)]
@@ -59,36 +58,6 @@ pub struct Kube {
 enum Engine {
     /// The well-known placeholders of cluster/gce/manifests, such as {{params}}
     Salt,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Format {
-    Json,
-    Junit,
-    Sarif,
-}
-
-/// A report and where it goes.
-#[derive(Debug, Clone)]
-struct ReportTo {
-    format: Format,
-    file: PathBuf,
-}
-
-impl FromStr for ReportTo {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::usage("a report is written json=FILE, junit=FILE or sarif=FILE").fact("given", text);
-        let (format, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or_else(wrong)?;
-        let format = match format {
-            "json" => Format::Json,
-            "junit" => Format::Junit,
-            "sarif" => Format::Sarif,
-            _ => return Err(wrong()),
-        };
-        Ok(Self { format, file: file.into() })
-    }
 }
 
 const EXAMPLES: &str = "Examples:
@@ -106,7 +75,7 @@ Exit codes: 0 done, or already right; 1 something was refused, or with --check w
 impl Kube {
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        self.report.iter().try_for_each(|report| check_writable(&report.file))?;
+        self.reports.check()?;
         let inputs = files::find(&self.files)?;
         let images = images::fetch(&self.image, &self.world, console)?;
         let options = Options {
@@ -118,7 +87,7 @@ impl Kube {
         let looked: Vec<File> = inputs.iter().map(|input| look(input, &options)).collect();
         let written = if self.mode() == Mode::Write { write(&inputs, &looked) } else { Ok(()) };
         self.tell(console, &looked);
-        self.report.iter().try_for_each(|report| self.put(report, &looked))?;
+        self.reports.write(&Manifests { files: &looked, mode: self.mode() })?;
         written?;
         Ok(self.ended(&looked))
     }
@@ -158,15 +127,6 @@ impl Kube {
                 }
             }
         }
-    }
-
-    fn put(&self, to: &ReportTo, looked: &[File]) -> Result<()> {
-        let text = match to.format {
-            Format::Json => report::to_json(looked).to_string(),
-            Format::Sarif => report::to_sarif(looked, self.mode()).to_string(),
-            Format::Junit => report::to_junit(looked, self.mode())?,
-        };
-        write_file(&to.file, format!("{}\n", text.trim_end()).as_bytes())
     }
 
     fn ended(&self, looked: &[File]) -> Ended {

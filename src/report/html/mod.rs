@@ -1,5 +1,5 @@
-//! The sheet as one HTML page that needs no network and no script: a table of images with their
-//! verdicts, and for each its layers to scale, its command, and the findings with their evidence.
+//! The sheet as one HTML page that needs no network and no script: a table with verdicts,
+//! and for each image its layers to scale, its command, and the findings with their evidence.
 
 mod platform;
 #[cfg(test)]
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 
 use super::markup::{escaped, escaped_lines};
-use super::sheet::{Row, Sheet};
+use super::sheet::{Grade, Row, Sheet};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -23,7 +23,7 @@ pub fn to_html(sheet: &Sheet<'_>) -> String {
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
     );
     let _ = writeln!(out, "<title>underpin {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>", sheet.command);
-    let _ = writeln!(out, "<h1>underpin {}</h1>\n<p class=\"sum\">{}</p>", sheet.command, escaped(&summary(sheet)));
+    let _ = writeln!(out, "<h1>underpin {}</h1>\n<p class=\"sum\">{}</p>", sheet.command, escaped(&sheet.summary()));
     table(&mut out, sheet);
     for (at, row) in sheet.rows.iter().enumerate() {
         section(&mut out, at, row, sheet.rows.len());
@@ -32,41 +32,34 @@ pub fn to_html(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// `3 images: 2 rebased, 1 refused`
-fn summary(sheet: &Sheet<'_>) -> String {
-    let count = sheet.rows.len();
-    let mut text = format!("{count} {}:", if count == 1 { "image" } else { "images" });
-    for word in ["rebased", "unchanged", "planned", "passed", "excepted", "refused", "failed"] {
-        let of = sheet.rows.iter().filter(|row| row.outcome == word).count();
-        if of > 0 {
-            let comma = if text.ends_with(':') { "" } else { "," };
-            let _ = write!(text, "{comma} {of} {word}");
-        }
-    }
-    text
-}
-
-fn class(outcome: &str) -> &'static str {
-    match outcome {
-        "refused" | "failed" => "bad",
-        "excepted" => "warn",
-        _ => "good",
+fn class(row: &Row<'_>) -> &'static str {
+    match row.grade() {
+        Grade::Refused | Grade::Failed => "bad",
+        Grade::Excepted => "warn",
+        Grade::Good => "good",
     }
 }
 
+/// The images with their verdicts; of other things, those columns that say something.
 fn table(out: &mut String, sheet: &Sheet<'_>) {
-    out.push_str("<table>\n<thead><tr><th>Image</th><th>Verdict</th><th>Old base</th><th class=\"n\">Before</th><th class=\"n\">After</th><th>Findings</th></tr></thead>\n<tbody>\n");
+    let of_images = sheet.rows.iter().any(|row| row.before.is_some() || !row.bases.is_empty());
+    let more = if of_images { "<th>Old base</th><th class=\"n\">Before</th><th class=\"n\">After</th>" } else { "" };
+    let thing = escaped(sheet.thing);
+    let _ = writeln!(
+        out,
+        "<table>\n<thead><tr><th class=\"thing\">{thing}</th><th>Verdict</th>{more}<th>Findings</th></tr></thead>\n<tbody>"
+    );
     for (at, row) in sheet.rows.iter().enumerate() {
-        let (before, after) = row.sizes().map_or_else(Default::default, |(before, after)| {
-            (ByteSize(before).to_string(), ByteSize(after).to_string())
-        });
+        let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string()).unwrap_or_default();
+        let cell = |bytes: Option<u64>| format!("<td class=\"n\">{}</td>", size(bytes));
+        let bases = format!("<td>{}</td>", escaped(&row.bases.join(", ")));
+        let more = if of_images { [bases, cell(row.before), cell(row.after)].concat() } else { String::new() };
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td><td>{}</td><td class=\"n\">{before}</td><td class=\"n\">{after}</td><td>{}</td></tr>",
-            escaped(row.image),
-            class(row.outcome),
+            "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td>{more}<td>{}</td></tr>",
+            escaped(&row.title()),
+            class(row),
             escaped(row.outcome),
-            escaped(&row.old_bases().join(", ")),
             escaped(&row.rules().join(", "))
         );
     }
@@ -75,12 +68,12 @@ fn table(out: &mut String, sheet: &Sheet<'_>) {
 
 /// What needs attention is open; of many images the good ones are folded.
 fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
-    let open = if of <= 3 || class(row.outcome) == "bad" { " open" } else { "" };
+    let open = if of <= 3 || class(row) == "bad" { " open" } else { "" };
     let _ = writeln!(
         out,
         "<details id=\"i{at}\"{open}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
-        escaped(row.image),
-        class(row.outcome),
+        escaped(&row.title()),
+        class(row),
         escaped(row.outcome)
     );
     if let Some(error) = row.error {
@@ -102,13 +95,14 @@ fn findings(out: &mut String, row: &Row<'_>) {
     }
     out.push_str("<h3>Findings</h3>\n");
     for it in &row.findings {
-        let finding = it.finding;
+        let finding = &it.finding;
+        let place = it.at.map_or_else(|| escaped(it.platform), |at| format!("line {}", at.line));
         let _ = writeln!(
             out,
             "<div class=\"f {0}\">\n<p><b>{0}</b> <code>{1}</code> <span class=\"dim\">{2}</span><br>{3}</p>",
             escaped(finding.level),
             escaped(finding.rule),
-            escaped(it.platform),
+            place,
             escaped(&finding.message)
         );
         if !finding.evidence.is_empty() {

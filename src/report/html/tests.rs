@@ -12,11 +12,13 @@ fn evil() -> ReportedFinding {
 }
 
 fn sheet<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Sheet<'a> {
-    let findings = vec![RowFinding { platform: "linux/amd64", finding }];
-    let refused = Row { image: EVIL, outcome: "refused", findings, report: None, error: None };
-    let failed = Row { image: "a.io/b:c", outcome: "failed", findings: Vec::new(), report: None, error: Some(error) };
-    let passed = Row { image: "a.io/d:e", outcome: "passed", findings: Vec::new(), report: None, error: None };
-    Sheet { command: "check", rows: vec![refused, failed, passed] }
+    let findings = vec![RowFinding::of("linux/amd64", finding)];
+    let refused = Row { findings, ..Row::new(EVIL, "refused") };
+    Sheet {
+        command: "check",
+        thing: "image",
+        rows: vec![refused, Row::failed("a.io/b:c", error), Row::new("a.io/d:e", "passed")],
+    }
 }
 
 #[test]
@@ -58,8 +60,8 @@ fn sarif_has_a_result_for_each_finding_and_says_what_failed() {
 
 #[test]
 fn of_many_images_only_the_bad_ones_are_open() {
-    let row = |outcome: &'static str| Row { image: "a", outcome, findings: Vec::new(), report: None, error: None };
-    let sheet = Sheet { command: "batch", rows: vec![row("rebased"), row("refused"), row("rebased"), row("excepted")] };
+    let rows = ["rebased", "refused", "rebased", "excepted"].map(|outcome| Row::new("a", outcome));
+    let sheet = Sheet { command: "batch", thing: "image", rows: rows.into() };
     let page = to_html(&sheet);
     assert_eq!(page.matches("<details ").count(), 4);
     assert_eq!(page.matches(" open>").count(), 1);

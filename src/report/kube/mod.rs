@@ -2,14 +2,12 @@
 
 mod diff;
 mod json;
-mod junit;
-mod sarif;
+mod sheet;
 mod text;
 
 pub use diff::{Paint, unified};
 pub use json::to_json;
-pub use junit::to_junit;
-pub use sarif::to_sarif;
+pub use sheet::Manifests;
 pub use text::{changes, refusals, summary};
 
 use crate::error::Error;

@@ -163,8 +163,8 @@ fn reports_say_the_same_in_every_format() {
         sarif["runs"][0]["results"].as_array().unwrap().iter().map(|one| one["ruleId"].as_str().unwrap()).collect();
     assert_eq!(rules, ["shell-form", "pipeline"]);
     let junit = read(&sandbox, "r.xml");
-    assert!(junit.contains("failures=\"2\"") && junit.contains("type=\"pipeline\""), "{junit}");
-    let wrong = sandbox.underpin(["kube", "web.yaml", "--report", "html=x"]).run();
+    assert!(junit.contains("failures=\"2\"") && junit.contains("message=\"pipeline\""), "{junit}");
+    let wrong = sandbox.underpin(["kube", "web.yaml", "--report", "pdf=x"]).run();
     assert_eq!(wrong.code(), Some(2), "{wrong}");
 }
 

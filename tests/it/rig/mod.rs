@@ -14,6 +14,7 @@ pub mod need;
 pub mod node;
 pub mod program;
 pub mod proxy;
+pub mod python;
 pub mod reader;
 pub mod registry;
 pub mod run;

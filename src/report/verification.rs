@@ -1,0 +1,71 @@
+//! What `verify` found: whether an image is what its recorded inputs give.
+
+use serde::Serialize;
+
+use super::model::ReportedFinding;
+use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::to_json;
+use crate::oci::Digest;
+use crate::policy::Rule;
+
+/// Whether the image is what its inputs give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Same,
+    Different,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Verification {
+    pub schema: &'static str,
+    pub outcome: Verdict,
+    pub image: String,
+    pub source: String,
+    pub base: String,
+    /// The digest of the image that was asked about.
+    pub digest: Digest,
+    /// The digest that its recorded inputs give.
+    pub derived: Digest,
+}
+
+impl Reportable for Verification {
+    fn text(&self) -> String {
+        let Self { image, source, base, digest, derived, .. } = self;
+        let facts = format!("  source   {source}\n  base     {base}\n  digest   {digest}\n");
+        match self.outcome {
+            Verdict::Same => format!("verified: {image} is what its inputs give\n{facts}"),
+            Verdict::Different => {
+                format!("refused: {image} is not what its inputs give\n{facts}  derived  {derived}\n")
+            }
+        }
+    }
+
+    fn json(&self) -> String {
+        to_json(self)
+    }
+
+    fn sheet(&self) -> Sheet<'_> {
+        let row = match self.outcome {
+            Verdict::Same => Row::new(&self.image, "verified"),
+            Verdict::Different => {
+                let findings = vec![RowFinding::plain(self.difference(), None)];
+                Row { findings, ..Row::new(&self.image, "refused") }
+            }
+        };
+        Sheet { command: "verify", thing: "image", rows: vec![Row { bases: vec![self.base.clone()], ..row }] }
+    }
+}
+
+impl Verification {
+    fn difference(&self) -> ReportedFinding {
+        let Self { source, base, digest, derived, .. } = self;
+        ReportedFinding {
+            rule: Rule::DigestUnexpected.id(),
+            level: "refuse",
+            message: "the image is not what its recorded inputs give".to_owned(),
+            evidence: format!("source {source}\nbase {base}\ndigest {digest}\nderived {derived}"),
+            fix: "do not use it; move the source again".to_owned(),
+        }
+    }
+}
