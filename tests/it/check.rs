@@ -105,6 +105,25 @@ fn the_policy_can_stand_in_a_file() {
 }
 
 #[test]
+fn a_batch_file_is_checked_with_the_lists_that_it_names() {
+    let stage = stage();
+    list(&stage, "| piped | oci:old:v1 | Requires a shell |\n| gone | oci:old:v1 | Requires a shell |\n");
+    let file = "defaults: {base: 'oci:new:v1', exceptions: list.md}\nimages:\n- source: oci:piped:v1\n- source: oci:moved:v1\n";
+    std::fs::write(stage.layout("batch.yaml"), file).unwrap();
+    let flags = [&STATIC[..], &["--batch", "batch.yaml", "--json"]].concat();
+    let run = check(&stage, &[], &flags).ok();
+    assert_eq!(said(&run), ["excepted exception-recorded"]);
+    assert_eq!(run.json()["unmatched"], json!(["gone"]));
+    // Without it, the list of the command line is the one.
+    std::fs::write(stage.layout("batch.yaml"), file.replace(", exceptions: list.md", "")).unwrap();
+    assert_eq!(said(&check(&stage, &[], &flags).refused()), ["refuse base-not-allowed"]);
+    check(&stage, &[], &[&flags[..], &["--exceptions", "list.md"]].concat()).ok();
+    std::fs::write(stage.layout("batch.yaml"), file.replace("list.md", "none.md")).unwrap();
+    let run = check(&stage, &[], &flags[..4]).says("none.md").says("line 3");
+    assert_eq!(run.code(), Some(2), "{run}");
+}
+
+#[test]
 fn one_image_that_cannot_be_read_does_not_hide_the_others() {
     let stage = stage();
     let run = check(&stage, &["none", "moved"], &[&STATIC[..], &["--report", "json=report.json"]].concat());

@@ -46,6 +46,8 @@ fn an_edit_changes_one_line_and_a_bad_one_nothing() {
     assert_eq!(page(&sandbox), SEED);
     exceptions(&sandbox, &["--remove", "pause"]).fails("input");
     exceptions(&sandbox, &["--add", "x", "--base", "NOT A NAME", "--reason", "y"]).fails("input");
+    exceptions(&sandbox, &[&add[..], &["--batch", "none.yaml"]].concat()).fails("local-io").says("none.yaml");
+    exceptions(&sandbox, &[&add[..], &["--report", "html=none/x"]].concat()).fails("usage");
     assert_eq!(page(&sandbox), SEED);
     assert_eq!(exceptions(&sandbox, &["--add", "x"]).code(), Some(2), "a row needs a base and a reason");
 }
