@@ -126,7 +126,8 @@ fn env(meaning: &Meaning) -> Map<String, Value> {
     meaning.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
 }
 
-fn log(log: &Log) -> Value {
+/// Where the output went, as `translate` and `kube` say it.
+pub(super) fn log(log: &Log) -> Value {
     json!({
         "path": log.path,
         "append": log.opening == Opening::Appends,

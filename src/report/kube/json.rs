@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{File, verdict};
 use crate::kube::{Command, Outcome, Position, Remark, Why};
-use crate::shell::{Copied, Log, Opening, Written};
+use crate::report::translation::log;
 
 #[must_use]
 pub fn to_json(files: &[File]) -> Value {
@@ -63,18 +63,4 @@ fn command(command: &Command) -> Value {
 
 fn remark(remark: &Remark) -> Value {
     json!({"note": remark.word, "message": remark.message})
-}
-
-fn log(log: &Log) -> Value {
-    let streams = match log.written {
-        Written::Both => "both",
-        Written::Stdout => "stdout",
-        Written::Stderr => "stderr",
-    };
-    json!({
-        "path": log.path,
-        "append": log.opening == Opening::Appends,
-        "streams": streams,
-        "tee": log.copy == Copied::AlsoStdout,
-    })
 }
