@@ -46,7 +46,7 @@ underpin.value = $(or $(strip $($1_$2)),$(error underpin.mk: $1_$2 is not set; i
 underpin.base = $(or $(strip $($1_BASE)),$(UNDERPIN_BASE))
 
 # $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make. As underpin
-# reads it: behind the last colon stands the tag, unless it has a slash.
+# reads it: behind the last colon stands the tag, unless it has a slash; behind the first one of a docker archive, a name.
 underpin.path = $(subst <space>,\ ,$(subst $(underpin.space),\:,$(call underpin.untagged,$(call underpin.rest,$(call underpin.split,$1)))))
 underpin.split = $(subst :, ,$(firstword $(subst @sha256:, ,$(subst $(underpin.space),<space>,$(strip $1)))))
 underpin.rest = $(wordlist 2,$(words $1),$1)
@@ -54,7 +54,7 @@ underpin.untagged = $(if $(and $(word 2,$1),$(if $(findstring /,$(lastword $1)),
 underpin.kind = $(firstword $(subst :, ,$(strip $1)))
 underpin.file.oci = $(call underpin.path,$1)/index.json
 underpin.file.oci-archive = $(call underpin.path,$1)
-underpin.file.docker-archive = $(call underpin.path,$1)
+underpin.file.docker-archive = $(subst <space>,\ ,$(word 2,$(call underpin.split,$1)))
 # The file that changes when the image at a local location does; nothing for a registry.
 underpin.file = $(if $1,$(call underpin.file.$(call underpin.kind,$1),$1))
 
