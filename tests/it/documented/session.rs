@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::guide::{Step, steps};
+use crate::bazel::without_coverage;
 use crate::rig::cli::{Sandbox, binary};
 use crate::rig::node::Node;
 use crate::rig::outside::Outside;
@@ -27,7 +28,9 @@ impl Session {
         let storage =
             format!("[storage]\ndriver = \"vfs\"\ngraphroot = \"{}\"\nrunroot = \"{}\"\n", at("graph"), at("run"));
         std::fs::write(at("storage.conf"), storage).unwrap();
-        std::fs::write(at("home/.bazelrc"), format!("startup --batch --output_user_root={}\n", at("bazel"))).unwrap();
+        let coverage = without_coverage(&sandbox.path("coverage"));
+        let bazel = format!("startup --batch --output_user_root={}\nbuild {coverage}\n", at("bazel"));
+        std::fs::write(at("home/.bazelrc"), bazel).unwrap();
         let samples = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/sample-images");
         assert!(samples.exists(), "`cargo build --examples` makes {}", samples.display());
         std::fs::create_dir(sandbox.path("bin")).unwrap();
