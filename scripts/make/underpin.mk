@@ -76,9 +76,10 @@ $(if $(or $(findstring /,$1),$(findstring %,$1),$(findstring :,$1)),$(error unde
 underpin-release: $(UNDERPIN_STAMPS)/$1.digest
 underpin-plan: underpin-plan-$1
 
-# Written anew only when it differs: the command line, the time that goes into the result, and underpin's version.
-$(UNDERPIN_STAMPS)/$1.command: underpin-ask | $(UNDERPIN_STAMPS)
-	@version=$$$$($$(call underpin.quote,$$(UNDERPIN)) --version) && \
+# Written anew only when it differs: the command line, the time that goes into the result, and underpin's version. Also
+# with `make -n` (hence the plus), which could not tell what would be moved otherwise.
+$(UNDERPIN_STAMPS)/$1.command: underpin-ask
+	+@mkdir -p $(UNDERPIN_STAMPS) && version=$$$$($$(call underpin.quote,$$(UNDERPIN)) --version) && \
 	printf '%s\n' $$(call underpin.quote,$$(call underpin.words,$1)) "$$$$SOURCE_DATE_EPOCH" "$$$$version" >$$@.new && \
 	{ cmp -s $$@.new $$@ && rm -f $$@.new || mv -f $$@.new $$@; }
 

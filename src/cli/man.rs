@@ -1,6 +1,6 @@
 //! `underpin man`: the manual, a page for each command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -33,9 +33,9 @@ impl Man {
         let mut command = command.disable_help_subcommand(true);
         command.build();
         match &self.all {
-            Some(folder) => std::fs::create_dir_all(folder)
-                .and_then(|()| clap_mangen::generate_to(command, folder))
-                .map_err(|error| could_not(error).fact("folder", folder.display()))?,
+            Some(folder) => {
+                write_all(&command, folder).map_err(|error| could_not(error).fact("folder", folder.display()))?
+            }
             None => console.data(&self.page(&command)?),
         }
         Ok(Ended::Done)
@@ -48,10 +48,21 @@ impl Man {
                 .fact("command", self.words.join(" "))
                 .hint("`underpin --help` lists the commands"));
         };
-        let mut page = Vec::new();
-        clap_mangen::Man::new(found.clone()).render(&mut page).map_err(could_not)?;
-        Ok(String::from_utf8_lossy(&page).into_owned())
+        let mut text = Vec::new();
+        page(found).render(&mut text).map_err(could_not)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// Without a date, so that the same version always gives the same page.
+fn page(command: &clap::Command) -> clap_mangen::Man {
+    clap_mangen::Man::new(command.clone()).source(concat!("underpin ", env!("CARGO_PKG_VERSION")))
+}
+
+fn write_all(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    page(command).generate_to(folder)?;
+    command.get_subcommands().try_for_each(|below| write_all(below, folder))
 }
 
 fn could_not(error: std::io::Error) -> Error {
