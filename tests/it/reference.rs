@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::rig::cli::Sandbox;
+use crate::rig::cli::{Sandbox, files_under};
 
 pub const COMMANDS: [&str; 17] = [
     "rebase",
@@ -90,4 +90,37 @@ fn the_readme_is_short_and_names_every_command() {
     for command in COMMANDS.iter().filter(|command| !command.contains(' ')) {
         assert_eq!(readme.matches(&format!("\nunderpin {command} ")).count(), 1, "{command}");
     }
+}
+
+/// What a page says in passing, as `underpin COMMAND --flag`, has a command and flags that there are.
+#[test]
+fn commands_in_passing_have_flags_that_exist() {
+    let sandbox = Sandbox::new();
+    let pages = files_under(&project("docs")).into_iter().chain([project("README.md")]);
+    let mut seen = 0;
+    for page in pages.filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        // Fences have three of them, so that every second piece still is code.
+        for code in text.split('`').filter_map(|piece| piece.strip_prefix("underpin ")).filter(|it| !it.contains('\n'))
+        {
+            let is_ours = |command: &&&str| format!("{code} ").starts_with(&format!("{command} "));
+            let Some(command) = COMMANDS.iter().filter(is_ours).max_by_key(|command| command.len()) else {
+                assert!(code.starts_with('-') || !code.contains(' '), "{}: {code}", page.display());
+                continue;
+            };
+            let help = help(&sandbox, &words(command));
+            let own = code.split(" -- ").next().unwrap();
+            for flag in
+                own.split([' ', '=', '[', ']', '|', ',']).filter(|word| word.starts_with("--") && word.len() > 2)
+            {
+                assert!(
+                    help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+                    "{}: {code}",
+                    page.display()
+                );
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }
