@@ -20,7 +20,7 @@ pub struct Contents {
     entries: Vec<Descriptor>,
 }
 
-/// Without `schemaVersion`, as rules_oci's `oci_image_index` writes the file, it is the only one that there is.
+/// Without `schemaVersion`, as the `oci_image_index` of Bazel's `rules_oci` writes the file, it is the only one that there is.
 fn with_version(bytes: Vec<u8>) -> Result<Vec<u8>> {
     let mut object = json::read_object(&bytes, "index.json")?;
     if object.contains_key("schemaVersion") {

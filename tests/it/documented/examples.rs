@@ -44,7 +44,7 @@ fn examples(help: &str) -> Vec<String> {
         assert!(line.len() <= 100, "wrapped where it is shown: {line}");
         match (line.strip_prefix("      "), found.last_mut()) {
             (Some(more), Some(last)) if last.ends_with('\\') => {
-                *last = format!("{} {more}", last.trim_end_matches('\\'))
+                *last = format!("{} {more}", last.trim_end_matches('\\'));
             }
             _ => found.push(line.trim_start().to_owned()),
         }
