@@ -3,7 +3,7 @@
 Images are OCI layouts: a tree artifact, as `oci_image` of rules_oci makes, or the files of a layout, as a filegroup
 with `glob(["layout/**"])` has. The actions use no network, no cache and nothing of the machine but bash and cp; the
 images stand under the same names whatever the configuration or the output root, so the digest is the same everywhere:
-remote execution and shared caches included.
+remote execution and shared caches included. For WORKSPACE and for bzlmod, from Bazel 4.2 on.
 """
 
 UnderpinInfo = provider(
@@ -12,7 +12,7 @@ UnderpinInfo = provider(
         "layout": "the OCI layout with the result, a tree artifact",
         "digest": "a file with the digest of the result",
         "report": "the JSON report",
-        "places": "what to stage: list of structs with name, root and files",
+        "places": "what to stage: list of structs with name, root, files and the files that links in them lead to",
         "words": "the words of `underpin rebase` that decide about the result",
     },
 )
@@ -39,18 +39,22 @@ def _line(words):
 
 def _image(name, target):
     """The layout that `target` is, to be staged as `name`."""
-    files = target.files.to_list()
+    files = target[DefaultInfo].files.to_list()
+
+    # The blobs in a tree of rules_oci are links to files that stand elsewhere; it names those as its runfiles.
+    runfiles = target[DefaultInfo].default_runfiles
+    linked = runfiles.files if runfiles else depset()
     trees = [file for file in files if file.is_directory]
     if len(trees) == 1 and len(files) == 1:
-        return struct(name = name, root = trees[0], files = trees)
+        return struct(name = name, root = trees[0], files = trees, linked = linked)
     markers = [file for file in files if file.basename == "oci-layout"]
     if trees or len(markers) != 1:
         fail("%s is not one OCI layout: it has %d folders and %d files named oci-layout" % (target.label, len(trees), len(markers)))
-    return struct(name = name, root = markers[0], files = files)
+    return struct(name = name, root = markers[0], files = files, linked = linked)
 
 def _file(name, file):
     """One file, to be staged as `name`."""
-    return struct(name = name, root = file, files = [file])
+    return struct(name = name, root = file, files = [file], linked = depset())
 
 def _stage_lines(places, path):
     """Shell lines that put every place where underpin will look for it; `path` gives the path of a file."""
@@ -98,7 +102,7 @@ def _rebase_impl(ctx):
         command = script,
         inputs = _inputs(places),
         outputs = [layout, ctx.outputs.digest, ctx.outputs.report],
-        tools = [ctx.executable.underpin],
+        tools = [attr.underpin[DefaultInfo].files_to_run],
         mnemonic = "UnderpinRebase",
         progress_message = "Moving %s onto its new base" % ctx.label,
         execution_requirements = {"block-network": "1"},
@@ -110,7 +114,7 @@ def _rebase_impl(ctx):
     ]
 
 def _inputs(places):
-    return [file for place in places for file in place.files]
+    return depset([file for place in places for file in place.files], transitive = [place.linked for place in places])
 
 _underpin_rebase = rule(
     implementation = _rebase_impl,
@@ -141,23 +145,43 @@ def underpin_rebase(name, **kwargs):
     """
     _underpin_rebase(name = name, digest = name + ".digest", report = name + ".json", **kwargs)
 
+# Bazel starts it among its runfiles; started by hand, it goes there.
+_GO = """#!/usr/bin/env bash
+if [ -d "$0.runfiles"/%s ]; then cd "$0.runfiles"/%s; fi
+"""
+
 def _program(ctx, places, lines, files):
     """An executable that stages places from its runfiles and goes on with `lines` among them."""
-    script = "#!/usr/bin/env bash\n" + _STAGE + "stage=$(mktemp -d)\n" + _stage_lines(places, _short_path)
-    ctx.actions.write(ctx.outputs.executable, script + lines, is_executable = True)
-    runfiles = ctx.runfiles(files = _inputs(places) + files + [ctx.executable.underpin])
-    return [DefaultInfo(executable = ctx.outputs.executable, runfiles = runfiles)]
+    here = _quote(ctx.workspace_name)
+    script = _GO % (here, here) + _STAGE + "stage=$(mktemp -d)\n" + _stage_lines(places, _short_path)
+    executable = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.write(executable, script + lines, is_executable = True)
+    runfiles = ctx.runfiles(files = files + [ctx.executable.underpin], transitive_files = _inputs(places))
+    runfiles = runfiles.merge(ctx.attr.underpin[DefaultInfo].default_runfiles)
+    return [DefaultInfo(executable = executable, runfiles = runfiles)]
 
 def _check_impl(ctx):
     attr = ctx.attr
-    places = [_image("image", attr.image)]
-    words = ["check", _location("image", attr.image_tag)]
+    component = attr.component or attr.image.label.name.split("/")[-1]
+
+    # The exception list knows an image by the name of its folder.
+    places = [_image("component/" + component, attr.image)]
+    words = ["check", "--no-cache", _location("component/" + component, attr.image_tag)]
+    if attr.base:
+        places.append(_image("base", attr.base))
+        words += ["--offline", "--allow-base", _location("base", attr.base_tag)]
+    if attr.old_base:
+        places.append(_image("old_base", attr.old_base))
+        words += ["--exception-base", _location("old_base", attr.old_base_tag)]
     if attr.exceptions:
         places.append(_file("exceptions.md", ctx.file.exceptions))
         words += ["--exceptions", "exceptions.md"]
     for base in attr.allow_bases:
         words += ["--allow-base", base]
-    run = "\"$top/\"%s %s\n" % (_quote(ctx.executable.underpin.short_path), _line(words + attr.flags))
+
+    # What Bazel shows of a test.
+    report = "${XML_OUTPUT_FILE:+--report \"junit=$XML_OUTPUT_FILE\"}"
+    run = "\"$top/\"%s %s %s\n" % (_quote(ctx.executable.underpin.short_path), _line(words + attr.flags), report)
     return _program(ctx, places, "cd \"$stage\"\n" + run, [])
 
 _underpin_check_test = rule(
@@ -166,9 +190,14 @@ _underpin_check_test = rule(
     attrs = {
         "image": attr.label(mandatory = True, allow_files = True, doc = "The image: one OCI layout, such as an underpin_rebase."),
         "image_tag": attr.string(doc = "Its tag in the layout."),
+        "component": attr.string(doc = "What the exception list calls it; left out: the name of its target."),
+        "base": attr.label(allow_files = True, doc = "The base that images may stand on: one OCI layout. With it, no network is used."),
+        "base_tag": attr.string(doc = "Its tag in the layout."),
+        "old_base": attr.label(allow_files = True, doc = "The base that needs an exception: one OCI layout."),
+        "old_base_tag": attr.string(doc = "Its tag in the layout."),
+        "allow_bases": attr.string_list(doc = "Bases in registries that images may stand on. To look at them the test needs the network: tag it requires-network."),
         "exceptions": attr.label(allow_single_file = True, doc = "The Markdown list of exceptions."),
-        "allow_bases": attr.string_list(doc = "Bases that are allowed besides the default ones."),
-        "flags": attr.string_list(doc = "More flags of `underpin check`."),
+        "flags": attr.string_list(doc = "More flags of `underpin check`, such as --platform."),
         "underpin": attr.label(mandatory = True, allow_files = True, executable = True, cfg = "target", doc = "The program."),
     },
 )
@@ -178,7 +207,8 @@ def underpin_check(name, **kwargs):
 
     Args:
       name: of the test.
-      **kwargs: image, image_tag, exceptions, allow_bases, flags, underpin; and what every test takes.
+      **kwargs: image, image_tag, component, base, base_tag, old_base, old_base_tag, allow_bases, exceptions, flags,
+        underpin; and what every test takes.
     """
     _underpin_check_test(name = name, **kwargs)
 

@@ -46,7 +46,7 @@ underpin.value = $(or $(strip $($1_$2)),$(error underpin.mk: $1_$2 is not set; i
 underpin.base = $(or $(strip $($1_BASE)),$(UNDERPIN_BASE))
 
 # $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make. As underpin
-# reads it: behind the last colon stands the tag, unless it has a slash.
+# reads it: behind the last colon stands the tag, unless it has a slash; behind the first one of a docker archive, a name.
 underpin.path = $(subst <space>,\ ,$(subst $(underpin.space),\:,$(call underpin.untagged,$(call underpin.rest,$(call underpin.split,$1)))))
 underpin.split = $(subst :, ,$(firstword $(subst @sha256:, ,$(subst $(underpin.space),<space>,$(strip $1)))))
 underpin.rest = $(wordlist 2,$(words $1),$1)
@@ -54,7 +54,7 @@ underpin.untagged = $(if $(and $(word 2,$1),$(if $(findstring /,$(lastword $1)),
 underpin.kind = $(firstword $(subst :, ,$(strip $1)))
 underpin.file.oci = $(call underpin.path,$1)/index.json
 underpin.file.oci-archive = $(call underpin.path,$1)
-underpin.file.docker-archive = $(call underpin.path,$1)
+underpin.file.docker-archive = $(subst <space>,\ ,$(word 2,$(call underpin.split,$1)))
 # The file that changes when the image at a local location does; nothing for a registry.
 underpin.file = $(if $1,$(call underpin.file.$(call underpin.kind,$1),$1))
 
@@ -76,9 +76,10 @@ $(if $(or $(findstring /,$1),$(findstring %,$1),$(findstring :,$1)),$(error unde
 underpin-release: $(UNDERPIN_STAMPS)/$1.digest
 underpin-plan: underpin-plan-$1
 
-# Written anew only when it differs: the command line, the time that goes into the result, and underpin's version.
-$(UNDERPIN_STAMPS)/$1.command: underpin-ask | $(UNDERPIN_STAMPS)
-	@version=$$$$($$(call underpin.quote,$$(UNDERPIN)) --version) && \
+# Written anew only when it differs: the command line, the time that goes into the result, and underpin's version. Also
+# with `make -n` (hence the plus), which could not tell what would be moved otherwise.
+$(UNDERPIN_STAMPS)/$1.command: underpin-ask
+	+@mkdir -p $(UNDERPIN_STAMPS) && version=$$$$($$(call underpin.quote,$$(UNDERPIN)) --version) && \
 	printf '%s\n' $$(call underpin.quote,$$(call underpin.words,$1)) "$$$$SOURCE_DATE_EPOCH" "$$$$version" >$$@.new && \
 	{ cmp -s $$@.new $$@ && rm -f $$@.new || mv -f $$@.new $$@; }
 

@@ -23,7 +23,7 @@ use crate::store::fetch::{OldBaseChoice, Request};
 /// What to move, and onto what.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// The image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG]
+    /// The image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:[NAME:]TAG]
     #[arg(value_name = "SOURCE")]
     source: String,
     /// The new base

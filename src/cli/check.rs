@@ -65,7 +65,8 @@ const EXAMPLES: &str = "Examples:
   underpin check --batch batch.yaml --exceptions exceptions.md --report junit=junit.xml
 
   # with bases of your own
-  underpin check --allow-base registry.example/static --exception-base registry.example/debian registry.example/app:v1
+  underpin check registry.example/app:v1 \\
+      --allow-base registry.example/static --exception-base registry.example/debian
 
 Exit codes: 0 all may; 1 one may not, or an exception is no longer needed; 2 an image could not be looked at.";
 

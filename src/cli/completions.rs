@@ -8,11 +8,18 @@ use super::console::Console;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  # for bash\n  underpin completions bash > /etc/bash_completion.d/underpin")]
+#[command(after_help = EXAMPLES)]
 pub struct Completions {
     /// The shell
     shell: Shell,
 }
+
+const EXAMPLES: &str = "Examples:
+  # for this bash
+  source <(underpin completions bash)
+
+  # for every bash of yours
+  underpin completions bash >~/.local/share/bash-completion/completions/underpin";
 
 impl Completions {
     pub(super) fn run(&self, console: &Console, mut command: clap::Command) -> Ended {

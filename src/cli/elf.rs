@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
   underpin elf bin/app
 
   # what a program needs, for scripts
-  underpin elf --json /usr/bin/git | jq -r .needed[]
+  underpin elf --json /bin/ls | jq -r .needed[]
 
 Exit codes: 0 all are static; 1 one is not; 2 a file cannot be read.";
 

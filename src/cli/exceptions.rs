@@ -53,7 +53,8 @@ const EXAMPLES: &str = "Examples:
   underpin exceptions exceptions.md
 
   # record that a component stays on its base; no other byte of the file changes
-  underpin exceptions exceptions.md --add kube-proxy --base registry.k8s.io/build-image/debian-iptables --reason 'Requires iptables'
+  underpin exceptions exceptions.md --add kube-proxy --reason 'Requires iptables' \\
+      --base registry.k8s.io/build-image/debian-iptables
 
   # it has moved
   underpin exceptions exceptions.md --remove kube-proxy

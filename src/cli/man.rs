@@ -1,4 +1,6 @@
-//! `underpin man`: the manual page.
+//! `underpin man`: the manual, a page for each command.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -6,18 +8,63 @@ use super::Ended;
 use super::console::Console;
 use crate::error::{Error, Kind, Result};
 
-/// Print the manual page
+/// Print a page of the manual
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  # read it\n  underpin man | man -l -")]
-pub struct Man {}
+#[command(after_help = EXAMPLES)]
+pub struct Man {
+    /// The command whose page is wanted, such as `rebase` or `cache gc` [default: underpin itself]
+    #[arg(value_name = "COMMAND")]
+    words: Vec<String>,
+    /// Write all pages into this folder instead, as `underpin.1`, `underpin-rebase.1` and so on
+    #[arg(long, value_name = "DIR", conflicts_with = "words")]
+    all: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  # read about a command
+  underpin man rebase | man -l -
+
+  # install all pages, for yourself
+  underpin man --all ~/.local/share/man/man1";
 
 impl Man {
-    #[expect(clippy::unused_self, reason = "all commands are run alike")]
     pub(super) fn run(&self, console: &Console, command: clap::Command) -> Result<Ended> {
-        let mut page = Vec::new();
-        let rendered = clap_mangen::Man::new(command).render(&mut page);
-        rendered.map_err(|error| Error::new(Kind::Io, "the manual page could not be made").cause(error))?;
-        console.data(&String::from_utf8_lossy(&page));
+        // Pages list commands; `help` is none that people look for.
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        match &self.all {
+            Some(folder) => {
+                write_all(&command, folder).map_err(|error| could_not(error).fact("folder", folder.display()))?;
+            }
+            None => console.data(&self.page(&command)?),
+        }
         Ok(Ended::Done)
     }
+
+    fn page(&self, command: &clap::Command) -> Result<String> {
+        let found = self.words.iter().try_fold(command, |command, word| command.find_subcommand(word));
+        let Some(found) = found else {
+            return Err(Error::usage("there is no such command")
+                .fact("command", self.words.join(" "))
+                .hint("`underpin --help` lists the commands"));
+        };
+        let mut text = Vec::new();
+        page(found).render(&mut text).map_err(could_not)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Without a date, so that the same version always gives the same page.
+fn page(command: &clap::Command) -> clap_mangen::Man {
+    clap_mangen::Man::new(command.clone()).source(concat!("underpin ", env!("CARGO_PKG_VERSION")))
+}
+
+fn write_all(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    page(command).generate_to(folder)?;
+    command.get_subcommands().try_for_each(|below| write_all(below, folder))
+}
+
+fn could_not(error: std::io::Error) -> Error {
+    Error::new(Kind::Io, "the manual could not be written").cause(error)
 }

@@ -42,8 +42,8 @@ const EXAMPLES: &str = "Examples:
   underpin rebase registry.example/app:v1 --to registry.example/app:v1-static
 
   # say what it was built on, pin the new base, and check the result
-  underpin rebase registry.example/app:v1 --old-base debian:12 --base gcr.io/distroless/static@sha256:... \\
-      --expect-digest sha256:... --to registry.example/app:v1-static
+  underpin rebase registry.example/app:v1 --old-base debian:12 --expect-digest sha256:... \\
+      --base gcr.io/distroless/static@sha256:... --to registry.example/app:v1-static
 
   # offline, from one OCI layout to another
   underpin rebase oci:build:app --base oci:bases:static --to oci:release:app";

@@ -63,7 +63,8 @@ const EXAMPLES: &str = "Examples:
   underpin translate -- /bin/sh -c 'exec /app --v=2 >>/var/log/app.log 2>&1'
 
   # the command of a container, for a program that uses klog
-  underpin translate --kube --env NODE_NAME --logs klog -- sh -c '/proxy --node=$NODE_NAME 1>>/var/log/proxy.log 2>&1'
+  underpin translate --kube --env NODE_NAME --logs klog -- \\
+      sh -c '/proxy --node=$NODE_NAME 1>>/var/log/proxy.log 2>&1'
 
   # an entrypoint script
   underpin translate --script run.sh --json -- ./run.sh --v=4

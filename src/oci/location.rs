@@ -16,7 +16,7 @@ pub enum Location {
     Layout(Local),
     /// `oci-archive:FILE[:TAG][@DIGEST]`
     OciArchive(Local),
-    /// `docker-archive:FILE[:TAG][@DIGEST]`
+    /// `docker-archive:FILE[:TAG][@DIGEST]`, or with a whole name `docker-archive:FILE:NAME:TAG`
     DockerArchive(Local),
 }
 
@@ -24,6 +24,7 @@ pub enum Location {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Local {
     pub path: PathBuf,
+    /// The tag; of a docker archive also a whole name, `HOST/NAME:TAG` with the host written out.
     pub tag: Option<String>,
     pub digest: Option<Digest>,
 }
@@ -91,25 +92,44 @@ impl Local {
         }
     }
 
-    fn parse(given: &str, rest: &str) -> Result<Self> {
+    fn parse(given: &str, rest: &str, split: impl Fn(&str) -> (&str, Option<String>)) -> Result<Self> {
         let refuse = |why: &str| Err(Error::input(format!("not a location: {why}")).fact("location", given));
         let (rest, digest) = match rest.rsplit_once('@') {
             Some((rest, digest)) if digest.contains(':') && !digest.contains('/') => (rest, Some(digest.parse()?)),
             _ => (rest, None),
         };
-        // A colon in the last path component separates the tag; others belong to the path.
-        let (path, tag) = match rest.rsplit_once(':') {
-            Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
-            _ => (rest, None),
-        };
+        let (path, tag) = split(rest);
         if path.is_empty() {
             return refuse("the path is empty");
         }
-        if tag.is_some_and(|tag| !is_tag(tag)) {
+        if tag.as_ref().is_some_and(|tag| !is_tag(tag) && whole_name(tag).is_none()) {
             return refuse("the tag has letters, digits, dots, dashes and underscores only");
         }
-        Ok(Self { path: Path::new(path).to_owned(), tag: tag.map(str::to_owned), digest })
+        Ok(Self { path: Path::new(path).to_owned(), tag, digest })
     }
+}
+
+/// A colon in the last path component separates the tag; others belong to the path.
+fn split_tag(rest: &str) -> (&str, Option<String>) {
+    match rest.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, Some(tag.to_owned())),
+        _ => (rest, None),
+    }
+}
+
+/// As skopeo and podman read it: the path ends at the first colon that a whole name follows. Without one, a tag may
+/// follow, as in other places.
+fn split_name(rest: &str) -> (&str, Option<String>) {
+    let at_colons = rest.match_indices(':').map(|(at, _)| rest.split_at(at));
+    let mut named = at_colons.filter_map(|(path, name)| Some((path, Some(whole_name(name.strip_prefix(':')?)?))));
+    named.next().unwrap_or_else(|| split_tag(rest))
+}
+
+/// `NAME:TAG` with the host written out.
+fn whole_name(text: &str) -> Option<String> {
+    let reference: Reference = text.parse().ok()?;
+    let is_whole = reference.tag().is_some() && reference.digest().is_none() && !text.starts_with("docker://");
+    is_whole.then(|| reference.to_string())
 }
 
 impl FromStr for Location {
@@ -117,11 +137,11 @@ impl FromStr for Location {
 
     fn from_str(given: &str) -> Result<Self> {
         if let Some(rest) = given.strip_prefix("oci:") {
-            Local::parse(given, rest).map(Self::Layout)
+            Local::parse(given, rest, split_tag).map(Self::Layout)
         } else if let Some(rest) = given.strip_prefix("oci-archive:") {
-            Local::parse(given, rest).map(Self::OciArchive)
+            Local::parse(given, rest, split_tag).map(Self::OciArchive)
         } else if let Some(rest) = given.strip_prefix("docker-archive:") {
-            Local::parse(given, rest).map(Self::DockerArchive)
+            Local::parse(given, rest, split_name).map(Self::DockerArchive)
         } else {
             given.parse().map(Self::Registry)
         }
@@ -163,6 +183,29 @@ mod tests {
     }
 
     #[test]
+    fn a_docker_archive_takes_a_whole_name() {
+        for (given, path, tag) in [
+            ("docker-archive:a.tar:v1", "a.tar", Some("v1")),
+            ("docker-archive:a.tar:app:v1", "a.tar", Some("docker.io/library/app:v1")),
+            ("docker-archive:a.tar:r.example/team/app:v1", "a.tar", Some("r.example/team/app:v1")),
+            ("docker-archive:/d/a.tar:localhost:5000/app:v1", "/d/a.tar", Some("localhost:5000/app:v1")),
+            ("docker-archive:a.tar:[::1]:5000/app:v1", "a.tar", Some("[::1]:5000/app:v1")),
+            // A path may have colons where no name follows them; `./` makes sure of that.
+            ("docker-archive:a:b/c.tar", "a:b/c.tar", None),
+            ("docker-archive:a:B/c.tar:v1", "a:B/c.tar", Some("v1")),
+            ("docker-archive:a:b/./c.tar:v1", "a:b/./c.tar", Some("v1")),
+            ("oci-archive:a:b/c.tar:v1", "a:b/c.tar", Some("v1")),
+        ] {
+            let location: Location = given.parse().unwrap();
+            let local = location.local().unwrap();
+            assert_eq!((local.path.to_str(), local.tag.as_deref()), (Some(path), tag), "{given}");
+            assert_eq!(location.to_string().parse::<Location>().unwrap(), location, "{given}");
+            let pinned: Location = location.pinned(D.parse().unwrap()).parse().unwrap();
+            assert_eq!(pinned.local().unwrap().tag.as_deref(), tag, "{given}");
+        }
+    }
+
+    #[test]
     fn pinned_text_names_the_digest() {
         let digest = D.parse().unwrap();
         for (given, pinned, by_digest) in [
@@ -186,6 +229,9 @@ mod tests {
             "oci:dir:-x",
             "oci:dir:t\n",
             "oci:d@sha256:00",
+            "docker-archive::app:v1",
+            "docker-archive:a.tar:app:",
+            "docker-archive:a.tar:app:t a",
         ] {
             assert!(bad.parse::<Location>().is_err(), "{bad:?} was accepted");
         }

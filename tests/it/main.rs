@@ -41,6 +41,7 @@ mod reference;
 mod reports;
 mod reproducible;
 mod seam;
+mod shells;
 mod starts;
 mod store;
 mod translate;

@@ -97,6 +97,10 @@ fn only_what_changed_is_moved_again() {
     };
     assert_eq!((release(&[]), release(&[])), (2, 0));
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a flag");
+    let would = |more: &[&str]| project.make(&[&["-n", "underpin-release"], more].concat()).ok().stdout;
+    let moves = |printed: String| printed.matches(" rebase ").count();
+    assert_eq!((moves(would(&["MORE=--keep /srv"])), moves(would(&["MORE=--keep /opt"]))), (0, 1), "make -n tells");
+    assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "as a flag it was and is not");
     let kept = project.stamp("app").unwrap();
     stock::app(AMD64, 300).build().layout(&project.at("build"), "app");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a source");
@@ -105,6 +109,27 @@ fn only_what_changed_is_moved_again() {
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a target that is gone");
     stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (2, 0), "the base of both");
+}
+
+#[test]
+fn the_file_of_a_docker_archive_with_a_whole_name_is_watched() {
+    let archive = "docker-archive:sub dir/app.tar:localhost:5000/team/app:v1";
+    let again = format!(
+        "UNDERPIN_IMAGES += again\nagain_SOURCE = {archive}\nagain_OLD_BASE = $(UNDERPIN_BASE)\nagain_TARGET = oci:again:app\n"
+    );
+    let one = ONE.replace("oci:release:app", archive);
+    let Some(project) = Project::new(&format!("{one}{again}sub\\ dir/app.tar: .underpin/app.digest ;\n")) else {
+        return;
+    };
+    std::fs::create_dir(project.at("sub dir")).unwrap();
+    let release = || {
+        project.make(&["-j4", "underpin-release"]).ok();
+        project.calls("rebase")
+    };
+    assert_eq!((release(), release()), (2, 0));
+    assert_eq!(project.stamp("app"), project.stamp("again"), "what is right already stays");
+    std::fs::remove_file(project.at("sub dir/app.tar")).unwrap();
+    assert_eq!((release(), release()), (2, 0));
 }
 
 #[test]

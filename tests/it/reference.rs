@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::rig::cli::Sandbox;
+use crate::rig::cli::{Sandbox, files_under};
 
-const COMMANDS: [&str; 17] = [
+pub const COMMANDS: [&str; 17] = [
     "rebase",
     "plan",
     "inspect",
@@ -28,7 +28,7 @@ fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn words(command: &str) -> Vec<&str> {
+pub fn words(command: &str) -> Vec<&str> {
     command.split(' ').collect()
 }
 
@@ -69,22 +69,58 @@ fn every_command_has_examples_and_completions_know_all_of_them() {
     }
 }
 
-/// The transcript in the README is the one that the demo's images give, to the last byte.
 #[test]
-fn the_readme_shows_what_happens() {
+fn no_command_is_forgotten() {
+    let sandbox = Sandbox::new();
+    for above in ["", "cache"] {
+        let run = sandbox.underpin(above.split_terminator(' ').chain(["--help"])).run().ok();
+        let (_, listed) = run.stdout.split_once("Commands:\n").unwrap();
+        let listed = listed.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
+        for command in listed.filter_map(|line| line.split_whitespace().next()).filter(|word| *word != "help") {
+            let command = format!("{above} {command}");
+            assert!(COMMANDS.contains(&command.trim()), "{command}");
+        }
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_names_every_command() {
     let readme = std::fs::read_to_string(project("README.md")).unwrap();
     assert!(readme.lines().count() <= 150);
-    let transcript = readme.split("```\n").nth(1).unwrap();
-    let (command, shown) = transcript.split_once('\n').unwrap();
-    let sandbox = Sandbox::new();
-    // Built beside the tests by `cargo test` and `cargo nextest run`, as `scripts/test` calls them.
-    let samples = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/sample-images");
-    let made = std::process::Command::new(&samples).arg(sandbox.path("here")).status();
-    assert!(made.is_ok_and(|status| status.success()), "`cargo build --examples` makes {}", samples.display());
-    let args = command.strip_prefix("$ underpin ").unwrap().split(' ');
-    let run = sandbox.underpin(args).run().ok();
-    assert_eq!(format!("{}{}", run.stderr, run.stdout), shown);
-    for path in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-        assert!(project(path).exists(), "{path}");
+    for command in COMMANDS.iter().filter(|command| !command.contains(' ')) {
+        assert_eq!(readme.matches(&format!("\nunderpin {command} ")).count(), 1, "{command}");
     }
+}
+
+/// What a page says in passing, as `underpin COMMAND --flag`, has a command and flags that there are.
+#[test]
+fn commands_in_passing_have_flags_that_exist() {
+    let sandbox = Sandbox::new();
+    let pages = files_under(&project("docs")).into_iter().chain([project("README.md")]);
+    let mut seen = 0;
+    for page in pages.filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        // Fences have three of them, so that every second piece still is code.
+        for code in text.split('`').filter_map(|piece| piece.strip_prefix("underpin ")).filter(|it| !it.contains('\n'))
+        {
+            let is_ours = |command: &&&str| format!("{code} ").starts_with(&format!("{command} "));
+            let Some(command) = COMMANDS.iter().filter(is_ours).max_by_key(|command| command.len()) else {
+                assert!(code.starts_with('-') || !code.contains(' '), "{}: {code}", page.display());
+                continue;
+            };
+            let help = help(&sandbox, &words(command));
+            let own = code.split(" -- ").next().unwrap();
+            for flag in
+                own.split([' ', '=', '[', ']', '|', ',']).filter(|word| word.starts_with("--") && word.len() > 2)
+            {
+                assert!(
+                    help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+                    "{}: {code}",
+                    page.display()
+                );
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
 }

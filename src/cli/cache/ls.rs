@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
   underpin cache ls
 
   # the images that nothing protects, for scripts
-  underpin cache ls --protect-file protected.txt --json | jq '.images[] | select(.protected_by == [])'";
+  underpin cache ls --json | jq '.images[] | select(.protected_by == [])'";
 
 impl Ls {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {

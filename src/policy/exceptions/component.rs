@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::oci::Location;
+use crate::oci::{Local, Location, Reference};
 
 /// Images of one platform used to carry it in their name.
 const ARCHITECTURES: [&str; 7] = ["amd64", "arm", "arm64", "ppc64le", "riscv64", "s390x", "386"];
@@ -41,21 +41,33 @@ impl FromStr for Component {
 
 /// The names under which a list may record the image, the best first. In a registry: the last part
 /// of its name, that without an architecture, its whole name. On disk: the name of the folder or
-/// file, and the tag.
+/// file, and the tag, or what its whole name in a docker archive gives.
 #[must_use]
 pub fn component_names(image: &Location) -> Vec<Component> {
-    let mut names = Vec::new();
-    if let Location::Registry(reference) = image {
-        let name = reference.name();
-        let last = name.repository().rsplit('/').next().unwrap_or_default();
-        names.extend([last.to_owned(), without_architecture(last).to_owned(), name.to_string()]);
-    } else {
-        let local = image.local();
-        let stem = local.and_then(|local| local.path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
-        names.extend(stem.into_iter().chain(local.and_then(|local| local.tag.clone())));
-    }
+    let mut names = match image {
+        Location::Registry(reference) => names_in_registry(reference),
+        Location::Layout(local) | Location::OciArchive(local) | Location::DockerArchive(local) => names_on_disk(local),
+    };
     names.dedup();
     names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn names_in_registry(reference: &Reference) -> Vec<String> {
+    let name = reference.name();
+    let last = name.repository().rsplit('/').next().unwrap_or_default();
+    vec![last.to_owned(), without_architecture(last).to_owned(), name.to_string()]
+}
+
+fn names_on_disk(local: &Local) -> Vec<String> {
+    let stem = local.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let called = match &local.tag {
+        Some(whole) if whole.contains(':') => {
+            whole.parse().map_or_else(|_| Vec::new(), |name| names_in_registry(&name))
+        }
+        Some(tag) => vec![tag.clone()],
+        None => Vec::new(),
+    };
+    stem.into_iter().chain(called).collect()
 }
 
 /// `etcd` of `etcd-amd64`.

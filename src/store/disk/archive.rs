@@ -24,6 +24,11 @@ impl OciArchive {
 }
 
 pub(super) fn open(local: &Local) -> Result<Tarball> {
-    Tarball::open(&local.path)?
-        .ok_or_else(|| Error::missing("there is no such archive").fact("path", local.path.display()))
+    Tarball::open(&local.path)?.ok_or_else(|| {
+        let error = Error::missing("there is no such archive").fact("path", local.path.display());
+        if local.path.to_string_lossy().contains(':') {
+            return error.hint("behind the file stands a tag; in a docker archive also a whole name, with its tag");
+        }
+        error
+    })
 }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::atomic;
 use super::contents::{self, Contents};
@@ -32,7 +32,7 @@ pub enum Flavor {
     Docker,
 }
 
-/// `oci-archive:FILE[:TAG]` and `docker-archive:FILE[:TAG]`, for writing.
+/// `oci-archive:FILE[:TAG]` and `docker-archive:FILE[:[NAME:]TAG]`, for writing.
 pub struct ArchiveSink {
     path: PathBuf,
     wanted: Local,
@@ -147,8 +147,7 @@ impl ArchiveSink {
         };
         let mut notes = Map::new();
         if let (Flavor::Docker, Some(tag)) = (self.flavor, &self.wanted.tag) {
-            let name = format!("docker.io/library/{}", DockerList::repo_tag(tag));
-            notes.insert(CONTAINERD_NAME.into(), Value::String(name));
+            notes.insert(CONTAINERD_NAME.into(), DockerList::full_name(tag).into());
         }
         contents.put(self.wanted.tag.as_deref(), top, notes)?;
         contents.bytes()
@@ -227,6 +226,7 @@ mod tests {
     use crate::store::Source;
     use crate::store::disk::sample::{self, Packer, Sample, local, names};
     use crate::store::disk::{DockerArchive, OciArchive};
+    use serde_json::Value;
 
     const FLAVORS: [Flavor; 2] = [Flavor::Oci, Flavor::Docker];
 
@@ -277,6 +277,33 @@ mod tests {
                 Flavor::Docker => one.check(&DockerArchive::source(&pinned).unwrap()),
             }
         }
+    }
+
+    #[test]
+    fn images_of_two_names_with_one_tag_stand_in_one_docker_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.tar");
+        let publish = |text: &str, tag| {
+            Sample::new(text).publish(&DockerArchive::sink(&local(&path, Some(tag)), &Notices::silent()).unwrap());
+        };
+        let holds = |tag, text: &str| Sample::new(text).check(&*source(&path, Flavor::Docker, Some(tag)));
+        let (a, b, bare) = ("r.example/a:v1", "docker.io/library/b:v1", "docker.io/library/underpin:v1");
+        publish("first", a);
+        publish("one", a);
+        publish("two", b);
+        publish("three", "v1");
+        publish("four", bare);
+        for (tag, text) in [(a, "one"), (b, "two"), (bare, "four")] {
+            holds(tag, text);
+        }
+        let ambiguous = DockerArchive::source(&local(&path, Some("v1"))).unwrap().top().unwrap_err();
+        assert!(ambiguous.to_string().contains("whole name"), "{ambiguous}");
+        let archive = Tarball::open(&path).unwrap().unwrap();
+        let index = archive.open(INDEX).unwrap().unwrap().bytes(1 << 20, INDEX).unwrap();
+        let index: Value = serde_json::from_slice(&index).unwrap();
+        let name = |entry: &Value| entry["annotations"][CONTAINERD_NAME].as_str().unwrap().to_owned();
+        let names: Vec<String> = index["manifests"].as_array().unwrap().iter().map(name).collect();
+        assert_eq!(names, [a, b, bare]);
     }
 
     #[test]

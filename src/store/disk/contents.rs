@@ -20,6 +20,16 @@ pub struct Contents {
     entries: Vec<Descriptor>,
 }
 
+/// Without `schemaVersion`, as the `oci_image_index` of Bazel's `rules_oci` writes the file, it is the only one that there is.
+fn with_version(bytes: Vec<u8>) -> Result<Vec<u8>> {
+    let mut object = json::read_object(&bytes, "index.json")?;
+    if object.contains_key("schemaVersion") {
+        return Ok(bytes);
+    }
+    object.insert("schemaVersion".into(), 2.into());
+    Ok(json::write(&Value::Object(object)))
+}
+
 impl Contents {
     /// The contents of a layout that holds nothing yet.
     pub fn empty() -> Self {
@@ -31,7 +41,7 @@ impl Contents {
     }
 
     pub fn read(bytes: Vec<u8>) -> Result<Self> {
-        let object = Document::read(bytes, Some(&MediaType::oci_index()))?.object().clone();
+        let object = Document::read(with_version(bytes)?, Some(&MediaType::oci_index()))?.object().clone();
         let entries = match object.get("manifests") {
             Some(Value::Array(list)) => list
                 .iter()
@@ -280,6 +290,9 @@ mod tests {
         let bad_digest = entry.replace("sha256:", "sha256:../");
         for (text, good) in [
             (format!(r#"{{"schemaVersion":2,"manifests":[{entry}]}}"#), true),
+            (format!(r#"{{"manifests":[{entry}]}}"#), true),
+            (format!(r#"{{"schemaVersion":3,"manifests":[{entry}]}}"#), false),
+            (format!(r#"{{"schemaVersion":null,"manifests":[{entry}]}}"#), false),
             (r#"{"schemaVersion":2,"manifests":null}"#.to_owned(), true),
             (format!(r#"{{"schemaVersion":2,"manifests":[{bad_digest}]}}"#), false),
             (format!(r#"{{"schemaVersion":2,"manifests":[{entry}],"Manifests":[]}}"#), false),

@@ -23,7 +23,7 @@ use crate::oci::{
 };
 use crate::store::{Notices, Source, Stream};
 
-/// `docker-archive:FILE[:TAG][@DIGEST]`, for reading.
+/// `docker-archive:FILE[:[NAME:]TAG][@DIGEST]`, for reading.
 pub struct DockerArchive {
     tar: Tarball,
     wanted: Local,
@@ -46,7 +46,8 @@ impl DockerArchive {
 
     /// The same place for writing. Nothing is created before the first blob comes.
     pub fn sink(local: &Local, notices: &Notices) -> Result<ArchiveSink> {
-        ArchiveSink::new(local, Flavor::Docker, notices)
+        let tag = local.tag.as_deref().map(|tag| DockerList::short(tag).to_owned());
+        ArchiveSink::new(&Local { tag, ..local.clone() }, Flavor::Docker, notices)
     }
 
     fn named(&self, error: Error) -> Error {
@@ -276,8 +277,10 @@ mod tests {
         let legacy = Legacy::new(&two);
         let layer = |tag| Manifest::read(&legacy.top(Some(tag)).unwrap()).unwrap().layers[0].size;
         assert_eq!((layer("v1"), layer("v2")), (5, 3));
+        assert_eq!((layer("localhost:5000/a:v1"), layer("docker.io/library/b:latest")), (5, 3));
         for (tag, kind, says) in [
             (None, Kind::Input, "b:v2"),
+            (Some("docker.io/library/a:v1"), Kind::Missing, "localhost:5000/a:v1"),
             (Some("v3"), Kind::Missing, "localhost:5000/a:v1"),
             (Some("latest"), Kind::Input, "a:latest"),
         ] {

@@ -6,9 +6,9 @@ use super::archive_sink::DOCKER_LIST;
 use super::contents::listed;
 use super::shelf::{self, Files};
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Local, Manifest, json};
+use crate::oci::{DOCUMENT_LIMIT, Local, Manifest, Reference, json};
 
-/// `docker-archive:FILE:TAG` has no room for a name, and `docker load` and skopeo want one.
+/// The name of what is written under a bare tag: `docker load` and skopeo want one.
 const NAME: &str = "underpin";
 
 const LAYER_LIMIT: usize = 1_000;
@@ -51,7 +51,7 @@ impl DockerList {
             None => true,
         });
         let tags = || listed(self.0.iter().flat_map(|item| &item.tags).map(String::as_str));
-        let hint = "name one of these tags: append :TAG to the location";
+        let hint = "name one of these: append :TAG or :NAME:TAG to the location";
         match (found.next(), found.next(), &wanted.tag) {
             (Some(item), None, _) => Ok(item),
             (None, _, None) => Err(Error::input("there is no image in the archive")),
@@ -64,15 +64,27 @@ impl DockerList {
                     .fact("tags", tags())
                     .hint(hint))
             }
-            (Some(_), Some(_), Some(tag)) => {
-                Err(Error::input("several images in the archive have this tag").fact("tag", tag).fact("tags", tags()))
-            }
+            (Some(_), Some(_), Some(tag)) => Err(Error::input("several images in the archive have this tag")
+                .fact("tag", tag)
+                .fact("tags", tags())
+                .hint("append the whole name to the location, as :NAME:TAG")),
         }
     }
 
     /// What `docker load` will call an image that is written under `tag`.
-    pub fn repo_tag(tag: &str) -> String {
-        format!("{NAME}:{tag}")
+    fn repo_tag(tag: &str) -> String {
+        if is_whole(tag) { tag.to_owned() } else { format!("{NAME}:{tag}") }
+    }
+
+    /// The same with the host written out, as containerd's importer wants it.
+    pub fn full_name(tag: &str) -> String {
+        expanded(&Self::repo_tag(tag))
+    }
+
+    /// A name that a bare tag would give is that tag: one image, one entry.
+    pub fn short(tag: &str) -> &str {
+        let ours = tag.strip_prefix("docker.io/library/").and_then(|name| name.strip_prefix(NAME)?.strip_prefix(':'));
+        ours.unwrap_or(tag)
     }
 
     /// Puts an image whose blobs stand in the archive as in a layout. Its tag is taken from
@@ -119,18 +131,31 @@ impl Item {
 
     /// Whether one of its names is `wanted`, as a whole or as the tag alone.
     fn is_called(&self, wanted: &str) -> bool {
-        self.tags.iter().any(|name| {
-            name == wanted || name.rsplit_once(':').is_some_and(|(_, tag)| !tag.contains('/') && tag == wanted)
+        self.tags.iter().any(|name| match name.rsplit_once(':') {
+            _ if is_whole(wanted) => expanded(name) == wanted,
+            Some((_, tag)) => tag == wanted,
+            None => false,
         })
     }
 
     /// Takes the name `tag` away; false where nothing else is left that the image is called.
     fn lose(&mut self, tag: &str) -> bool {
-        let Some(at) = self.tags.iter().position(|own| own == tag) else { return true };
+        let tag = expanded(tag);
+        let Some(at) = self.tags.iter().position(|own| expanded(own) == tag) else { return true };
         self.tags.remove(at);
         self.object.insert("RepoTags".into(), json!(self.tags));
         !self.tags.is_empty()
     }
+}
+
+/// Whether what stands behind the path of an archive is a whole name, not a tag alone.
+fn is_whole(tag: &str) -> bool {
+    tag.contains(':')
+}
+
+/// A name as docker expands it; what is none stays as it is.
+fn expanded(name: &str) -> String {
+    name.parse().map_or_else(|_| name.to_owned(), |reference: Reference| reference.to_string())
 }
 
 /// A list of strings; absent and null are an empty one.

@@ -12,6 +12,7 @@ pub mod image;
 pub mod layer;
 pub mod need;
 pub mod node;
+pub mod outside;
 pub mod program;
 pub mod proxy;
 pub mod python;

@@ -48,7 +48,13 @@ impl Authority {
     }
 
     pub fn leaf(&self, validity: Validity) -> Leaf {
-        let mut params = CertificateParams::new(["localhost", "127.0.0.1", STRANGER].map(str::to_owned)).unwrap();
+        self.leaf_for(&["localhost", "127.0.0.1", STRANGER], validity)
+    }
+
+    /// A certificate for other names than this machine's.
+    pub fn leaf_for(&self, names: &[&str], validity: Validity) -> Leaf {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
         if validity == Validity::Expired {
             params.not_before = date_time_ymd(2001, 1, 1);
             params.not_after = date_time_ymd(2002, 1, 1);

@@ -1,5 +1,7 @@
 //! `scripts/bazel/underpin.bzl` with the real Bazel, sandboxed: the same digest wherever it is built.
 
+mod elsewhere;
+
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +16,7 @@ const AMD64: &str = "linux/amd64";
 
 /// A tree artifact, as rules_oci makes; and what moves it.
 const RULES: &str = r#"
-load("@underpin//:underpin.bzl", "underpin_rebase")
+load("@underpin//:underpin.bzl", "underpin_check", "underpin_rebase")
 def _tree_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
     ctx.actions.run_shell(command = "cp -RL build/* " + out.path, inputs = ctx.files.srcs, outputs = [out])
@@ -26,12 +28,18 @@ def moved(name, image, **kwargs):
         old_base = ":old_files", old_base_tag = "v1", underpin = "underpin", **kwargs
     )
 
+def checked(name, image = ":build_files", base = None, old_base = None, **kwargs):
+    underpin_check(
+        name = name, image = image, image_tag = "app", base = base, base_tag = "v1" if base else "",
+        old_base = old_base, old_base_tag = "v1" if old_base else "", underpin = "underpin", **kwargs
+    )
+
 tree = rule(implementation = _tree_impl, attrs = {"srcs": attr.label_list(allow_files = True)})
 "#;
 
 const TARGETS: &str = r#"
-load("@underpin//:underpin.bzl", "underpin_check", "underpin_push")
-load(":rules.bzl", "moved", "tree")
+load("@underpin//:underpin.bzl", "underpin_push")
+load(":rules.bzl", "checked", "moved", "tree")
 
 [filegroup(name = name + "_files", srcs = glob([name + "/**"])) for name in ["build", "old", "new"]]
 tree(name = "tree", srcs = [":build_files"])
@@ -41,13 +49,15 @@ moved(name = "app_of_tree", image = ":tree", logs = "stdout")
 moved(name = "unexpected", image = ":tree", expect_digest = "sha256:" + 64 * "0")
 moved(name = "not_a_layout", image = "BUILD")
 underpin_push(name = "push", rebase = ":app", to = ["REGISTRY/out/app:v1"], underpin = "underpin")
-underpin_check(name = "check", image = ":app", image_tag = "app", exceptions = "list.md", allow_bases = ["r.example/base"], underpin = "stub")
-underpin_check(name = "check_fails", image = ":app", underpin = "stub", flags = ["--fail"])
+
+checked(name = "moved", image = ":app", base = ":new_files")
+checked(name = "not_allowed", base = ":new_files")
+checked(name = "no_exception", base = ":new_files", old_base = ":old_files", exceptions = "list.md")
+checked(name = "excepted", base = ":new_files", old_base = ":old_files", exceptions = "list.md", component = "etcd")
+checked(name = "allowed_by_name", allow_bases = ["REGISTRY/old:v1"])
 "#;
 
-/// Stands for `check`: it must see the image, and says what it was given.
-const STUB: &str =
-    "#!/bin/sh\n[ -f image/index.json ] || exit 3\necho given: \"$@\"\ncase \"$*\" in *--fail*) exit 1 ;; esac\n";
+const LIST: &str = "| Component | Base | Reason |\n|---|---|---|\n| etcd | registry.k8s.io/debian-base | its own |\n";
 
 struct Workspace {
     sandbox: Sandbox,
@@ -69,11 +79,10 @@ impl Workspace {
         let outer = format!("local_repository(name = \"underpin\", path = \"{}\")\n", rules.display());
         let targets = TARGETS.replace("REGISTRY", registry);
         for (name, text) in
-            [("WORKSPACE", outer.as_str()), ("rules.bzl", RULES), ("BUILD", &targets), ("stub", STUB), ("list.md", "")]
+            [("WORKSPACE", outer.as_str()), ("rules.bzl", RULES), ("BUILD", &targets), ("list.md", LIST)]
         {
             std::fs::write(workspace.folder.join(name), text).unwrap();
         }
-        crate::rig::reader::tool("chmod", &["755", workspace.folder.join("stub").to_str().unwrap()]);
         symlink(binary(), workspace.folder.join("underpin")).unwrap();
         Some(workspace)
     }
@@ -85,22 +94,24 @@ impl Workspace {
         run.limit(Duration::from_secs(600)).run()
     }
 
-    /// Bazel 4 downloads its coverage tools before the first test; these stand for them.
     fn test(&self, words: &[&str]) -> Run {
-        let tools = self.sandbox.path("coverage");
-        std::fs::create_dir_all(&tools).unwrap();
-        let targets = "[filegroup(name = name, srcs = [\"x.sh\"], visibility = [\"//visibility:public\"]) \
-                       for name in [\"coverage_report_generator\", \"lcov_merger\"]]\n";
-        for (name, text) in [("WORKSPACE", ""), ("BUILD", targets), ("x.sh", "#!/bin/sh\n")] {
-            std::fs::write(tools.join(name), text).unwrap();
-        }
-        let instead = format!("--override_repository=remote_coverage_tools={}", tools.display());
-        self.bazel(&[&["test", &instead], words].concat())
+        self.bazel(&[&["test", &without_coverage(&self.sandbox.path("coverage"))], words].concat())
     }
 
     fn output(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.join("bazel-bin").join(name)).unwrap()
     }
+}
+
+/// Bazel 4 downloads its coverage tools before the first test; these stand for them. Gives the flag that says so.
+pub fn without_coverage(tools: &Path) -> String {
+    std::fs::create_dir_all(tools).unwrap();
+    let targets = "[filegroup(name = name, srcs = [\"x.sh\"], visibility = [\"//visibility:public\"]) \
+                   for name in [\"coverage_report_generator\", \"lcov_merger\"]]\n";
+    for (name, text) in [("WORKSPACE", ""), ("BUILD", targets), ("x.sh", "#!/bin/sh\n")] {
+        std::fs::write(tools.join(name), text).unwrap();
+    }
+    format!("--override_repository=remote_coverage_tools={}", tools.display())
 }
 
 /// The line in which Bazel says what it ran, as `3 processes: 1 internal, 2 linux-sandbox`.
@@ -144,13 +155,29 @@ fn a_refusal_and_what_is_no_layout_fail_the_build() {
 }
 
 #[test]
-fn a_push_publishes_what_was_built_and_a_check_is_a_test() {
+fn a_push_publishes_what_was_built() {
     let Some(registry) = Registry::plain() else { return };
     let Some(here) = Workspace::new("here", registry.host()) else { return };
     here.bazel(&["run", "//:push"]).ok();
-    assert_eq!(registry.tag("out/app", "v1").as_deref(), Some(here.output("app.digest").trim_end()));
-    let run = here.test(&["--test_output=all", "//:check"]).ok();
-    let given = "given: check oci:image:app --exceptions exceptions.md --allow-base r.example/base";
-    assert!(run.stdout.contains(given) || run.stderr.contains(given), "{run}");
-    assert_eq!(here.test(&["//:check_fails"]).code(), Some(3), "Bazel's code for a test that failed");
+    let built = here.output("app.digest");
+    assert_eq!(registry.tag("out/app", "v1").as_deref(), Some(built.trim_end()));
+    // Started by hand, from anywhere, with a flag of its own.
+    let push = here.folder.join("bazel-bin/push");
+    let by_hand = here.sandbox.program(push.to_str().unwrap(), ["--to", &format!("{}/out/app:v2", registry.host())]);
+    by_hand.current_dir(Path::new("/")).run().ok();
+    assert_eq!(registry.tag("out/app", "v2").as_deref(), Some(built.trim_end()));
+}
+
+#[test]
+fn a_check_is_a_test() {
+    let Some(registry) = Registry::plain() else { return };
+    let Some(here) = Workspace::new("here", registry.host()) else { return };
+    stock::old_base(AMD64).build().push(registry.host(), "old", "v1");
+    here.test(&["--test_output=all", "//:moved", "//:excepted", "//:allowed_by_name"]).ok();
+    let run = here.test(&["--test_output=all", "//:not_allowed", "//:no_exception", "--keep_going"]);
+    assert_eq!(run.code(), Some(3), "Bazel's code for tests that failed\n{run}");
+    for (target, rule) in [("not_allowed", "base-not-allowed"), ("no_exception", "exception-missing")] {
+        let report = std::fs::read_to_string(here.folder.join("bazel-testlogs").join(target).join("test.xml")).unwrap();
+        assert!(report.contains(rule) && run.stdout.contains(rule), "{target}\n{report}\n{run}");
+    }
 }
