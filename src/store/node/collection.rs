@@ -1,0 +1,217 @@
+//! A collection on a node: what goes and what is pinned, and doing it.
+//!
+//! Pins come first, then containers are looked at once more, then images go one by one. What a
+//! container began to use in between stays.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::cri::FilesystemUsage;
+use super::wire::{Failure, How};
+use super::{Node, Survey};
+use crate::error::{Error, Kind, Result};
+use crate::oci::Digest;
+use crate::store::collect::{Disk, Policy, Protection, Room, Selection, Taken, select};
+use crate::store::disk::{Cache, Held, Mode, Moment, Patience, create_private, line, lock_folder};
+
+/// Whether protected images are pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pins {
+    Set,
+    Leave,
+}
+
+/// What is wanted of a collection.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    pub protection: &'a Protection,
+    pub policy: Policy,
+    pub pins: Pins,
+}
+
+/// What a collection would do.
+#[derive(Debug)]
+pub struct Plan {
+    pub survey: Survey,
+    pub selection: Selection,
+    /// References to be pinned.
+    pub pins: Vec<String>,
+    /// Where the images lie, if the runtime says so.
+    folder: Option<PathBuf>,
+}
+
+/// What it did.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub removed: Vec<Taken>,
+    /// Chosen, and meanwhile in use.
+    pub spared: Vec<Taken>,
+    /// How many bytes more the disk has now, where it can be asked.
+    pub measured: Option<u64>,
+}
+
+impl Node {
+    /// What a collection would do now. Nothing is changed.
+    pub fn plan(&self, order: Order<'_>) -> Result<Plan> {
+        let survey = self.survey()?;
+        let disks = self.runtime.image_disks()?;
+        let folder = disks.first().and_then(|disk| disk.fs_id.as_ref()).map(|id| PathBuf::from(&id.mountpoint));
+        let wanted = self.wanted(order.policy.room, &disks, folder.as_deref())?;
+        let now = Moment::now();
+        let policy = self.what_is_known(order.policy, &survey, now);
+        let selection = select(&survey.inventory, order.protection, &policy, wanted, now);
+        let pins = match order.pins {
+            Pins::Set => self.pins(&survey, order.protection)?,
+            Pins::Leave => Vec::new(),
+        };
+        Ok(Plan { survey, selection, pins, folder })
+    }
+
+    /// Plans a collection and does it, alone.
+    pub fn collect(&self, order: Order<'_>, patience: Patience) -> Result<(Plan, Outcome)> {
+        let cache = Cache::open(&self.root, &self.notices)?;
+        let _alone = self.alone(cache.folder(), patience)?;
+        let plan = self.plan(order)?;
+        self.pin(&plan.pins)?;
+        if cache.folder().is_some() {
+            self.remember(&plan.survey);
+        }
+        let before = plan.available();
+        let mut outcome = self.remove(&plan)?;
+        outcome.measured = before.zip(plan.available()).map(|(before, after)| after.saturating_sub(before));
+        Ok((plan, outcome))
+    }
+
+    /// Two collections on one node would each believe that the other's images are still there.
+    fn alone(&self, root: Option<&Path>, patience: Patience) -> Result<Option<Held>> {
+        let Some(folder) = root.map(|root| root.join("nodes")) else { return Ok(None) };
+        let held =
+            create_private(&folder).and_then(|()| lock_folder(&folder, Mode::Exclusive, patience, &self.notices));
+        match held {
+            Err(error) if error.kind() == Kind::Io => {
+                self.notices.warn(format!("others may collect on this node too: {}", line(&error)));
+                Ok(None)
+            }
+            held => held.map(Some),
+        }
+    }
+
+    fn wanted(&self, room: Room, disks: &[FilesystemUsage], folder: Option<&Path>) -> Result<u64> {
+        let nothing = Disk { capacity: 0, available: 0 };
+        match (room, folder) {
+            (Room::Any, _) => Ok(0),
+            (Room::Size(_), _) => Ok(room.excess(self.total(disks)?, nothing)),
+            // However full it is: so it can be said that nothing shall be collected.
+            (Room::Disk { low: 100, .. }, _) => Ok(0),
+            (Room::Disk { .. }, Some(folder)) => {
+                let disk = Disk::of(folder).map_err(|error| {
+                    error.fact("node", self.endpoint()).hint("say how large the images may be instead: --max-size")
+                })?;
+                Ok(room.excess(0, disk))
+            }
+            (Room::Disk { .. }, None) => Err(Error::input("the runtime does not say where its images lie")
+                .fact("node", self.endpoint())
+                .hint("say how large the images may be instead: --max-size")),
+        }
+    }
+
+    /// An image that was never seen in use may have been in use until a moment before the node was
+    /// first looked at. So nothing is too old until the node has been known for that long, which is
+    /// the kubelet's rule too.
+    fn what_is_known(&self, policy: Policy, survey: &Survey, now: Moment) -> Policy {
+        let known = now.since(survey.record.since);
+        match policy.max_age {
+            Some(most) if known <= most => {
+                self.notices.warn(format!(
+                    "nothing is taken for its age yet: the use of images on this node is known for {} s only",
+                    known.as_secs()
+                ));
+                Policy { max_age: None, ..policy }
+            }
+            _ => policy,
+        }
+    }
+
+    fn pins(&self, survey: &Survey, protection: &Protection) -> Result<Vec<String>> {
+        let Some(unpinned) = &survey.unpinned else {
+            return Err(Error::input("only containerd's images can be pinned")
+                .fact("node", self.endpoint())
+                .fact("runtime", self.runtime())
+                .hint("CRI-O pins what `pinned_images` in its own configuration says; leave out --pin"));
+        };
+        let protected = survey.inventory.images.iter().filter(|image| protection.covers(image));
+        Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
+    }
+
+    fn pin(&self, names: &[String]) -> Result<()> {
+        for (at, name) in names.iter().enumerate() {
+            match self.runtime.pin(name) {
+                Ok(()) => {}
+                Err(Failure { how: How::NotFound, .. }) => {
+                    self.notices.warn(format!("{name} is gone and was not pinned"));
+                }
+                Err(failure) => {
+                    let done = names.get(..at).unwrap_or_default().join(", ");
+                    let error = failure.error.fact("not pinned", name).fact("removed", "nothing");
+                    return Err(if done.is_empty() { error } else { error.fact("pinned", done) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// That it is not remembered must not keep a full disk from being collected.
+    fn remember(&self, survey: &Survey) {
+        if let Err(error) = survey.record.write(&self.root) {
+            self.notices.warn(format!("the times of use of this node's images were not kept: {}", line(&error)));
+        }
+    }
+
+    fn remove(&self, plan: &Plan) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
+        if plan.selection.images.is_empty() {
+            return Ok(outcome);
+        }
+        let in_use = plan.survey.in_use(&self.runtime.used()?);
+        let mut failed: Vec<Failure> = Vec::new();
+        for taken in &plan.selection.images {
+            if in_use.contains(&taken.digest) {
+                outcome.spared.push(taken.clone());
+                continue;
+            }
+            match self.runtime.remove(&plan.id(taken.digest)) {
+                Ok(()) | Err(Failure { how: How::NotFound, .. }) => outcome.removed.push(taken.clone()),
+                Err(failure) => {
+                    let is_lost = failure.how == How::Lost;
+                    failed.push(failure);
+                    if is_lost {
+                        break;
+                    }
+                }
+            }
+        }
+        if failed.is_empty() { Ok(outcome) } else { Err(incomplete(self, plan, &outcome, &failed)) }
+    }
+}
+
+impl Plan {
+    fn id(&self, digest: Digest) -> String {
+        self.survey.ids.get(&digest).cloned().unwrap_or_else(|| digest.to_string())
+    }
+
+    fn available(&self) -> Option<u64> {
+        self.folder.as_deref().and_then(|folder| Disk::of(folder).ok()).map(|disk| disk.available)
+    }
+}
+
+/// Names what was removed and what was not.
+fn incomplete(node: &Node, plan: &Plan, outcome: &Outcome, failed: &[Failure]) -> Error {
+    let what = Error::new(Kind::Network, "not all images could be removed from the node").fact("node", node.endpoint());
+    let settled: BTreeSet<Digest> = outcome.removed.iter().chain(&outcome.spared).map(|taken| taken.digest).collect();
+    let removed = outcome.removed.iter().map(|taken| ("removed", taken));
+    let left = plan.selection.images.iter().filter(|taken| !settled.contains(&taken.digest));
+    let told = removed.chain(left.map(|taken| ("not removed", taken)));
+    let error = told.fold(what, |error, (word, taken)| error.fact(word, &taken.reference));
+    let causes: BTreeSet<&String> = failed.iter().flat_map(|failure| failure.error.causes()).collect();
+    causes.into_iter().take(3).fold(error, Error::cause)
+}
