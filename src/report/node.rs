@@ -144,7 +144,7 @@ impl NodeCollection {
             node: node.endpoint().to_string(),
             runtime: node.runtime().to_owned(),
             dry_run: done == Done::DryRun,
-            pinned: plan.pins.clone(),
+            pinned: plan.pins.iter().map(|reference| reference.name.clone()).collect(),
             removed: outcome.removed.iter().map(Removed::of).collect(),
             spared: outcome.spared.iter().map(Removed::of).collect(),
             freed,

@@ -25,6 +25,8 @@ pub struct NodeRecord {
     pub endpoint: String,
     /// When the node was first looked at: what was used before, nobody knows.
     pub since: Moment,
+    /// When images were last removed: what was measured before does not count.
+    pub collected: Option<Moment>,
     /// By the image's id.
     pub images: BTreeMap<Digest, Spell>,
 }
@@ -82,6 +84,7 @@ mod tests {
         let record = NodeRecord {
             endpoint: "unix:///run/x.sock".to_owned(),
             since: Moment::from_seconds(3),
+            collected: None,
             images: [(Digest::of(b"image"), spell)].into(),
         };
         assert_eq!(NodeRecord::of(&record.endpoint, dir.path()).unwrap(), None);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::cri::FilesystemUsage;
+use super::containerd::Image as Reference;
 use super::wire::{Failure, How};
 use super::{Node, Survey};
 use crate::error::{Error, Kind, Result};
@@ -35,7 +35,7 @@ pub struct Plan {
     pub survey: Survey,
     pub selection: Selection,
     /// References to be pinned.
-    pub pins: Vec<String>,
+    pub pins: Vec<Reference>,
     /// Where the images lie, if the runtime says so.
     folder: Option<PathBuf>,
 }
@@ -54,9 +54,9 @@ impl Node {
     /// What a collection would do now. Nothing is changed.
     pub fn plan(&self, order: Order<'_>) -> Result<Plan> {
         let survey = self.survey()?;
-        let disks = self.runtime.image_disks()?;
-        let folder = disks.first().and_then(|disk| disk.fs_id.as_ref()).map(|id| PathBuf::from(&id.mountpoint));
-        let wanted = self.wanted(order.policy.room, &disks, folder.as_deref())?;
+        let after = survey.record.collected.filter(|_| matches!(order.policy.room, Room::Size(_)));
+        let usage = self.usage(after)?;
+        let wanted = usage.excess(order.policy.room).map_err(|error| error.fact("node", self.endpoint()))?;
         let now = Moment::now();
         let policy = self.what_is_known(order.policy, &survey, now);
         let selection = select(&survey.inventory, order.protection, &policy, wanted, now);
@@ -64,7 +64,7 @@ impl Node {
             Pins::Set => self.pins(&survey, order.protection)?,
             Pins::Leave => Vec::new(),
         };
-        Ok(Plan { survey, selection, pins, folder })
+        Ok(Plan { survey, selection, pins, folder: usage.folder() })
     }
 
     /// Plans a collection and does it, alone.
@@ -73,11 +73,12 @@ impl Node {
         let _alone = self.alone(cache.folder(), patience)?;
         let plan = self.plan(order)?;
         self.pin(&plan.pins)?;
-        if cache.folder().is_some() {
-            self.remember(&plan.survey);
-        }
         let before = plan.available();
-        let mut outcome = self.remove(&plan)?;
+        // Also before, in case that we are killed meanwhile.
+        self.remember(&cache, &plan);
+        let outcome = self.remove(&plan);
+        self.remember(&cache, &plan);
+        let mut outcome = outcome?;
         outcome.measured = before.zip(plan.available()).map(|(before, after)| after.saturating_sub(before));
         Ok((plan, outcome))
     }
@@ -93,25 +94,6 @@ impl Node {
                 Ok(None)
             }
             held => held.map(Some),
-        }
-    }
-
-    fn wanted(&self, room: Room, disks: &[FilesystemUsage], folder: Option<&Path>) -> Result<u64> {
-        let nothing = Disk { capacity: 0, available: 0 };
-        match (room, folder) {
-            (Room::Any, _) => Ok(0),
-            (Room::Size(_), _) => Ok(room.excess(self.total(disks)?, nothing)),
-            // However full it is: so it can be said that nothing shall be collected.
-            (Room::Disk { low: 100, .. }, _) => Ok(0),
-            (Room::Disk { .. }, Some(folder)) => {
-                let disk = Disk::of(folder).map_err(|error| {
-                    error.fact("node", self.endpoint()).hint("say how large the images may be instead: --max-size")
-                })?;
-                Ok(room.excess(0, disk))
-            }
-            (Room::Disk { .. }, None) => Err(Error::input("the runtime does not say where its images lie")
-                .fact("node", self.endpoint())
-                .hint("say how large the images may be instead: --max-size")),
         }
     }
 
@@ -132,7 +114,7 @@ impl Node {
         }
     }
 
-    fn pins(&self, survey: &Survey, protection: &Protection) -> Result<Vec<String>> {
+    fn pins(&self, survey: &Survey, protection: &Protection) -> Result<Vec<Reference>> {
         let Some(unpinned) = &survey.unpinned else {
             return Err(Error::input("only containerd's images can be pinned")
                 .fact("node", self.endpoint())
@@ -143,17 +125,17 @@ impl Node {
         Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
     }
 
-    fn pin(&self, names: &[String]) -> Result<()> {
-        for (at, name) in names.iter().enumerate() {
-            match self.runtime.pin(name) {
+    fn pin(&self, references: &[Reference]) -> Result<()> {
+        for (at, reference) in references.iter().enumerate() {
+            match self.runtime.pin(reference) {
                 Ok(()) => {}
                 Err(Failure { how: How::NotFound, .. }) => {
-                    self.notices.warn(format!("{name} is gone and was not pinned"));
+                    self.notices.warn(format!("{} is gone and was not pinned", reference.name));
                 }
                 Err(failure) => {
-                    let done = names.get(..at).unwrap_or_default().join(", ");
-                    let error = failure.error.fact("not pinned", name).fact("removed", "nothing");
-                    return Err(if done.is_empty() { error } else { error.fact("pinned", done) });
+                    let error = failure.error.fact("not pinned", &reference.name).fact("removed", "nothing");
+                    let done = references.iter().take(at);
+                    return Err(done.fold(error, |error, reference| error.fact("pinned", &reference.name)));
                 }
             }
         }
@@ -161,8 +143,13 @@ impl Node {
     }
 
     /// That it is not remembered must not keep a full disk from being collected.
-    fn remember(&self, survey: &Survey) {
-        if let Err(error) = survey.record.write(&self.root) {
+    fn remember(&self, cache: &Cache, plan: &Plan) {
+        let Some(root) = cache.folder() else { return };
+        let mut record = plan.survey.record.clone();
+        if !plan.selection.images.is_empty() {
+            record.collected = Some(Moment::now());
+        }
+        if let Err(error) = record.write(root) {
             self.notices.warn(format!("the times of use of this node's images were not kept: {}", line(&error)));
         }
     }

@@ -42,8 +42,14 @@ pub struct Image {
 /// `containerd.types.Descriptor`
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Descriptor {
+    #[prost(string, tag = "1")]
+    pub media_type: String,
     #[prost(string, tag = "2")]
     pub digest: String,
+    #[prost(int64, tag = "3")]
+    pub size: i64,
+    #[prost(map = "string, string", tag = "5")]
+    pub annotations: HashMap<String, String>,
 }
 
 /// `google.protobuf.Timestamp`
@@ -101,11 +107,13 @@ impl Image {
         self.labels.get(PIN.0).is_some_and(|value| value == PIN.1)
     }
 
-    /// The request that pins the reference and leaves its other labels as they are.
+    /// The request that pins the reference and leaves its other labels as they are. The mask leaves the
+    /// target alone, but it must be there: containerd 1.7 crashes without it.
     #[must_use]
-    pub fn pin(name: &str) -> UpdateImageRequest {
+    pub fn pin(&self) -> UpdateImageRequest {
         let labels = [(PIN.0.to_owned(), PIN.1.to_owned())].into();
-        let image = Self { name: name.to_owned(), labels, ..Self::default() };
+        let target = Some(self.target.clone().unwrap_or_default());
+        let image = Self { name: self.name.clone(), labels, target, created_at: None };
         let mask = FieldMask { paths: vec![format!("labels.{}", PIN.0)] };
         UpdateImageRequest { image: Some(image), update_mask: Some(mask) }
     }

@@ -93,6 +93,9 @@ pub struct ImageFsInfoResponse {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FilesystemUsage {
+    /// Nanoseconds since 1970.
+    #[prost(int64, tag = "1")]
+    pub timestamp: i64,
     #[prost(message, optional, tag = "2")]
     pub fs_id: Option<FilesystemIdentifier>,
     #[prost(message, optional, tag = "3")]

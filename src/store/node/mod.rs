@@ -5,7 +5,7 @@
 //! endpoint     where the runtime listens
 //! wire         calls over its socket;       cri, containerd   their messages
 //! runtime      what is asked of it
-//! survey       what it said, as the collector sees it
+//! survey       what it said, as the collector sees it;   usage   how much room images take
 //! collection   what goes and what is pinned, and doing it
 //! ```
 //!
@@ -21,9 +21,11 @@ mod runtime;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod wire;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 pub use collection::{Order, Outcome, Pins, Plan};
 pub use endpoint::Endpoint;
@@ -33,10 +35,13 @@ use crate::error::{Error, Result};
 use crate::store::Notices;
 use crate::store::collect::versions;
 use crate::store::disk::{Moment, NODES, NodeRecord, has_known_version};
-use cri::FilesystemUsage;
 use runtime::Runtime;
 use survey::Heard;
+use usage::Usage;
 use wire::Deadlines;
+
+/// How long to wait for a new measurement; containerd makes one every ten seconds.
+const MEASURING: Duration = Duration::from_secs(30);
 
 /// A node, and the store that remembers it.
 pub struct Node {
@@ -75,18 +80,26 @@ impl Node {
         Survey::of(&heard, &endpoint, known.as_ref(), Moment::now()).map_err(|error| error.fact("node", endpoint))
     }
 
-    /// How many bytes the runtime says that images take.
+    /// How many bytes images take, as the runtime says.
     pub fn used(&self) -> Result<u64> {
-        self.total(&self.runtime.image_disks()?)
+        self.usage(None)?.total().map_err(|error| error.fact("node", self.endpoint()))
     }
 
-    fn total(&self, disks: &[FilesystemUsage]) -> Result<u64> {
-        let used = disks.iter().map(|disk| disk.used_bytes.as_ref().map(|used| used.value));
-        let total = used.reduce(|one, two| Some(one?.saturating_add(two?))).flatten();
-        total.ok_or_else(|| {
-            let silent = Error::input("the runtime of the node does not say how much room images take");
-            silent.fact("node", self.endpoint()).hint("use --high and --low, or --max-age")
-        })
+    /// How much room images take, measured after that moment.
+    fn usage(&self, after: Option<Moment>) -> Result<Usage> {
+        let deadline = Instant::now() + MEASURING;
+        loop {
+            let usage = Usage(self.runtime.image_disks()?);
+            if !after.is_some_and(|moment| usage.is_older_than(moment)) {
+                return Ok(usage);
+            }
+            if Instant::now() > deadline {
+                return Err(Error::input("the runtime has not measured its images since the last collection")
+                    .fact("node", self.endpoint())
+                    .hint("run again in a minute"));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     /// What was remembered of the node. What cannot be read stops a collection.

@@ -93,8 +93,8 @@ impl Runtime {
     }
 
     /// Pins a reference of containerd's.
-    pub fn pin(&self, name: &str) -> Result<(), Failure> {
-        self.wire.call::<_, Nothing>(containerd::UPDATE_IMAGE, containerd::Image::pin(name)).map(|Nothing {}| ())
+    pub fn pin(&self, reference: &containerd::Image) -> Result<(), Failure> {
+        self.wire.call::<_, Nothing>(containerd::UPDATE_IMAGE, reference.pin()).map(|Nothing {}| ())
     }
 
     fn ask_containerd<A: prost::Message + Default + 'static>(&self, method: Method) -> Result<Option<A>> {

@@ -29,7 +29,7 @@ pub struct Survey {
     /// The ids as the runtime writes them.
     pub ids: BTreeMap<Digest, String>,
     /// By image, containerd's references that are not pinned; `None` where it is another runtime.
-    pub unpinned: Option<BTreeMap<Digest, Vec<String>>>,
+    pub unpinned: Option<BTreeMap<Digest, Vec<containerd::Image>>>,
     /// The pinned ones, in use or not.
     pub pinned: BTreeSet<Digest>,
     pub record: NodeRecord,
@@ -40,6 +40,7 @@ impl Survey {
         let record = NodeRecord {
             endpoint: endpoint.to_owned(),
             since: known.map_or(now, |known| known.since),
+            collected: known.and_then(|known| known.collected),
             images: BTreeMap::new(),
         };
         let (inventory, ids) = (Inventory::default(), BTreeMap::new());
@@ -89,7 +90,7 @@ impl Survey {
         let goods = Goods { files: Vec::new(), bytes: image.size.min(LARGEST), touched: spell.first_seen };
         self.inventory.goods.insert(digest, goods);
         let unpinned = own.iter().filter(|reference| !reference.is_pinned());
-        let unpinned = unpinned.map(|reference| reference.name.clone()).collect();
+        let unpinned = unpinned.map(|reference| (*reference).clone()).collect();
         self.unpinned.as_mut().map(|all| all.insert(digest, unpinned));
         self.record.images.insert(digest, spell);
         self.pinned.extend(is_pinned.then_some(digest));
