@@ -103,7 +103,7 @@ pub struct NodeCollection {
     /// The references that were pinned, or would be.
     pub pinned: Vec<String>,
     pub removed: Vec<Removed>,
-    /// Chosen, and in use before they could be removed.
+    /// Chosen, and in use, pinned or protected before they could be removed.
     pub spared: Vec<Removed>,
     /// By the sizes that the runtime says; what images share counts for each.
     pub freed: u64,
@@ -174,7 +174,7 @@ impl NodeCollection {
             let _ = writeln!(out, "{remove}  {name}  {size} ({})", removed.why);
         }
         for spared in &self.spared {
-            let _ = writeln!(out, "left  {}  in use by now", printable(&spared.reference));
+            let _ = writeln!(out, "left  {}  in use, pinned or protected by now", printable(&spared.reference));
         }
         let KeptOnNode { protected, in_use, pinned, young } = self.kept;
         let kept = format!("{protected} images protected, {in_use} in use, {pinned} pinned, {young} too young");

@@ -101,10 +101,8 @@ impl Gc {
 
     fn policy(&self, settings: &SettingsFile) -> Result<Policy> {
         // What is configured is how large the store may grow, and not a node's images.
-        let (configured, youth) = match self.node.is_given() {
-            true => (None, KUBELETS_MIN_AGE),
-            false => (configured_size(settings)?, Duration::ZERO),
-        };
+        let (configured, youth) =
+            if self.node.is_given() { (None, KUBELETS_MIN_AGE) } else { (configured_size(settings)?, Duration::ZERO) };
         let room = match (self.high, self.low, self.max_size.or(configured), self.max_age) {
             (Some(high), Some(low), ..) => Room::Disk { high, low },
             (_, _, Some(most), _) => Room::Size(most),

@@ -40,17 +40,14 @@ fn shown<L: Serialize>(form: Form, listing: &L, to_text: impl Fn(&L) -> String) 
 
 impl Ls {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let data = match self.node.connect(&self.store, console)? {
-            Some(node) => {
-                let protection = self.store.protection(&settings_file()?)?;
-                let listing = NodeListing::new(&node, &node.survey()?, node.used()?, &protection);
-                shown(console.form, &listing, NodeListing::to_text)
-            }
-            None => {
-                let (protection, inventory) = self.store.inventory(console)?;
-                let listing = StoreListing::new(&self.store.folder()?, &inventory, &protection);
-                shown(console.form, &listing, StoreListing::to_text)
-            }
+        let data = if let Some(node) = self.node.connect(&self.store, console)? {
+            let protection = self.store.protection(&settings_file()?)?;
+            let listing = NodeListing::new(&node, &node.survey()?, node.used()?, &protection);
+            shown(console.form, &listing, NodeListing::to_text)
+        } else {
+            let (protection, inventory) = self.store.inventory(console)?;
+            let listing = StoreListing::new(&self.store.folder()?, &inventory, &protection);
+            shown(console.form, &listing, StoreListing::to_text)
         };
         console.data(&data);
         Ok(Ended::Done)

@@ -32,13 +32,12 @@ const EXAMPLES: &str = "Examples:
 
 impl Match {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let (protection, inventory, place) = match self.node.connect(&self.store, console)? {
-            Some(node) => (self.store.protection(&settings_file()?)?, node.survey()?.inventory, "on the node"),
-            None => {
-                let (protection, inventory) = self.store.inventory(console)?;
-                (protection, inventory, "in the store")
-            }
+        let node = self.node.connect(&self.store, console)?;
+        let (protection, inventory) = match &node {
+            Some(node) => (self.store.protection(&settings_file()?)?, node.survey()?.inventory),
+            None => self.store.inventory(console)?,
         };
+        let place = if node.is_some() { "on the node" } else { "in the store" };
         let matched = Matched::all(&inventory, &protection);
         match console.form {
             Form::Json => console.data(&format!("{}\n", to_json(&matched))),

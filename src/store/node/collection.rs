@@ -1,72 +1,31 @@
-//! A collection on a node: what goes and what is pinned, and doing it.
+//! Does on a node what was planned.
 //!
-//! Pins come first, then containers are looked at once more, then images go one by one. What a
-//! container began to use in between stays.
+//! Pins come first, then everything is looked at once more, then images go one by one. What came into
+//! use in between, was pinned, or got a name that is protected, stays.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::Node;
 use super::containerd::Image as Reference;
+use super::plan::{Order, Plan};
 use super::wire::{Failure, How};
-use super::{Node, Survey};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
-use crate::store::collect::{Disk, Policy, Protection, Room, Selection, Taken, select};
+use crate::store::collect::{Protection, Taken};
 use crate::store::disk::{Cache, Held, Mode, Moment, Patience, create_private, line, lock_folder};
-
-/// Whether protected images are pinned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pins {
-    Set,
-    Leave,
-}
-
-/// What is wanted of a collection.
-#[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
-    pub protection: &'a Protection,
-    pub policy: Policy,
-    pub pins: Pins,
-}
-
-/// What a collection would do.
-#[derive(Debug)]
-pub struct Plan {
-    pub survey: Survey,
-    pub selection: Selection,
-    /// References to be pinned.
-    pub pins: Vec<Reference>,
-    /// Where the images lie, if the runtime says so.
-    folder: Option<PathBuf>,
-}
 
 /// What it did.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub removed: Vec<Taken>,
-    /// Chosen, and meanwhile in use.
+    /// Chosen, and meanwhile in use, pinned or protected.
     pub spared: Vec<Taken>,
     /// How many bytes more the disk has now, where it can be asked.
     pub measured: Option<u64>,
 }
 
 impl Node {
-    /// What a collection would do now. Nothing is changed.
-    pub fn plan(&self, order: Order<'_>) -> Result<Plan> {
-        let survey = self.survey()?;
-        let after = survey.record.collected.filter(|_| matches!(order.policy.room, Room::Size(_)));
-        let usage = self.usage(after)?;
-        let wanted = usage.excess(order.policy.room).map_err(|error| error.fact("node", self.endpoint()))?;
-        let now = Moment::now();
-        let policy = self.what_is_known(order.policy, &survey, now);
-        let selection = select(&survey.inventory, order.protection, &policy, wanted, now);
-        let pins = match order.pins {
-            Pins::Set => self.pins(&survey, order.protection)?,
-            Pins::Leave => Vec::new(),
-        };
-        Ok(Plan { survey, selection, pins, folder: usage.folder() })
-    }
-
     /// Plans a collection and does it, alone.
     pub fn collect(&self, order: Order<'_>, patience: Patience) -> Result<(Plan, Outcome)> {
         let cache = Cache::open(&self.root, &self.notices)?;
@@ -76,7 +35,7 @@ impl Node {
         let before = plan.available();
         // Also before, in case that we are killed meanwhile.
         self.remember(&cache, &plan);
-        let outcome = self.remove(&plan);
+        let outcome = self.remove(&plan, order.protection);
         self.remember(&cache, &plan);
         let mut outcome = outcome?;
         outcome.measured = before.zip(plan.available()).map(|(before, after)| after.saturating_sub(before));
@@ -95,34 +54,6 @@ impl Node {
             }
             held => held.map(Some),
         }
-    }
-
-    /// An image that was never seen in use may have been in use until a moment before the node was
-    /// first looked at. So nothing is too old until the node has been known for that long, which is
-    /// the kubelet's rule too.
-    fn what_is_known(&self, policy: Policy, survey: &Survey, now: Moment) -> Policy {
-        let known = now.since(survey.record.since);
-        match policy.max_age {
-            Some(most) if known <= most => {
-                self.notices.warn(format!(
-                    "nothing is taken for its age yet: the use of images on this node is known for {} s only",
-                    known.as_secs()
-                ));
-                Policy { max_age: None, ..policy }
-            }
-            _ => policy,
-        }
-    }
-
-    fn pins(&self, survey: &Survey, protection: &Protection) -> Result<Vec<Reference>> {
-        let Some(unpinned) = &survey.unpinned else {
-            return Err(Error::input("only containerd's images can be pinned")
-                .fact("node", self.endpoint())
-                .fact("runtime", self.runtime())
-                .hint("CRI-O pins what `pinned_images` in its own configuration says; leave out --pin"));
-        };
-        let protected = survey.inventory.images.iter().filter(|image| protection.covers(image));
-        Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
     }
 
     fn pin(&self, references: &[Reference]) -> Result<()> {
@@ -154,15 +85,17 @@ impl Node {
         }
     }
 
-    fn remove(&self, plan: &Plan) -> Result<Outcome> {
+    fn remove(&self, plan: &Plan, protection: &Protection) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         if plan.selection.images.is_empty() {
             return Ok(outcome);
         }
-        let in_use = plan.survey.in_use(&self.runtime.used()?);
+        let now = self.survey()?.inventory.images;
+        let kept = now.iter().filter(|image| image.claim.is_some() || protection.covers(image));
+        let kept: BTreeSet<Digest> = kept.map(|image| image.digest).collect();
         let mut failed: Vec<Failure> = Vec::new();
         for taken in &plan.selection.images {
-            if in_use.contains(&taken.digest) {
+            if kept.contains(&taken.digest) {
                 outcome.spared.push(taken.clone());
                 continue;
             }
@@ -178,16 +111,6 @@ impl Node {
             }
         }
         if failed.is_empty() { Ok(outcome) } else { Err(incomplete(self, plan, &outcome, &failed)) }
-    }
-}
-
-impl Plan {
-    fn id(&self, digest: Digest) -> String {
-        self.survey.ids.get(&digest).cloned().unwrap_or_else(|| digest.to_string())
-    }
-
-    fn available(&self) -> Option<u64> {
-        self.folder.as_deref().and_then(|folder| Disk::of(folder).ok()).map(|disk| disk.available)
     }
 }
 

@@ -6,7 +6,7 @@
 //! wire         calls over its socket;       cri, containerd   their messages
 //! runtime      what is asked of it
 //! survey       what it said, as the collector sees it;   usage   how much room images take
-//! collection   what goes and what is pinned, and doing it
+//! plan         what goes and what is pinned;   collection   doing it
 //! ```
 //!
 //! Everything is asked before anything is removed; an answer that fails or is not understood ends it.
@@ -17,6 +17,7 @@ mod cri;
 #[cfg(test)]
 mod double;
 mod endpoint;
+mod plan;
 mod runtime;
 mod survey;
 #[cfg(test)]
@@ -27,8 +28,9 @@ mod wire;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use collection::{Order, Outcome, Pins, Plan};
+pub use collection::Outcome;
 pub use endpoint::Endpoint;
+pub use plan::{Order, Pins, Plan};
 pub use survey::Survey;
 
 use crate::error::{Error, Result};

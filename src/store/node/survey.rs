@@ -99,14 +99,6 @@ impl Survey {
         }
         Ok(())
     }
-
-    /// Of the images, those that are used by one of `used`.
-    pub fn in_use(&self, used: &[String]) -> BTreeSet<Digest> {
-        let used = keys_of(used);
-        let texts = |image: &StoredImage| image.names.iter().flat_map(|name| name.texts.clone()).collect::<Vec<_>>();
-        let images = self.inventory.images.iter().filter(|image| is_used(&texts(image), image.digest, &used));
-        images.map(|image| image.digest).collect()
-    }
 }
 
 /// The id of an image: the digest of its config, which CRI-O writes without `sha256:`.
@@ -151,4 +143,89 @@ fn keys(name: &str) -> Vec<String> {
     // Where there is a digest, it decides, and not the tag beside it.
     keys.extend(location.map(|it| it.digest().map_or_else(|| it.without_digest(), |digest| it.by_digest(digest))));
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_of(name: &str) -> String {
+        Digest::of(name.as_bytes()).to_string()
+    }
+
+    fn image(name: &str, tags: &[&str], digests: &[String]) -> cri::Image {
+        let repo_tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        cri::Image { id: id_of(name), repo_tags, repo_digests: digests.to_vec(), size: 100, pinned: false }
+    }
+
+    fn survey(heard: &Heard, known: Option<&NodeRecord>) -> Survey {
+        Survey::of(heard, "unix:///x", known, Moment::from_seconds(1_000)).unwrap()
+    }
+
+    #[test]
+    fn a_container_may_call_its_image_by_any_name() {
+        let (one, two) = (id_of("manifest of one"), id_of("manifest of two"));
+        let images = vec![
+            image("one", &["docker.io/library/app:latest"], &[format!("docker.io/library/app@{one}")]),
+            image("two", &[], &[format!("docker.io/library/app@{two}")]),
+            image("three", &[], &[]),
+        ];
+        let bare = id_of("three").replace("sha256:", "");
+        let both = format!("app:latest@{two}");
+        for (used, expected) in [
+            ("docker.io/library/app:latest", &["one"][..]),
+            ("app", &["one"]),
+            ("app:v2", &[]),
+            (&format!("docker.io/library/app@{two}"), &["two"]),
+            // The tag may have moved; the digest has not.
+            (&both, &["two"]),
+            (&id_of("three"), &["three"]),
+            (&bare, &["three"]),
+            ("docker.io/library/other:latest", &[]),
+            ("", &[]),
+        ] {
+            let heard = Heard { images: images.clone(), used: vec![used.to_owned()], references: None };
+            let survey = survey(&heard, None);
+            let in_use = survey.inventory.images.iter().filter(|image| image.claim == Some(Claim::InUse));
+            let in_use: Vec<String> = in_use.map(|image| image.digest.to_string()).collect();
+            assert_eq!(in_use, expected.iter().map(|name| id_of(name)).collect::<Vec<_>>(), "{used}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_as_old_as_its_id_and_not_as_its_tag() {
+        let reference = |name: &str, seconds| containerd::Image {
+            name: name.to_owned(),
+            created_at: Some(containerd::Timestamp { seconds, nanos: 0 }),
+            ..containerd::Image::default()
+        };
+        let seen = |references, known: Option<u64>| {
+            let heard =
+                Heard { images: vec![image("one", &["a.io/x:v1", "a.io/y:v1"], &[])], references, used: Vec::new() };
+            let spell = |at| Spell { first_seen: Moment::from_seconds(at), last_use: None };
+            let known = known.map(|at| NodeRecord {
+                endpoint: "unix:///x".to_owned(),
+                since: Moment::from_seconds(1),
+                collected: None,
+                images: [(Digest::of(b"one"), spell(at)), (Digest::of(b"gone"), spell(at))].into(),
+            });
+            let survey = survey(&heard, known.as_ref());
+            assert_eq!(survey.record.images.len(), 1, "what is gone is forgotten");
+            survey.inventory.images[0].first_seen.seconds()
+        };
+        let tags = vec![reference("a.io/x:v1", 5), reference("a.io/y:v1", 7)];
+        let by_id = [tags.clone(), vec![reference(&id_of("one"), 6)]].concat();
+        assert_eq!(seen(Some(by_id), Some(3)), 6);
+        assert_eq!(seen(Some(tags), Some(3)), 7, "else as its newest name");
+        assert_eq!(seen(Some(vec![reference("a.io/x:v1", -1)]), Some(3)), 3, "else as it is remembered");
+        assert_eq!(seen(None, Some(3)), 3);
+        assert_eq!(seen(None, None), 1_000, "else as of now");
+    }
+
+    #[test]
+    fn a_size_that_no_image_has_cannot_overflow() {
+        let images = ["one", "two"].map(|name| cri::Image { size: u64::MAX, ..image(name, &[], &[]) }).into();
+        let survey = survey(&Heard { images, ..Heard::default() }, None);
+        assert_eq!(survey.inventory.total(), 2 * LARGEST);
+    }
 }

@@ -137,6 +137,18 @@ fn what_came_into_use_meanwhile_is_spared() {
     let (_, outcome) = stage.collect(Room::Size(0), &[], Pins::Leave).unwrap();
     assert_eq!(names(&outcome.spared), ["registry.example/b:v1"]);
     assert_eq!(stage.removed(), [hex("a"), hex("c")]);
+    // Or pinned, or has got a name that is protected.
+    let stage = Stage::new();
+    let mut images = ["a", "b", "c"].map(image);
+    let first = cri::ListImagesResponse { images: images.clone().into() };
+    images[0].pinned = true;
+    images[2].repo_tags.push("quay.io/c:v1".into());
+    let looks_at_images = [first, cri::ListImagesResponse { images: images.into() }];
+    let looks_at_images = looks_at_images.map(|look| Answer::Message(prost::Message::encode_to_vec(&look)));
+    stage.double.answers(cri::LIST_IMAGES, &looks_at_images);
+    let (_, outcome) = stage.collect(Room::Size(0), &["host:quay.io"], Pins::Leave).unwrap();
+    assert_eq!(names(&outcome.spared), ["registry.example/a:v1", "registry.example/c:v1"]);
+    assert_eq!(stage.removed(), [hex("b")]);
     // A second look that fails removes nothing at all.
     let stage = Stage::new();
     stage.double.answers(cri::LIST_CONTAINERS, &[looks[0].clone(), Answer::Status(2)]);

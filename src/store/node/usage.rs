@@ -28,11 +28,11 @@ impl Usage {
         })
     }
 
-    /// Whether it was measured before `moment`: a runtime looks only every few seconds.
+    /// Whether it says that it was measured before `moment`: a runtime looks only every few seconds.
     #[must_use]
     pub fn is_older_than(&self, moment: Moment) -> bool {
-        let measured = |disk: &FilesystemUsage| u64::try_from(disk.timestamp).unwrap_or(0);
-        self.0.iter().any(|disk| Moment::of(UNIX_EPOCH + Duration::from_nanos(measured(disk))) < moment)
+        let times = self.0.iter().filter_map(|disk| u64::try_from(disk.timestamp).ok()).filter(|time| *time > 0);
+        times.map(|time| Moment::of(UNIX_EPOCH + Duration::from_nanos(time))).any(|measured| measured < moment)
     }
 
     /// How much has to go.
@@ -42,10 +42,9 @@ impl Usage {
             Disk::of(folder).map_err(|error| error.hint("say how large the images may be instead: --max-size"))
         };
         match (room, self.folder()) {
-            (Room::Any, _) => Ok(0),
+            // Down to 100 percent is how to say that nothing shall be collected.
+            (Room::Any | Room::Disk { low: 100, .. }, _) => Ok(0),
             (Room::Size(_), _) => Ok(room.excess(self.total()?, unasked)),
-            // However full it is: so it can be said that nothing shall be collected.
-            (Room::Disk { low: 100, .. }, _) => Ok(0),
             (Room::Disk { .. }, Some(folder)) => Ok(room.excess(0, disk(&folder)?)),
             (Room::Disk { .. }, None) => Err(Error::input("the runtime of the node does not say where its images lie")
                 .hint("say how large the images may be instead: --max-size")),

@@ -104,7 +104,7 @@ impl Wire {
             .fact("node", &self.endpoint)
             .fact("method", method.path)
             .fact("status", format_args!("{:?}", status.code()))
-            .cause(causes(status));
+            .cause(said(status));
         Failure { how, error }
     }
 }
@@ -140,6 +140,12 @@ fn unreachable(endpoint: &Endpoint, error: &tonic::transport::Error) -> Error {
 
 fn silent(endpoint: &Endpoint) -> Error {
     Error::new(Kind::Network, "the runtime of the node does not answer").fact("node", endpoint)
+}
+
+/// What the runtime said, and what happened on the way.
+fn said(status: &Status) -> String {
+    let source = std::error::Error::source(status).map(causes);
+    source.map_or_else(|| status.message().to_owned(), |source| format!("{}: {source}", status.message()))
 }
 
 /// An error in one line with all that led to it, each said once.

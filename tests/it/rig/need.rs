@@ -15,17 +15,6 @@ pub fn need(programs: &[&str]) -> bool {
     })
 }
 
-/// A file that `scripts/test` fetches into the clone; says so where it is missing, and fails where `CI=true`.
-pub fn need_file(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} is missing, and CI skips nothing");
-    eprintln!("SKIPPED: {name} is missing (scripts/test fetches it)");
-    None
-}
-
 /// Where `program` is, also where root's programs are.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
