@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::store::Loose;
 use crate::error::printable;
-use crate::store::collect::{Selection, Why};
+use crate::store::collect::{Selection, Taken, Why};
 
 /// Whether it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,24 +46,27 @@ pub struct KeptImages {
     pub young: usize,
 }
 
+impl Removed {
+    #[must_use]
+    pub fn of(taken: &Taken) -> Self {
+        let why = match taken.why {
+            Why::Age => "age",
+            Why::Room => "room",
+        };
+        let (reference, digest) = (taken.reference.clone(), taken.digest.to_string());
+        Self { reference, digest, bytes: taken.bytes, why }
+    }
+}
+
 impl Collection {
     #[must_use]
     pub fn new(root: &Path, selection: &Selection, done: Done) -> Self {
-        let removed = selection.images.iter().map(|taken| Removed {
-            reference: taken.reference.clone(),
-            digest: taken.digest.to_string(),
-            bytes: taken.bytes,
-            why: match taken.why {
-                Why::Age => "age",
-                Why::Room => "room",
-            },
-        });
         let bytes = selection.loose.iter().map(|(_, bytes)| bytes).sum();
         Self {
             schema: "underpin.cache-gc/v1",
             cache: root.display().to_string(),
             dry_run: done == Done::DryRun,
-            removed: removed.collect(),
+            removed: selection.images.iter().map(Removed::of).collect(),
             loose: Loose { blobs: selection.loose.len(), bytes },
             freed: selection.freed,
             wanted: selection.wanted,

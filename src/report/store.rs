@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use bytesize::ByteSize;
 use serde::Serialize;
@@ -52,20 +51,19 @@ impl StoreListing {
         let holders = inventory.holders();
         let list = |image: &StoredImage| {
             let (mut own, mut shared) = (image.bytes, 0);
-            for part in &image.record.parts {
+            for part in &image.parts {
                 let bytes = inventory.goods.get(part).map_or(0, |goods| goods.bytes);
                 *(if holders.get(part) == Some(&1) { &mut own } else { &mut shared }) += bytes;
             }
-            let record = &image.record;
             ListedImage {
-                reference: record.reference.clone(),
-                digest: record.digest.to_string(),
-                platforms: record.platforms.iter().map(|(name, digest)| (name.clone(), digest.to_string())).collect(),
+                reference: image.reference.clone(),
+                digest: image.digest.to_string(),
+                platforms: image.platforms.iter().map(|(name, digest)| (name.clone(), digest.to_string())).collect(),
                 size: own + shared,
                 own,
                 shared,
-                first_seen: record.first_seen.seconds(),
-                last_use: record.last_use.map(Moment::seconds),
+                first_seen: image.first_seen.seconds(),
+                last_use: image.last_use.map(Moment::seconds),
                 protected_by: protection.of(image),
             }
         };
@@ -103,12 +101,13 @@ impl StoreListing {
     }
 
     fn ago(&self, seconds: u64) -> String {
-        ago(Duration::from_secs(self.now.seconds().saturating_sub(seconds)))
+        ago(self.now, seconds)
     }
 }
 
-fn ago(age: Duration) -> String {
-    let seconds = age.as_secs();
+/// How long ago something was that happened so many seconds after the start of 1970.
+pub(super) fn ago(now: Moment, at: u64) -> String {
+    let seconds = now.seconds().saturating_sub(at);
     match seconds {
         0..=119 => format!("{seconds} s ago"),
         120..=7_199 => format!("{} min ago", seconds / 60),
@@ -129,7 +128,7 @@ impl Match {
     pub fn all(inventory: &Inventory, protection: &Protection) -> Vec<Self> {
         let matched = |entry: &crate::store::collect::Entry| {
             let images = inventory.images.iter().filter(|image| entry.protects(image));
-            let mut images: Vec<String> = images.map(|image| image.record.reference.clone()).collect();
+            let mut images: Vec<String> = images.map(|image| image.reference.clone()).collect();
             images.sort();
             Self { entry: entry.to_string(), images }
         };
@@ -207,7 +206,7 @@ mod tests {
         for (seconds, said) in
             [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (172_800, "2 days ago")]
         {
-            assert_eq!(ago(Duration::from_secs(seconds)), said);
+            assert_eq!(ago(Moment::from_seconds(1_000_000), 1_000_000 - seconds), said);
         }
     }
 }

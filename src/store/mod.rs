@@ -1,12 +1,15 @@
-//! Where images come from and go to: registries, OCI layouts, archives, and the local cache.
+//! Where images come from and go to: registries, OCI layouts, archives, and the local cache; and the
+//! collector of garbage, in the cache and on a node.
 //!
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
-//! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry`.
+//! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
 pub mod collect;
 pub mod disk;
+mod engine;
 pub mod fetch;
 mod kept;
+pub mod node;
 mod notice;
 mod once;
 pub mod parallel;

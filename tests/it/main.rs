@@ -32,6 +32,7 @@ mod limits;
 mod local_faults;
 mod logs;
 mod make;
+mod node;
 mod old_base;
 mod proves;
 mod pull_faults;

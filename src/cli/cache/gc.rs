@@ -1,10 +1,11 @@
-//! `underpin cache gc`: collects what is not protected.
+//! `underpin cache gc`: collects what is not protected, in the store or on a node.
 
 use std::time::Duration;
 
 use clap::Args;
 
 use super::StoreArgs;
+use super::node::{self, Deed, NodeArgs};
 use crate::cli::Ended;
 use crate::cli::console::{Console, Form};
 use crate::cli::environment::{configured_size, settings_file};
@@ -12,8 +13,11 @@ use crate::error::Result;
 use crate::report::{Collection, Done, to_json};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::collect::{Policy, Room, Selection};
-use crate::store::disk::Mode;
+use crate::store::disk::{Mode, Patience};
+use crate::store::node::{Order, Pins};
 
+/// An image that was just pulled has no container yet.
+const KUBELETS_MIN_AGE: Duration = Duration::from_secs(120);
 const SIZE_HELP: &str =
     "Collect until the store is no larger [default: $UNDERPIN_CACHE_MAX_SIZE, or the settings file's]";
 
@@ -29,15 +33,20 @@ pub struct Gc {
     low: Option<u8>,
     #[arg(long, value_name = "SIZE", value_parser = size, help = SIZE_HELP)]
     max_size: Option<u64>,
-    /// Keep what was first seen more recently, even where room is wanted
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
-    min_age: Duration,
+    /// Keep what was first seen more recently, even where room is wanted [default: 0s; with --cri 2m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    min_age: Option<Duration>,
     /// Collect what was not used for longer, even where there is room
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max_age: Option<Duration>,
     /// Say what would be collected, and collect nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    node: NodeArgs,
+    /// On a node with containerd, pin what is protected: then a kubelet leaves it alone too
+    #[arg(long, requires = "cri")]
+    pin: bool,
     /// How long to wait for runs that use the store
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     lock_timeout: Duration,
@@ -53,7 +62,13 @@ const EXAMPLES: &str = "Examples:
   underpin cache gc --max-size 20GiB --protect gcr.io/distroless/static --dry-run
 
   # forget what was not used for a month
-  underpin cache gc --max-age 30d --protect host:registry.example";
+  underpin cache gc --max-age 30d --protect host:registry.example
+
+  # the same for the images of this node; what is in use or pinned stays
+  underpin cache gc --cri unix:///run/containerd/containerd.sock --protect-file protected.txt --dry-run
+
+  # only pin what is protected, so that the kubelet does not take it
+  underpin cache gc --cri unix:///run/containerd/containerd.sock --protect-file protected.txt --pin --high 100 --low 100";
 
 impl Gc {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
@@ -61,6 +76,12 @@ impl Gc {
         // All that could be wrong is found before the store is touched.
         let policy = self.policy(&settings)?;
         let protection = self.store.protection(&settings)?;
+        let patience = Patience { stop: self.lock_timeout, ..Patience::default() };
+        if let Some(node) = self.node.connect(&self.store, console)? {
+            let pins = if self.pin { Pins::Set } else { Pins::Leave };
+            let deed = if self.dry_run { Deed::Told } else { Deed::Done(patience) };
+            return node::collect(&node, Order { protection: &protection, policy, pins }, deed, console);
+        }
         let (mode, done) = if self.dry_run { (Mode::Shared, Done::DryRun) } else { (Mode::Exclusive, Done::Collected) };
         let selection = match self.store.open(console, mode, self.lock_timeout)? {
             None => Selection::default(),
@@ -79,13 +100,15 @@ impl Gc {
     }
 
     fn policy(&self, settings: &SettingsFile) -> Result<Policy> {
-        let configured = configured_size(settings)?;
+        // What is configured is how large the store may grow, and not a node's images.
+        let (configured, youth) =
+            if self.node.is_given() { (None, KUBELETS_MIN_AGE) } else { (configured_size(settings)?, Duration::ZERO) };
         let room = match (self.high, self.low, self.max_size.or(configured), self.max_age) {
             (Some(high), Some(low), ..) => Room::Disk { high, low },
             (_, _, Some(most), _) => Room::Size(most),
             (_, _, None, Some(_)) => Room::Any,
             (_, _, None, None) => Room::Disk { high: 85, low: 80 },
         };
-        Policy { room, min_age: self.min_age, max_age: self.max_age }.check()
+        Policy { room, min_age: self.min_age.unwrap_or(youth), max_age: self.max_age }.check()
     }
 }

@@ -3,8 +3,10 @@
 use clap::Args;
 
 use super::StoreArgs;
+use super::node::NodeArgs;
 use crate::cli::Ended;
 use crate::cli::console::{Console, Form};
+use crate::cli::environment::settings_file;
 use crate::error::{Result, printable};
 use crate::report::{Match as Matched, to_json};
 
@@ -13,6 +15,8 @@ use crate::report::{Match as Matched, to_json};
 #[command(after_help = EXAMPLES)]
 pub struct Match {
     #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
     pub(super) store: StoreArgs,
 }
 
@@ -20,12 +24,20 @@ const EXAMPLES: &str = "Examples:
   # does the list say what it is meant to say?
   underpin cache match --protect-file protected.txt
 
+  # what would it protect on this node?
+  underpin cache match --cri unix:///run/containerd/containerd.sock --protect-file protected.txt
+
   # try a pattern
   underpin cache match --protect 'regex:^registry\\.example/base/.*:v[0-9]+$'";
 
 impl Match {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let (protection, inventory) = self.store.inventory(console)?;
+        let node = self.node.connect(&self.store, console)?;
+        let (protection, inventory) = match &node {
+            Some(node) => (self.store.protection(&settings_file()?)?, node.survey()?.inventory),
+            None => self.store.inventory(console)?,
+        };
+        let place = if node.is_some() { "on the node" } else { "in the store" };
         let matched = Matched::all(&inventory, &protection);
         match console.form {
             Form::Json => console.data(&format!("{}\n", to_json(&matched))),
@@ -35,7 +47,7 @@ impl Match {
             console.say("no entry was given: nothing is protected\n");
         }
         for one in matched.iter().filter(|one| one.images.is_empty()) {
-            console.say(&format!("warning: {} protects no image in the store\n", printable(&one.entry)));
+            console.say(&format!("warning: {} protects no image {place}\n", printable(&one.entry)));
         }
         Ok(Ended::Done)
     }

@@ -1,8 +1,9 @@
-//! `underpin cache`: the local store and its collector.
+//! `underpin cache`: the local store and its collector, which works on a node too.
 
 mod gc;
 mod ls;
 mod matches;
+mod node;
 mod verify;
 
 use std::path::PathBuf;
@@ -107,7 +108,7 @@ impl StoreArgs {
         Protection::read(&entries, &files)
     }
 
-    /// The protection and the contents of the store, with a warning for each record that is not to be read.
+    /// The protection, and the contents of the store with a warning for each record that is not to be read.
     fn inventory(&self, console: &Console) -> Result<(Protection, Inventory)> {
         let protection = self.protection(&settings_file()?)?;
         let inventory = self.look(console)?.map(|store| store.inventory()).transpose()?.unwrap_or_default();

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::inventory::StoredImage;
+use super::name::Name;
 use crate::error::{Error, Result};
 use crate::oci::{Location, Reference};
 
@@ -39,29 +40,16 @@ impl Entry {
     /// Whether the entry keeps this image from being collected.
     #[must_use]
     pub fn protects(&self, image: &StoredImage) -> bool {
-        match &self.rule {
-            Rule::Exact(named) => exactly(named, image),
-            Rule::Host(host) => {
-                matches!(&image.location, Location::Registry(at) if at.name().host().eq_ignore_ascii_case(host))
-            }
-            Rule::Prefix(prefix) => image.names.iter().any(|name| name.starts_with(prefix.as_str())),
-            Rule::Pattern(pattern) => image.names.iter().any(|name| pattern.is_match(name.as_bytes())),
-        }
+        image.names.iter().any(|name| self.covers(name))
     }
-}
 
-/// A digest names the bytes, wherever in the image they stand as a manifest; a tag names what it led
-/// to when it was last seen.
-fn exactly(named: &Location, image: &StoredImage) -> bool {
-    match (named, &image.location) {
-        (Location::Registry(named), Location::Registry(at)) => {
-            let same = named.name() == at.name();
-            same && named.digest().map_or_else(
-                || named.effective_tag() == at.effective_tag(),
-                |digest| image.record.digest == digest || image.record.platforms.values().any(|it| *it == digest),
-            )
+    fn covers(&self, name: &Name) -> bool {
+        match &self.rule {
+            Rule::Exact(named) => name.is(named),
+            Rule::Host(host) => name.is_on(host),
+            Rule::Prefix(prefix) => name.texts.iter().any(|text| text.starts_with(prefix.as_str())),
+            Rule::Pattern(pattern) => name.texts.iter().any(|text| pattern.is_match(text.as_bytes())),
         }
-        (named, at) => named == at || (named.digest().is_none() && named.to_string() == at.without_digest()),
     }
 }
 
@@ -151,7 +139,7 @@ mod tests {
         ] {
             let parsed: Entry = entry.parse().unwrap();
             let image = sample::image(image, &[b"top", b"child"], 1, Some(1));
-            assert_eq!(parsed.protects(&image), protected, "{entry} and {}", image.record.reference);
+            assert_eq!(parsed.protects(&image), protected, "{entry} and {}", image.reference);
             assert_eq!(parsed.to_string(), entry);
         }
     }

@@ -8,7 +8,7 @@ use super::Store;
 use crate::error::Result;
 use crate::oci::Digest;
 use crate::store::Notices;
-use crate::store::disk::{Mode, Patience, Soundness, lock_folder, soundness};
+use crate::store::disk::{IMAGES, Mode, NODES, Patience, Soundness, lock_folder, record_names, soundness};
 
 /// What the verification saw.
 #[derive(Debug, Default)]
@@ -33,15 +33,17 @@ impl Store {
         let mut checked = Checked::default();
         for (digest, goods) in &inventory.goods {
             for path in goods.files.iter().filter(|path| !is_partial(path)) {
-                let holders = inventory.images.iter().filter(|image| image.record.parts.contains(digest));
-                self.check(path, &mut checked, || holders.map(|image| image.record.reference.clone()).collect())?;
+                let holders = inventory.images.iter().filter(|image| image.parts.contains(digest));
+                self.check(path, &mut checked, || holders.map(|image| image.reference.clone()).collect())?;
             }
         }
-        let records = self.root.join(crate::store::disk::IMAGES);
-        if records.is_dir() {
+        for records in [IMAGES, NODES].map(|folder| self.root.join(folder)) {
+            if !records.is_dir() {
+                continue;
+            }
             // A record that is being replaced while we look is not damaged.
             let _alone = lock_folder(&records, Mode::Exclusive, Patience::default(), notices)?;
-            for name in crate::store::disk::record_names(&records)? {
+            for name in record_names(&records)? {
                 self.check(&records.join(name), &mut checked, Vec::new)?;
             }
         }

@@ -3,11 +3,12 @@
 //! Nothing is changed and no link is followed. Files whose names are not the store's own are not
 //! seen here, so nobody's file can be collected.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::name::Name;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
 use crate::store::disk::{IMAGES, Moment, Record, record_names};
@@ -21,30 +22,52 @@ pub struct Inventory {
     pub unreadable: Vec<Error>,
 }
 
-/// An image that the store has a record of.
+/// An image that the store has a record of, or that a node has.
 #[derive(Debug, Clone)]
 pub struct StoredImage {
-    pub record: Record,
-    pub location: Location,
-    /// All that the image is called: by tag and by digest.
-    pub names: Vec<String>,
-    pub path: PathBuf,
+    /// What it is called in reports, and what its record is found by.
+    pub reference: String,
+    pub digest: Digest,
+    /// All that it is called; any of them can protect it.
+    pub names: Vec<Name>,
+    pub platforms: BTreeMap<String, Digest>,
+    pub first_seen: Moment,
+    pub last_use: Option<Moment>,
+    /// What belongs to it, whether it is there or not.
+    pub parts: BTreeSet<Digest>,
     /// The length of the record itself.
     pub bytes: u64,
+    /// Why it stays without being protected.
+    pub claim: Option<Claim>,
+}
+
+/// What else than an entry keeps an image. Only a node has such claims: in the store, who uses an
+/// image holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    InUse,
+    Pinned,
 }
 
 impl StoredImage {
-    /// The image of a record that lies at `path` and has `bytes`.
-    pub fn new(record: Record, path: PathBuf, bytes: u64) -> Result<Self> {
-        let location: Location = record.reference.parse()?;
-        let names = vec![record.reference.clone(), location.without_digest(), location.by_digest(record.digest)];
-        Ok(Self { record, location, names, path, bytes })
+    /// The image of a record that has `bytes`.
+    pub fn new(record: Record, bytes: u64) -> Result<Self> {
+        let Record { reference, digest, platforms, first_seen, last_use, parts, media_type: _ } = record;
+        let location: Location = reference.parse()?;
+        let name = Name {
+            texts: vec![reference.clone(), location.without_digest(), location.by_digest(digest)],
+            location: Some(location),
+            digests: std::iter::once(digest).chain(platforms.values().copied()).collect(),
+        };
+        let names = vec![name];
+        Ok(Self { reference, digest, names, platforms, first_seen, last_use, parts, bytes, claim: None })
     }
 }
 
-/// The files of one digest: a blob, a part of it, and indexes.
+/// What there is of one digest: in the store a blob, a part of it, and indexes.
 #[derive(Debug, Clone)]
 pub struct Goods {
+    /// None where the digest is an image on a node.
     pub files: Vec<PathBuf>,
     pub bytes: u64,
     /// The last time that one of them was used.
@@ -75,7 +98,7 @@ impl Inventory {
     #[must_use]
     pub fn holders(&self) -> HashMap<Digest, usize> {
         let mut holders = HashMap::new();
-        for part in self.images.iter().flat_map(|image| &image.record.parts) {
+        for part in self.images.iter().flat_map(|image| &image.parts) {
             if self.goods.contains_key(part) {
                 *holders.entry(*part).or_default() += 1;
             }
@@ -124,11 +147,11 @@ impl Inventory {
 fn read_image(path: &Path) -> Result<Option<StoredImage>> {
     let Some(record) = Record::read(path)? else { return Ok(None) };
     let bytes = fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-    StoredImage::new(record, path.to_owned(), bytes).map(Some)
+    StoredImage::new(record, bytes).map(Some)
 }
 
 /// The folders `vN` in a folder.
-fn versions(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn versions(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_version =
         |name: &str| name.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok() && !number.is_empty());
     let all = listed(folder)?.into_iter();

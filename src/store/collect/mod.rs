@@ -10,6 +10,7 @@ mod inspection;
 mod inventory;
 #[cfg(test)]
 mod model;
+mod name;
 mod policy;
 mod protection;
 mod removal;
@@ -28,7 +29,8 @@ use crate::error::{Error, Result};
 pub use automatic::{Limit, after_run};
 pub use entry::Entry;
 pub use inspection::{Checked, Damaged};
-pub use inventory::{Goods, Inventory, StoredImage};
+pub use inventory::{Claim, Goods, Inventory, StoredImage, versions};
+pub use name::Name;
 pub use policy::{Disk, Policy, Room};
 pub use protection::Protection;
 pub use selection::{Selection, Taken, Why, select};
@@ -67,11 +69,17 @@ impl Store {
 
     /// What a collection would take now.
     pub fn select(&self, protection: &Protection, policy: &Policy) -> Result<Selection> {
+        self.choose(protection, policy).map(|(_, selection)| selection)
+    }
+
+    fn choose(&self, protection: &Protection, policy: &Policy) -> Result<(Inventory, Selection)> {
         let inventory = self.inventory()?;
         if let Some(error) = inventory.unreadable.first() {
             return Err(error.clone().fact("collected", "nothing"));
         }
-        Ok(select(&inventory, protection, policy, self.disk()?, Moment::now()))
+        let wanted = policy.room.excess(inventory.total(), Disk::of(&self.root)?);
+        let selection = select(&inventory, protection, policy, wanted, Moment::now());
+        Ok((inventory, selection))
     }
 
     /// Collects what [`Store::select`] gives.
@@ -79,17 +87,9 @@ impl Store {
         if self.mode != Mode::Exclusive {
             return Err(Error::usage("the store is only looked at"));
         }
-        let selection = self.select(protection, policy)?;
+        let (inventory, selection) = self.choose(protection, policy)?;
         sweep(&self.root);
-        removal::remove(&selection)?;
+        removal::remove(&removal::files(&self.root, &inventory, &selection))?;
         Ok(selection)
-    }
-
-    fn disk(&self) -> Result<Disk> {
-        let found = rustix::fs::statvfs(&self.root);
-        let found =
-            found.map_err(|error| Error::io("could not ask how full the disk is", &self.root, &error.into()))?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Ok(Disk { capacity: bytes(found.f_blocks), available: bytes(found.f_bavail) })
     }
 }

@@ -124,15 +124,15 @@ impl Model {
     fn collect(&mut self, inventory: &Inventory, most: u64) {
         let protection = self.protection();
         let stays: Vec<&StoredImage> = inventory.images.iter().filter(|image| protection.covers(image)).collect();
-        let stays: BTreeSet<Digest> = stays.iter().flat_map(|image| image.record.parts.clone()).collect();
+        let stays: BTreeSet<Digest> = stays.iter().flat_map(|image| image.parts.clone()).collect();
         let bytes: BTreeMap<String, u64> =
-            inventory.images.iter().map(|image| (image.record.reference.clone(), image.bytes)).collect();
+            inventory.images.iter().map(|image| (image.reference.clone(), image.bytes)).collect();
         let mut order: Vec<(Option<Moment>, Moment, Result<String, Digest>)> = Vec::new();
         for (digest, goods) in inventory.goods.iter().filter(|(digest, _)| !self.holds(digest)) {
             order.push((None, goods.touched, Err(*digest)));
         }
         for image in inventory.images.iter().filter(|image| !protection.covers(image)) {
-            order.push((image.record.last_use, image.record.first_seen, Ok(image.record.reference.clone())));
+            order.push((image.last_use, image.first_seen, Ok(image.reference.clone())));
         }
         order.sort_by_key(|(used, first, _)| (*used, *first));
         for (.., one) in order {
@@ -182,17 +182,14 @@ impl Model {
         let inventory = Inventory::take(root).unwrap();
         assert!(inventory.unreadable.is_empty());
         let records: BTreeMap<String, Digest> =
-            inventory.images.iter().map(|image| (image.record.reference.clone(), image.record.digest)).collect();
+            inventory.images.iter().map(|image| (image.reference.clone(), image.digest)).collect();
         assert_eq!(records, self.records.iter().map(|(name, image)| (name.clone(), top(*image))).collect());
         for (name, image) in self.records.iter().filter(|(_, image)| self.whole.contains(image)) {
             assert!(digests(*image).is_subset(&there), "{name} is recorded and not whole");
         }
-        let mut used: Vec<_> = inventory.images.iter().filter(|image| image.record.last_use.is_some()).collect();
-        used.sort_by_key(|image| image.record.last_use);
-        assert_eq!(
-            used.iter().map(|image| &image.record.reference).collect::<Vec<_>>(),
-            self.used.iter().collect::<Vec<_>>()
-        );
+        let mut used: Vec<_> = inventory.images.iter().filter(|image| image.last_use.is_some()).collect();
+        used.sort_by_key(|image| image.last_use);
+        assert_eq!(used.iter().map(|image| &image.reference).collect::<Vec<_>>(), self.used.iter().collect::<Vec<_>>());
     }
 }
 
@@ -252,7 +249,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             let (inventory, most, policy) = policy(&store, percent);
             let dry = store.select(&model.protection(), &policy).unwrap();
             let real = store.collect(&model.protection(), &policy).unwrap();
-            assert_eq!((dry.records, dry.files, dry.freed), (real.records.clone(), real.files, real.freed));
+            assert_eq!((dry.images, dry.goods, dry.freed), (real.images, real.goods, real.freed));
             model.collect(&inventory, most);
             let after = store.inventory().unwrap();
             assert_eq!(inventory.total() - after.total(), real.freed, "freed is what is really freed");
@@ -261,8 +258,9 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             let store = collector(root);
             let (_, _, policy) = policy(&store, percent);
             let selection = store.select(&model.protection(), &policy).unwrap();
-            let protected: Vec<PathBuf> = protected_files(&store.inventory().unwrap(), &model.protection());
-            for path in selection.records.iter().chain(&selection.files).take(removals) {
+            let inventory = store.inventory().unwrap();
+            let protected = protected_files(root, &inventory, &model.protection());
+            for path in removal::files(root, &inventory, &selection).iter().flatten().take(removals) {
                 assert!(!protected.contains(path));
                 let hex = path.file_name().unwrap().to_str().unwrap().to_owned();
                 if path.starts_with(root.join(IMAGES)) {
@@ -289,11 +287,12 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
     model.check(root);
 }
 
-fn protected_files(inventory: &Inventory, protection: &Protection) -> Vec<PathBuf> {
+fn protected_files(root: &Path, inventory: &Inventory, protection: &Protection) -> Vec<PathBuf> {
     let protected = inventory.images.iter().filter(|image| protection.covers(image));
     let files = |image: &StoredImage| {
-        let goods = image.record.parts.iter().filter_map(|part| inventory.goods.get(part));
-        goods.flat_map(|goods| goods.files.clone()).chain([image.path.clone()]).collect::<Vec<_>>()
+        let goods = image.parts.iter().filter_map(|part| inventory.goods.get(part));
+        let record = root.join(IMAGES).join(Record::file_name(&image.reference));
+        goods.flat_map(|goods| goods.files.clone()).chain([record]).collect::<Vec<_>>()
     };
     protected.flat_map(files).collect()
 }

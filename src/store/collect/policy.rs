@@ -1,5 +1,6 @@
 //! When to collect and how much: the kubelet's thresholds, or a size.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -24,11 +25,21 @@ pub enum Room {
     Disk { high: u8, low: u8 },
 }
 
-/// The disk that the store lies on.
+/// The disk that the store, or the images of a node, lie on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
     pub capacity: u64,
     pub available: u64,
+}
+
+impl Disk {
+    /// The disk that a folder lies on.
+    pub fn of(folder: &Path) -> Result<Self> {
+        let found = rustix::fs::statvfs(folder);
+        let found = found.map_err(|error| Error::io("could not ask how full the disk is", folder, &error.into()))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok(Self { capacity: bytes(found.f_blocks), available: bytes(found.f_bavail) })
+    }
 }
 
 impl Policy {
@@ -48,7 +59,7 @@ impl Policy {
 }
 
 impl Room {
-    /// How many bytes are too many, where the store has `total`.
+    /// How many bytes are too many, where there are `total`.
     #[must_use]
     pub fn excess(self, total: u64, disk: Disk) -> u64 {
         match self {

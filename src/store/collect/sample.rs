@@ -18,8 +18,7 @@ pub fn image(reference: &str, parts: &[&[u8]], first_seen: u64, last_use: Option
         platforms: digests.get(1).map(|child| ("linux/amd64".to_owned(), *child)).into_iter().collect(),
         parts: digests.into_iter().collect(),
     };
-    let path = Record::file_name(reference).into();
-    StoredImage::new(record, path, 0).unwrap()
+    StoredImage::new(record, 0).unwrap()
 }
 
 /// All parts of the images, each of 100 bytes, and what is loose.
@@ -30,7 +29,7 @@ pub fn inventory(images: Vec<StoredImage>, loose: &[(&[u8], u64)]) -> Inventory 
         bytes: 100,
         touched: Moment::from_seconds(touched),
     };
-    for part in images.iter().flat_map(|image| &image.record.parts) {
+    for part in images.iter().flat_map(|image| &image.parts) {
         goods.insert(*part, one(*part, 1));
     }
     for (name, touched) in loose {

@@ -5,10 +5,9 @@
 //! only then it counts as freed.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
-use super::inventory::{Inventory, StoredImage};
-use super::policy::{Disk, Policy};
+use super::inventory::{Claim, Inventory, StoredImage};
+use super::policy::Policy;
 use super::protection::Protection;
 use crate::oci::Digest;
 use crate::store::disk::Moment;
@@ -26,13 +25,14 @@ pub struct Selection {
     pub images: Vec<Taken>,
     /// Blobs that no image holds, and their bytes.
     pub loose: Vec<(Digest, u64)>,
-    /// Records, which go first: a record never leads to what is gone.
-    pub records: Vec<PathBuf>,
-    pub files: Vec<PathBuf>,
+    /// Everything that goes with the last image that held it, or was held by none.
+    pub goods: Vec<Digest>,
     pub freed: u64,
     /// How much had to be freed to make room.
     pub wanted: u64,
     pub protected: usize,
+    pub in_use: usize,
+    pub pinned: usize,
     pub young: usize,
 }
 
@@ -83,20 +83,27 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Chooses what goes.
+/// Chooses what goes to free `wanted` bytes, and what is too old.
 #[must_use]
-pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, disk: Disk, now: Moment) -> Selection {
+pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, wanted: u64, now: Moment) -> Selection {
     let holders = inventory.holders();
-    let (protected, free): (Vec<_>, Vec<_>) = inventory.images.iter().partition(|image| protection.covers(image));
+    let (protected, rest): (Vec<_>, Vec<_>) = inventory.images.iter().partition(|image| protection.covers(image));
+    let (claimed, free): (Vec<_>, Vec<_>) = rest.into_iter().partition(|image| image.claim.is_some());
     let candidates = in_order(inventory, &free, &holders);
     let (old, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.is_too_old(policy, now));
     let (young, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|one| one.is_too_young(policy, now));
     let young: Vec<&StoredImage> = young.iter().filter_map(Candidate::image).collect();
     let staying: HashSet<Digest> =
-        protected.iter().chain(&young).flat_map(|it| it.record.parts.iter().copied()).collect();
+        protected.iter().chain(&claimed).chain(&young).flat_map(|it| it.parts.iter().copied()).collect();
 
-    let wanted = policy.room.excess(inventory.total(), disk);
-    let selection = Selection { wanted, protected: protected.len(), young: young.len(), ..Selection::default() };
+    let selection = Selection {
+        wanted,
+        protected: protected.len(),
+        in_use: count(&claimed, Claim::InUse),
+        pinned: count(&claimed, Claim::Pinned),
+        young: young.len(),
+        ..Selection::default()
+    };
     let mut taking = Taking { inventory, holders, selection };
     for one in &old {
         taking.take(one.unit, Why::Age);
@@ -112,6 +119,10 @@ pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, d
     taking.selection
 }
 
+fn count(claimed: &[&StoredImage], claim: Claim) -> usize {
+    claimed.iter().filter(|image| image.claim == Some(claim)).count()
+}
+
 fn in_order<'a>(
     inventory: &Inventory,
     free: &[&'a StoredImage],
@@ -119,8 +130,8 @@ fn in_order<'a>(
 ) -> Vec<Candidate<'a>> {
     let images = free.iter().map(|image| Candidate {
         unit: Unit::Image(image),
-        last_use: image.record.last_use,
-        first_seen: image.record.first_seen,
+        last_use: image.last_use,
+        first_seen: image.first_seen,
     });
     let loose = inventory
         .goods
@@ -144,8 +155,8 @@ impl Taking<'_> {
     /// hold everything is left alone: to forget it would free nothing.
     fn could_free(&self, unit: Unit<'_>, staying: &HashSet<Digest>) -> bool {
         let Unit::Image(image) = unit else { return true };
-        image.record.parts.iter().any(|part| self.inventory.goods.contains_key(part) && !staying.contains(part))
-            || !image.record.parts.iter().any(|part| self.inventory.goods.contains_key(part))
+        image.parts.iter().any(|part| self.inventory.goods.contains_key(part) && !staying.contains(part))
+            || !image.parts.iter().any(|part| self.inventory.goods.contains_key(part))
     }
 
     fn take(&mut self, unit: Unit<'_>, why: Why) {
@@ -156,12 +167,10 @@ impl Taking<'_> {
                 self.selection.freed += bytes;
             }
             Unit::Image(image) => {
-                let bytes = image.bytes + image.record.parts.iter().map(|part| self.let_go(*part)).sum::<u64>();
-                self.selection.records.push(image.path.clone());
+                let bytes = image.bytes + image.parts.iter().map(|part| self.let_go(*part)).sum::<u64>();
                 self.selection.freed += bytes;
-                let Self { selection, .. } = self;
-                let (reference, digest) = (image.record.reference.clone(), image.record.digest);
-                selection.images.push(Taken { reference, digest, bytes, why });
+                let (reference, digest) = (image.reference.clone(), image.digest);
+                self.selection.images.push(Taken { reference, digest, bytes, why });
             }
         }
     }
@@ -183,7 +192,7 @@ impl Taking<'_> {
 
     fn remove(&mut self, digest: Digest) -> u64 {
         let Some(goods) = self.inventory.goods.get(&digest) else { return 0 };
-        self.selection.files.extend(goods.files.iter().cloned());
+        self.selection.goods.push(digest);
         goods.bytes
     }
 }

@@ -22,8 +22,8 @@ fn size(most: u64) -> Policy {
 }
 
 fn taken(inventory: &Inventory, protection: &[&str], policy: Policy) -> Vec<String> {
-    let disk = Disk { capacity: 10_000, available: 5_000 };
-    let selection = select(inventory, &protect(protection), &policy, disk, Moment::from_seconds(1_000));
+    let wanted = policy.room.excess(inventory.total(), Disk { capacity: 10_000, available: 5_000 });
+    let selection = select(inventory, &protect(protection), &policy, wanted, Moment::from_seconds(1_000));
     let names = selection.images.iter().map(|taken| taken.reference.rsplit(':').next().unwrap().to_owned());
     let loose = selection.loose.iter().map(|_| "loose".to_owned());
     loose.chain(names).collect()
@@ -74,11 +74,9 @@ fn what_is_protected_stays_with_all_its_parts() {
     ] {
         assert_eq!(taken(&stock, entries, size(0)), expected, "{entries:?}");
     }
-    let disk = Disk { capacity: 1, available: 1 };
-    let selection = select(&stock, &protect(&["gcr.io/a/x:hot"]), &size(0), disk, Moment::from_seconds(1_000));
+    let selection = select(&stock, &protect(&["gcr.io/a/x:hot"]), &size(0), 700, Moment::from_seconds(1_000));
     assert_eq!((selection.freed, selection.shortfall()), (500, 200));
-    let base = Digest::of(b"base").hex();
-    assert!(!selection.files.iter().any(|file| file == Path::new(&base)), "shared with a protected image");
+    assert!(!selection.goods.contains(&Digest::of(b"base")), "shared with a protected image");
 }
 
 #[test]
@@ -146,10 +144,10 @@ fn a_dry_run_is_the_real_run_and_a_second_one_finds_nothing() {
     let dry = store.select(&protection, &policy).unwrap();
     assert_eq!(blobs(dir.path()), 3, "nothing was touched");
     let real = store.collect(&protection, &policy).unwrap();
-    assert_eq!((&dry.images, &dry.files, dry.freed), (&real.images, &real.files, real.freed));
+    assert_eq!((&dry.images, &dry.goods, dry.freed), (&real.images, &real.goods, real.freed));
     assert_eq!((real.images.len(), blobs(dir.path())), (1, 2));
     let again = store.collect(&protection, &policy).unwrap();
-    assert!(again.images.is_empty() && again.files.is_empty());
+    assert!(again.images.is_empty() && again.goods.is_empty());
 }
 
 #[test]

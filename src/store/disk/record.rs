@@ -14,15 +14,14 @@ use serde::{Deserialize, Serialize};
 use super::atomic::{self, Temp};
 use super::moment::Moment;
 use super::regular::{self, Links};
+use super::sealed::Seal;
 use crate::error::{Error, Result};
-use crate::oci::{Digest, Hasher, Location};
+use crate::oci::{Digest, Location};
 
-/// The number of this format; its files lie in `images/vN`.
-pub const VERSION: u32 = 1;
 /// A record of all platforms of the largest image known has less than a hundredth of it.
 pub const RECORD_LIMIT: u64 = 16 << 20;
-/// The hex digits of the digest that ends the file.
-const SEAL: usize = 64;
+/// With the number of this format; its files lie in `images/vN`.
+const SEAL: Seal = Seal("underpin image v1\n");
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -59,11 +58,10 @@ impl Record {
         if section.len() > RECORD_LIMIT {
             return Err(damaged());
         }
-        let mut bytes = section.bytes(RECORD_LIMIT, "the record")?;
-        let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
-        let mut record: Self = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+        let bytes = section.bytes(RECORD_LIMIT, "the record")?;
+        let mut record: Self = SEAL.open(&bytes).ok_or_else(damaged)?;
         let named = path.file_name().and_then(|name| name.to_str()) == Some(&Self::file_name(&record.reference));
-        if seal != seal_of(&bytes).as_bytes() || !named || record.reference.parse::<Location>().is_err() {
+        if !named || record.reference.parse::<Location>().is_err() {
             return Err(damaged());
         }
         let modified = section.file().metadata().and_then(|metadata| metadata.modified());
@@ -75,8 +73,7 @@ impl Record {
     /// Puts the record into the folder, in place of what was there under its name.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join(Self::file_name(&self.reference));
-        let json = serde_json::to_vec(self).map_err(|error| Error::input("a record has no JSON form").cause(error))?;
-        let bytes = [json.as_slice(), seal_of(&json).as_bytes()].concat();
+        let bytes = SEAL.close(self)?;
         if bytes.len() as u64 > RECORD_LIMIT {
             return Err(Error::input("an image has too many parts to be recorded").fact("image", &self.reference));
         }
@@ -107,13 +104,6 @@ impl Record {
             && self.parts.is_superset(&other.parts)
             && other.platforms.iter().all(|(platform, digest)| self.platforms.get(platform) == Some(digest))
     }
-}
-
-fn seal_of(bytes: &[u8]) -> String {
-    let mut hasher = Hasher::default();
-    hasher.update(format!("underpin image v{VERSION}\n").as_bytes());
-    hasher.update(bytes);
-    hasher.finish().digest.hex()
 }
 
 /// The names of all record files in the folder.

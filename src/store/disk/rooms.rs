@@ -6,6 +6,7 @@
 //! indexes/vN/HEX           indexes of layers, N is the number of their format
 //! partial/HEX              downloads that are running or were broken off
 //! images/vN/HEX            records of images, by the digest of the name they were seen under
+//! nodes/vN/HEX             records of nodes, by the digest of their endpoint
 //! ```
 
 use std::fs::{self, DirBuilder};
@@ -134,7 +135,7 @@ pub fn sweep(root: &Path) {
     }
 }
 
-fn create_private(path: &Path) -> Result<()> {
+pub fn create_private(path: &Path) -> Result<()> {
     match DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

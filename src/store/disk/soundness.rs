@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::cache::is_sealed_index;
+use super::node_record::{NODES, NodeRecord};
 use super::record::Record;
 use super::regular::{self, Links};
 use super::rooms::IMAGES;
@@ -23,12 +24,10 @@ pub enum Soundness {
 /// is an error: that says nothing about its bytes.
 pub fn soundness(root: &Path, path: &Path) -> Result<Soundness> {
     if path.starts_with(root.join(IMAGES)) {
-        return match Record::read(path) {
-            Ok(Some(_)) => Ok(Soundness::Sound(std::fs::symlink_metadata(path).map_or(0, |data| data.len()))),
-            Ok(None) => Ok(Soundness::Gone),
-            Err(error) if error.kind() == Kind::Io => Err(error),
-            Err(_) => Ok(Soundness::Damaged),
-        };
+        return of_record(path, Record::read(path));
+    }
+    if path.starts_with(root.join(NODES)) {
+        return of_record(path, NodeRecord::read(path));
     }
     let Some(section) = regular::open(path, Links::Refused)? else { return Ok(Soundness::Gone) };
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -38,6 +37,15 @@ pub fn soundness(root: &Path, path: &Path) -> Result<Soundness> {
         (Err(_), _) => false,
     };
     Ok(if sound { Soundness::Sound(section.len()) } else { Soundness::Damaged })
+}
+
+fn of_record<R>(path: &Path, read: Result<Option<R>>) -> Result<Soundness> {
+    match read {
+        Ok(Some(_)) => Ok(Soundness::Sound(std::fs::symlink_metadata(path).map_or(0, |data| data.len()))),
+        Ok(None) => Ok(Soundness::Gone),
+        Err(error) if error.kind() == Kind::Io => Err(error),
+        Err(_) => Ok(Soundness::Damaged),
+    }
 }
 
 /// The version of the format of an index, from the folder it lies in.

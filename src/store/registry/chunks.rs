@@ -10,13 +10,13 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 
 use super::call::{Answer, Call, To};
-use super::engine::aside;
 use super::fault::Fault;
 use super::repository::Repository;
 use super::retry::Attempts;
 use super::upload::{Session, finishing, next_place, unclear};
 use super::wire::Payload;
 use crate::error::{Error, Kind, Result};
+use crate::store::engine::aside;
 use crate::store::{Blob, Stream};
 
 const CHUNK: u64 = 4 << 20;

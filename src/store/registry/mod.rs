@@ -14,7 +14,7 @@
 //! wire         one request: connections, time limits, counting
 //!   lane         what requests to one host share;   body    bytes of an upload
 //!   fault        why there is no answer;            failure from refusal to error
-//! engine       the runtime: all is blocking outside
+//! ../engine    the threads: all is blocking outside
 //! ```
 
 mod address;
@@ -26,7 +26,6 @@ mod chunks;
 mod client;
 mod credentials;
 mod download;
-mod engine;
 mod failure;
 mod fault;
 mod helper;
@@ -54,7 +53,6 @@ use std::sync::Arc;
 
 use client::Client;
 pub use credentials::Credentials;
-use engine::Engine;
 pub use options::Options;
 pub use pace::Pace;
 pub use repository::Repository;
@@ -63,6 +61,7 @@ pub use secret::Secret;
 
 use crate::error::Result;
 use crate::oci::Reference;
+use crate::store::engine::Engine;
 use crate::store::{Notices, Traffic};
 
 /// All registries of a run: connections, tokens, and what was learnt about hosts. Cheap to clone.

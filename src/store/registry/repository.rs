@@ -8,12 +8,12 @@ use reqwest::header::HeaderMap;
 use super::call::{Call, FAILURE_LIMIT, To, Want};
 use super::client::Client;
 use super::download::Download;
-use super::engine::Engine;
 use super::host::Host;
 use super::token::Scope;
 use super::wire::Payload;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Name, Reference};
+use crate::store::engine::Engine;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.

@@ -13,7 +13,6 @@ use tokio::time::{sleep, timeout};
 
 use super::address::{Reach, redacted, same_authority};
 use super::body::{Phase, Pump};
-use super::engine::aside;
 use super::fault::Fault;
 use super::host::{Way, is_listed};
 use super::lane::Lane;
@@ -21,6 +20,7 @@ use super::options::Options;
 use super::pace::{FLOOR, Pace};
 use crate::error::{Error, Kind, Result};
 use crate::store::disk::read_file;
+use crate::store::engine::aside;
 use crate::store::{Notices, Stream, Traffic};
 
 /// A registry that has taken all bytes of a large blob needs time to hash and move them.

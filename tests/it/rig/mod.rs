@@ -5,6 +5,7 @@ pub mod check;
 pub mod cli;
 pub mod compiled;
 pub mod container;
+pub mod cri;
 pub mod debian;
 pub mod guarded;
 pub mod http;

@@ -9,27 +9,60 @@ use tempfile::TempDir;
 use super::need::{find, need};
 use super::registry::die_with_us;
 
+/// Whose containerd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Make {
+    /// The one that is installed.
+    Installed,
+    /// The one of the next Debian, which `scripts/test` unpacks. It tells a kubelet what is pinned.
+    Newer,
+}
+
+/// The image that sandboxes are made from, where there are any.
+pub const SANDBOX_IMAGE: &str = "registry.example/pause:3.9";
+
 pub struct Node {
     child: Child,
     folder: TempDir,
 }
 
 impl Node {
-    /// `None` where containerd is not installed.
+    /// containerd by itself; `None` where it is not installed.
     pub fn start() -> Option<Self> {
+        Self::with(Make::Installed, "disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n")
+    }
+
+    /// containerd with the interface that a kubelet uses.
+    pub fn kubernetes(make: Make) -> Option<Self> {
+        let cri = "[plugins.\"io.containerd.grpc.v1.cri\"]\n";
+        let settings = format!("sandbox_image = \"{SANDBOX_IMAGE}\"\nstats_collect_period = 1\n");
+        let streaming = "stream_server_address = \"127.0.0.1\"\nstream_server_port = \"0\"\n";
+        let cni = "[plugins.\"io.containerd.grpc.v1.cri\".cni]\nbin_dir = \"FOLDER/cni\"\nconf_dir = \"FOLDER/cni\"\n";
+        Self::with(make, &[cri, &settings, streaming, cni].concat())
+    }
+
+    /// `config` stands in for more of containerd's configuration; FOLDER in it is the node's own.
+    fn with(make: Make, config: &str) -> Option<Self> {
         if !need(&["containerd", "ctr"]) {
             return None;
         }
+        let program = match make {
+            Make::Installed => find("containerd")?,
+            Make::Newer => newer()?,
+        };
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
-        let (root, state, socket) = (at("root"), at("state"), at("socket"));
+        let (root, state, socket, opt) = (at("root"), at("state"), at("socket"), at("opt"));
+        // Disabled plugins must stand before the first table.
+        let (disabled, tables) = if config.starts_with('[') { ("", config) } else { (config, "") };
         let config = format!(
-            "version = 2\nroot = \"{root}\"\nstate = \"{state}\"\n\
-             disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = \"{socket}\"\n"
+            "version = 2\nroot = \"{root}\"\nstate = \"{state}\"\n{disabled}[grpc]\naddress = \"{socket}\"\n\
+             [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{opt}\"\n{}",
+            tables.replace("FOLDER", &folder.path().display().to_string())
         );
         std::fs::write(at("config.toml"), config).unwrap();
         let log = std::fs::File::create(at("log")).unwrap();
-        let mut command = Command::new(find("containerd")?);
+        let mut command = Command::new(program);
         command.args(["-c", &at("config.toml")]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = die_with_us(&mut command).spawn().unwrap();
         let node = Self { child, folder };
@@ -39,6 +72,14 @@ impl Node {
 
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+
+    /// What `ctr` prints, in the namespace of Kubernetes.
+    pub fn ctr(&self, args: &[&str]) -> String {
+        let mut ctr = Command::new(find("ctr").unwrap());
+        let out = ctr.arg("-a").arg(self.socket()).args(["-n", "k8s.io"]).args(args).output().unwrap();
+        assert!(out.status.success(), "ctr {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
     }
 
     fn wait_until_it_answers(&self) {
@@ -53,6 +94,12 @@ impl Node {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// What `scripts/test` has fetched. It is skipped and failed like any part of the machine.
+fn newer() -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer/usr/bin/containerd");
+    need(&[path.to_str().unwrap()]).then_some(path)
 }
 
 impl Drop for Node {

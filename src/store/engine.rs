@@ -6,17 +6,17 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind, Result};
 
-pub(super) struct Engine(Option<Runtime>);
+pub(in crate::store) struct Engine(Option<Runtime>);
 
 impl Engine {
-    pub(super) fn new() -> Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("registry").enable_all().build();
+    pub(in crate::store) fn new() -> Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("network").enable_all().build();
         let runtime = runtime.map_err(|error| Error::new(Kind::Io, "cannot start the network threads").cause(error))?;
         Ok(Self(Some(runtime)))
     }
 
     /// Runs `future` to its end, on this thread. Must not be called from inside of one.
-    pub(super) fn run<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(in crate::store) fn run<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.0 {
             Some(runtime) => runtime.block_on(future),
             None => Err(Error::new(Kind::Io, "the network threads have ended")),
@@ -35,7 +35,7 @@ impl Drop for Engine {
 
 /// Runs `work` on a thread of its own and waits for it: bytes to upload may come from a registry
 /// too, whose reader uses [`Engine::run`].
-pub(super) fn aside<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub(in crate::store) fn aside<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let outcome = std::thread::scope(|scope| scope.spawn(work).join());
     outcome.unwrap_or_else(|_| Err(Error::new(Kind::Io, "reading the blob to upload failed")))
 }

@@ -1,0 +1,57 @@
+//! `--cri`: the `cache` commands on the images of a node.
+
+use clap::Args;
+
+use super::StoreArgs;
+use crate::cli::Ended;
+use crate::cli::console::{Console, Form};
+use crate::error::Result;
+use crate::report::{NodeCollection, to_json};
+use crate::store::disk::Patience;
+use crate::store::node::{Endpoint, Node, Order};
+
+const CRI_HELP: &str = "The images of a node instead of the store: the socket of its runtime, such as unix:///run/containerd/containerd.sock";
+
+#[derive(Debug, Args)]
+pub(super) struct NodeArgs {
+    #[arg(long, value_name = "ENDPOINT", help = CRI_HELP)]
+    cri: Option<Endpoint>,
+}
+
+/// Whether a collection is done or only told.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Deed {
+    Told,
+    Done(Patience),
+}
+
+impl NodeArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.cri.is_some()
+    }
+
+    /// The node that was named. What is known of its images lies in the store.
+    pub(super) fn connect(&self, store: &StoreArgs, console: &Console) -> Result<Option<Node>> {
+        let Some(endpoint) = &self.cri else { return Ok(None) };
+        Node::connect(endpoint, &store.folder()?, &console.notices()).map(Some)
+    }
+}
+
+/// Collects on a node, and reports.
+pub(super) fn collect(node: &Node, order: Order<'_>, deed: Deed, console: &Console) -> Result<Ended> {
+    let collection = match deed {
+        Deed::Told => NodeCollection::planned(node, &node.plan(order)?),
+        Deed::Done(patience) => {
+            let (plan, outcome) = node.collect(order, patience)?;
+            NodeCollection::done(node, &plan, &outcome)
+        }
+    };
+    match console.form {
+        Form::Json => console.data(&format!("{}\n", to_json(&collection))),
+        Form::Text => console.data(&collection.to_text()),
+    }
+    if let Some(warning) = collection.warning() {
+        console.say(&format!("warning: {warning}\n"));
+    }
+    Ok(Ended::Done)
+}

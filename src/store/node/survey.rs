@@ -1,0 +1,231 @@
+//! A node as the collector sees it: its images with their names, what keeps each, and how long it has
+//! been known. Pure: from what the runtime said and what was remembered.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::{containerd, cri};
+use crate::error::{Error, Result};
+use crate::oci::{Digest, Location};
+use crate::store::collect::{Claim, Goods, Inventory, Name, StoredImage};
+use crate::store::disk::{Moment, NodeRecord, Spell};
+
+/// More than any image has, so that no sum of what a runtime claims can overflow.
+const LARGEST: u64 = 8 << 40;
+
+/// What the runtime said.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    pub images: Vec<cri::Image>,
+    /// containerd's references; `None` where it is another runtime.
+    pub references: Option<Vec<containerd::Image>>,
+    /// What containers call their images.
+    pub used: Vec<String>,
+}
+
+#[derive(Debug)]
+pub struct Survey {
+    /// One image by its id, which is its only part and has the size that the runtime says.
+    pub inventory: Inventory,
+    /// The ids as the runtime writes them.
+    pub ids: BTreeMap<Digest, String>,
+    /// By image, containerd's references that are not pinned; `None` where it is another runtime.
+    pub unpinned: Option<BTreeMap<Digest, Vec<containerd::Image>>>,
+    /// The pinned ones, in use or not.
+    pub pinned: BTreeSet<Digest>,
+    pub record: NodeRecord,
+}
+
+impl Survey {
+    pub fn of(heard: &Heard, endpoint: &str, known: Option<&NodeRecord>, now: Moment) -> Result<Self> {
+        let record = NodeRecord {
+            endpoint: endpoint.to_owned(),
+            since: known.map_or(now, |known| known.since),
+            collected: known.and_then(|known| known.collected),
+            images: BTreeMap::new(),
+        };
+        let (inventory, ids) = (Inventory::default(), BTreeMap::new());
+        let unpinned = heard.references.as_ref().map(|_| BTreeMap::new());
+        let mut survey = Self { inventory, ids, unpinned, pinned: BTreeSet::new(), record };
+        let references = heard.references.iter().flatten();
+        let references: HashMap<&str, &containerd::Image> = references.map(|one| (one.name.as_str(), one)).collect();
+        let used = keys_of(&heard.used);
+        for image in &heard.images {
+            survey.add(image, &references, &used, known, now)?;
+        }
+        Ok(survey)
+    }
+
+    fn add(
+        &mut self,
+        image: &cri::Image,
+        references: &HashMap<&str, &containerd::Image>,
+        used: &HashSet<String>,
+        known: Option<&NodeRecord>,
+        now: Moment,
+    ) -> Result<()> {
+        let digest = id(&image.id)?;
+        let own = references_of(image, digest, references);
+        let in_use = is_used(image.repo_tags.iter().chain(&image.repo_digests), digest, used);
+        let is_pinned = image.pinned || own.iter().any(|reference| reference.is_pinned());
+        let before = known.and_then(|known| known.images.get(&digest));
+        let spell = Spell {
+            first_seen: came(&own, digest).or(before.map(|before| before.first_seen)).unwrap_or(now),
+            last_use: if in_use { Some(now) } else { before.and_then(|before| before.last_use) },
+        };
+        let names: Vec<&String> = image.repo_tags.iter().chain(&image.repo_digests).collect();
+        self.inventory.images.push(StoredImage {
+            reference: names.first().map_or_else(|| digest.to_string(), |name| (*name).clone()),
+            digest,
+            names: names
+                .iter()
+                .map(|name| Name::written(name, references.get(name.as_str()).and_then(|it| it.leads_to())))
+                .collect(),
+            platforms: BTreeMap::new(),
+            first_seen: spell.first_seen,
+            last_use: spell.last_use,
+            parts: BTreeSet::from([digest]),
+            bytes: 0,
+            claim: if in_use { Some(Claim::InUse) } else { is_pinned.then_some(Claim::Pinned) },
+        });
+        let goods = Goods { files: Vec::new(), bytes: image.size.min(LARGEST), touched: spell.first_seen };
+        self.inventory.goods.insert(digest, goods);
+        let unpinned = own.iter().filter(|reference| !reference.is_pinned());
+        let unpinned = unpinned.map(|reference| (*reference).clone()).collect();
+        self.unpinned.as_mut().map(|all| all.insert(digest, unpinned));
+        self.record.images.insert(digest, spell);
+        self.pinned.extend(is_pinned.then_some(digest));
+        if self.ids.insert(digest, image.id.clone()).is_some() {
+            return Err(Error::input("the runtime lists an image twice").fact("image", digest));
+        }
+        Ok(())
+    }
+}
+
+/// The id of an image: the digest of its config, which CRI-O writes without `sha256:`.
+fn id(text: &str) -> Result<Digest> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    Digest::from_hex(hex)
+        .map_err(|_| Error::input("the runtime has an image whose id is no digest").fact("image", text))
+}
+
+/// The references that containerd keeps for the image: by tag, by digest and by id.
+fn references_of<'a>(
+    image: &cri::Image,
+    digest: Digest,
+    references: &HashMap<&str, &'a containerd::Image>,
+) -> Vec<&'a containerd::Image> {
+    let id = digest.to_string();
+    let names: BTreeSet<&String> = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id, &id]).collect();
+    names.into_iter().filter_map(|name| references.get(name.as_str()).copied()).collect()
+}
+
+/// When the image came. A tag may be older than the image it leads to now, so the reference by id
+/// counts, or else the newest.
+fn came(references: &[&containerd::Image], digest: Digest) -> Option<Moment> {
+    let id = digest.to_string();
+    let by_id = references.iter().find(|reference| reference.name == id).and_then(|one| one.created());
+    by_id.or_else(|| references.iter().filter_map(|reference| reference.created()).max())
+}
+
+fn is_used<'a>(names: impl IntoIterator<Item = &'a String>, digest: Digest, used: &HashSet<String>) -> bool {
+    names.into_iter().flat_map(|name| keys(name)).chain([digest.to_string()]).any(|key| used.contains(&key))
+}
+
+fn keys_of(used: &[String]) -> HashSet<String> {
+    used.iter().flat_map(|name| keys(name)).collect()
+}
+
+/// Everything that a name of an image may be compared by: as written, as an id, as a full reference.
+fn keys(name: &str) -> Vec<String> {
+    let mut keys = vec![name.to_owned()];
+    keys.extend(id(name).ok().map(|digest| digest.to_string()));
+    let location = name.parse::<Location>().ok();
+    // Where there is a digest, it decides, and not the tag beside it.
+    keys.extend(location.map(|it| it.digest().map_or_else(|| it.without_digest(), |digest| it.by_digest(digest))));
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_of(name: &str) -> String {
+        Digest::of(name.as_bytes()).to_string()
+    }
+
+    fn image(name: &str, tags: &[&str], digests: &[String]) -> cri::Image {
+        let repo_tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        cri::Image { id: id_of(name), repo_tags, repo_digests: digests.to_vec(), size: 100, pinned: false }
+    }
+
+    fn survey(heard: &Heard, known: Option<&NodeRecord>) -> Survey {
+        Survey::of(heard, "unix:///x", known, Moment::from_seconds(1_000)).unwrap()
+    }
+
+    #[test]
+    fn a_container_may_call_its_image_by_any_name() {
+        let (one, two) = (id_of("manifest of one"), id_of("manifest of two"));
+        let images = vec![
+            image("one", &["docker.io/library/app:latest"], &[format!("docker.io/library/app@{one}")]),
+            image("two", &[], &[format!("docker.io/library/app@{two}")]),
+            image("three", &[], &[]),
+        ];
+        let bare = id_of("three").replace("sha256:", "");
+        let both = format!("app:latest@{two}");
+        for (used, expected) in [
+            ("docker.io/library/app:latest", &["one"][..]),
+            ("app", &["one"]),
+            ("app:v2", &[]),
+            (&format!("docker.io/library/app@{two}"), &["two"]),
+            // The tag may have moved; the digest has not.
+            (&both, &["two"]),
+            (&id_of("three"), &["three"]),
+            (&bare, &["three"]),
+            ("docker.io/library/other:latest", &[]),
+            ("", &[]),
+        ] {
+            let heard = Heard { images: images.clone(), used: vec![used.to_owned()], references: None };
+            let survey = survey(&heard, None);
+            let in_use = survey.inventory.images.iter().filter(|image| image.claim == Some(Claim::InUse));
+            let in_use: Vec<String> = in_use.map(|image| image.digest.to_string()).collect();
+            assert_eq!(in_use, expected.iter().map(|name| id_of(name)).collect::<Vec<_>>(), "{used}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_as_old_as_its_id_and_not_as_its_tag() {
+        let reference = |name: &str, seconds| containerd::Image {
+            name: name.to_owned(),
+            created_at: Some(containerd::Timestamp { seconds, nanos: 0 }),
+            ..containerd::Image::default()
+        };
+        let seen = |references, known: Option<u64>| {
+            let heard =
+                Heard { images: vec![image("one", &["a.io/x:v1", "a.io/y:v1"], &[])], references, used: Vec::new() };
+            let spell = |at| Spell { first_seen: Moment::from_seconds(at), last_use: None };
+            let known = known.map(|at| NodeRecord {
+                endpoint: "unix:///x".to_owned(),
+                since: Moment::from_seconds(1),
+                collected: None,
+                images: [(Digest::of(b"one"), spell(at)), (Digest::of(b"gone"), spell(at))].into(),
+            });
+            let survey = survey(&heard, known.as_ref());
+            assert_eq!(survey.record.images.len(), 1, "what is gone is forgotten");
+            survey.inventory.images[0].first_seen.seconds()
+        };
+        let tags = vec![reference("a.io/x:v1", 5), reference("a.io/y:v1", 7)];
+        let by_id = [tags.clone(), vec![reference(&id_of("one"), 6)]].concat();
+        assert_eq!(seen(Some(by_id), Some(3)), 6);
+        assert_eq!(seen(Some(tags), Some(3)), 7, "else as its newest name");
+        assert_eq!(seen(Some(vec![reference("a.io/x:v1", -1)]), Some(3)), 3, "else as it is remembered");
+        assert_eq!(seen(None, Some(3)), 3);
+        assert_eq!(seen(None, None), 1_000, "else as of now");
+    }
+
+    #[test]
+    fn a_size_that_no_image_has_cannot_overflow() {
+        let images = ["one", "two"].map(|name| cri::Image { size: u64::MAX, ..image(name, &[], &[]) }).into();
+        let survey = survey(&Heard { images, ..Heard::default() }, None);
+        assert_eq!(survey.inventory.total(), 2 * LARGEST);
+    }
+}

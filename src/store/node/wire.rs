@@ -1,0 +1,174 @@
+//! Calls to the runtime of a node: gRPC over its Unix socket. Every call has a limit of time and of
+//! size, and every failure names the endpoint and the method.
+
+use std::io;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint as Address};
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+
+use super::endpoint::Endpoint;
+use crate::error::{Error, Kind, Result};
+use crate::store::engine::Engine;
+
+/// Some hundred bytes are needed for an image; no node has a hundred thousand of them.
+const ANSWER_LIMIT: usize = 64 << 20;
+
+/// How long a runtime may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    pub connect: Duration,
+    /// For one call. The kubelet's own limit.
+    pub call: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), call: Duration::from_secs(120) }
+    }
+}
+
+/// A method by its path, and the namespace that containerd wants to know for its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    pub path: &'static str,
+    pub namespace: Option<&'static str>,
+}
+
+pub struct Wire {
+    channel: Channel,
+    engine: Engine,
+    endpoint: Endpoint,
+    deadlines: Deadlines,
+}
+
+impl Wire {
+    pub fn connect(endpoint: &Endpoint, deadlines: Deadlines) -> Result<Self> {
+        let engine = Engine::new()?;
+        let address = Address::from_shared(endpoint.to_string()).map_err(|error| unreachable(endpoint, &error))?;
+        let address = address.connect_timeout(deadlines.connect);
+        let limited =
+            async { tokio::time::timeout(deadlines.connect, address.connect()).await.map_err(|_| silent(endpoint)) };
+        let channel = engine.run(limited)?.map_err(|error| unreachable(endpoint, &error))?;
+        Ok(Self { channel, engine, endpoint: endpoint.clone(), deadlines })
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// A call whose failure, whatever it is, is the end.
+    pub fn ask<Q, A>(&self, method: Method, message: Q) -> Result<A>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        self.call(method, message).map_err(|failure| failure.error)
+    }
+
+    pub fn call<Q, A>(&self, method: Method, message: Q) -> Result<A, Failure>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let mut request = Request::new(message);
+        if let Some(namespace) = method.namespace {
+            request.metadata_mut().insert("containerd-namespace", MetadataValue::from_static(namespace));
+        }
+        let mut client = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_LIMIT);
+        let calling = async {
+            client.ready().await.map_err(|error| Status::unavailable(causes(&error)))?;
+            client.unary(request, PathAndQuery::from_static(method.path), ProstCodec::default()).await
+        };
+        let limited = async { Ok(tokio::time::timeout(self.deadlines.call, calling).await) };
+        match self.engine.run(limited) {
+            Ok(Ok(Ok(answer))) => Ok(answer.into_inner()),
+            Ok(Ok(Err(status))) => Err(self.failure(method, &status)),
+            Ok(Err(_)) => Err(self.failure(method, &Status::deadline_exceeded("it did not answer in time"))),
+            Err(error) => Err(Failure { how: How::Lost, error }),
+        }
+    }
+
+    fn failure(&self, method: Method, status: &Status) -> Failure {
+        let how = match status.code() {
+            Code::Unimplemented => How::Unknown,
+            Code::NotFound => How::NotFound,
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => How::Lost,
+            _ => How::Refused,
+        };
+        let error = Error::new(Kind::Network, "the runtime of the node did not do what it was asked for")
+            .fact("node", &self.endpoint)
+            .fact("method", method.path)
+            .fact("status", format_args!("{:?}", status.code()))
+            .cause(said(status));
+        Failure { how, error }
+    }
+}
+
+/// How a call ended that did not end well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// There is no such method.
+    Unknown,
+    /// There is no such thing.
+    NotFound,
+    /// Nobody knows whether it was done: the runtime is gone or too slow.
+    Lost,
+    Refused,
+}
+
+#[derive(Debug, Clone)]
+pub struct Failure {
+    pub how: How,
+    pub error: Error,
+}
+
+fn unreachable(endpoint: &Endpoint, error: &tonic::transport::Error) -> Error {
+    let hint = match io_kind(error) {
+        Some(io::ErrorKind::NotFound) => "name the socket of a runtime that runs on this machine",
+        Some(io::ErrorKind::PermissionDenied) => "the socket belongs to root: run as root",
+        Some(io::ErrorKind::ConnectionRefused) => "nobody listens there, or it is no socket: is the runtime running?",
+        _ => "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?",
+    };
+    let failed = Error::new(Kind::Network, "the runtime of the node cannot be reached");
+    failed.fact("node", endpoint).cause(causes(error)).hint(hint)
+}
+
+fn silent(endpoint: &Endpoint) -> Error {
+    Error::new(Kind::Network, "the runtime of the node does not answer").fact("node", endpoint)
+}
+
+/// What the runtime said, and what happened on the way.
+fn said(status: &Status) -> String {
+    let source = std::error::Error::source(status).map(causes);
+    source.map_or_else(|| status.message().to_owned(), |source| format!("{}: {source}", status.message()))
+}
+
+/// An error in one line with all that led to it, each said once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !said.iter().any(|before| before.contains(&text)) {
+            said.push(text);
+        }
+        next = error.source();
+    }
+    said.join(": ")
+}
+
+fn io_kind(error: &tonic::transport::Error) -> Option<io::ErrorKind> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<io::Error>() {
+            return Some(found.kind());
+        }
+        next = error.source();
+    }
+    None
+}
