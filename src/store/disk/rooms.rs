@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::atomic;
 use super::gate;
 use super::lock::Held;
+use super::partial;
 use super::regular::{self, Folder, Links};
 use super::section::Section;
 use super::verified;
@@ -124,9 +125,10 @@ impl Rooms {
     }
 }
 
-/// Removes what killed writers left; partial downloads stay, they are taken up again.
+/// Removes what killed writers left; what has come of a download stays, it is taken up again.
 pub fn sweep(root: &Path) {
     atomic::sweep(root);
+    partial::sweep(&root.join("partial"));
     atomic::sweep(&root.join("blobs/sha256"));
     atomic::sweep(&root.join(IMAGES));
     for version in fs::read_dir(root.join("indexes")).into_iter().flatten().flatten() {
