@@ -136,12 +136,17 @@ pub fn sweep(root: &Path) {
     }
 }
 
+/// Makes the folder and those it stands in, durably, as what will be in it is.
 fn create_private(path: &Path) -> Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::io("could not create the folder of the cache", path, &error)),
+    let missing: Vec<&Path> = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.is_dir()).collect();
+    for folder in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Ok(()) => atomic::sync_folder(atomic::parent(folder))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("could not create the folder of the cache", folder, &error)),
+        }
     }
+    Ok(())
 }
 
 /// Whether there is a cache in the folder at all. One that is of another version is an error.

@@ -163,6 +163,7 @@ static void save(int fd) {
   if (!to) abort();
   if (folder) save_folder(fd, to);
   else save_file(fd, to);
+  if (!folder && REAL(fchmod)(fileno(to), about.st_mode & 07777)) abort();
   if (fclose(to) || REAL(rename)(fresh, path)) abort();
 }
 
