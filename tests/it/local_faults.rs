@@ -2,12 +2,18 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::rig::check;
 use crate::rig::cli::{Sandbox, files_under};
+use crate::rig::debian::of_this_machine;
+use crate::rig::layer::{Layer, Pack, file, noise, program};
+use crate::rig::preload::{Harm, Preload};
+use crate::rig::program::{Machine, prints};
 use crate::rig::run::Run;
 use crate::rig::shelf::blob_path;
 use crate::rig::small_disk::SmallDisk;
+use crate::rig::stage::{Stage, upon};
 use crate::rig::stock;
 use crate::rig::world::World;
 
@@ -22,14 +28,24 @@ fn under(world: &World, trial: &crate::rig::world::Trial, prefix: &str) -> Run {
     invocation.arg(trial.cache()).hurried().run()
 }
 
+/// Sizes of disks that the result does not fit on, at random.
+fn sizes(count: usize, most: usize) -> impl Iterator<Item = String> {
+    let seed = fastrand::u64(..);
+    println!("sizes of seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(move |_| format!("{}k", random.usize(1..most)))
+}
+
 #[test]
 fn l1_a_full_disk_is_named_and_harms_nothing() {
-    let Some(world) = World::two(500_000) else { return };
-    for size in ["8k", "64k", "128k", "300k"] {
-        let Some(disk) = SmallDisk::new(size) else { return };
+    let Some(world) = World::two(300_000) else { return };
+    for size in sizes(50, 290) {
+        let Some(disk) = SmallDisk::new(&size) else { return };
         let to = format!("oci:{}:v1", disk.path("out").display());
         let run = world.rebase(&to, "cache-l1").run().fails("local-io");
         let run = run.says(&disk.root().display().to_string());
+        // Where bytes did not fit it says how many there are.
+        assert!(!run.stderr.contains("could not write") || run.stderr.contains("\n  needed "), "{size}\n{run}");
         assert!(!disk.path("out/index.json").exists(), "{size}\n{run}");
         disk.grow("8m");
         let run = world.rebase(&to, "cache-l1").run().ok();
@@ -41,8 +57,8 @@ fn l1_a_full_disk_is_named_and_harms_nothing() {
 #[test]
 fn l1_a_cache_that_is_full_does_not_stop_the_work() {
     let Some(world) = World::two(500_000) else { return };
-    for size in ["4k", "32k", "128k", "300k"] {
-        let Some(disk) = SmallDisk::new(size) else { return };
+    for size in sizes(20, 480) {
+        let Some(disk) = SmallDisk::new(&size) else { return };
         let trial = world.trial();
         let run = trial.run_with_cache(&disk.path("cache"));
         let run = trial.gives_the_expected_image(run).says("cache");
@@ -113,6 +129,49 @@ fn l9_a_cache_that_cannot_be_written_is_done_without() {
 }
 
 #[test]
+fn l9_a_cache_on_a_file_system_without_locks_is_done_without() {
+    let Some(preload) = Preload::new() else { return };
+    let Some(world) = World::two(1000) else { return };
+    for errno in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
+        let trial = world.trial();
+        let log = world.sandbox.path("log");
+        let run = preload.put(trial.invocation(), &trial.cache(), &log, Harm::NoLocks { errno }).run();
+        trial.gives_the_expected_image(run).says("working without a cache").says("cannot lock");
+        assert_eq!(files_under(&trial.cache()), Vec::<PathBuf>::new(), "nothing is shared there");
+        // A target without locks cannot be shared either, and is not written to.
+        let out = world.sandbox.path("out");
+        for to in [format!("oci:{}:v1", out.display()), format!("oci-archive:{}:v1", out.join("a.tar").display())] {
+            let _ = std::fs::remove_dir_all(&out);
+            std::fs::create_dir(&out).unwrap();
+            let rebase = world.rebase(&to, "cache-expected");
+            let run = preload.put(rebase, &out, &log, Harm::NoLocks { errno }).run().fails("local-io");
+            let run = run.says("lock").says(&out.display().to_string());
+            assert!(!out.join("index.json").exists() && !out.join("a.tar").exists(), "{run}");
+            world.rebase(&to, "cache-expected").run().ok();
+        }
+        trial.settle();
+    }
+}
+
+#[test]
+fn l10_temporary_files_may_be_on_another_device() {
+    // A layer that is written again and too large for memory, beside what leaves it.
+    let Some(package) = of_this_machine("netbase") else { return };
+    let own = [program("app", prints(Machine::Amd64, stock::LINE)), file("srv/payload", noise(7, 6 << 20))];
+    let layer = Layer::of(Pack::Gzip, &package.installed().into_iter().chain(own).collect::<Vec<_>>());
+    let old = stock::old_base("linux/amd64");
+    let stage = Stage::on(&old, &upon(&old, [layer], stock::app_config()));
+    let Some(disk) = SmallDisk::new("1m") else { return };
+    let rebase = || stage.rebase("out").env("TMPDIR", disk.root());
+    rebase().run().fails("local-io").says(&disk.root().display().to_string());
+    assert!(!stage.layout("out").join("index.json").exists());
+    disk.grow("32m");
+    let run = rebase().run().ok();
+    assert_eq!(check::layout(&stage.layout("out"), "v1").unwrap().digest, run.digest());
+    assert_eq!(files_under(disk.root()), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn l10_any_path_will_do() {
     let sandbox = Sandbox::new();
     let odd = sandbox.path("with space, ümlaut, 'quotes' and \u{1f980}").join("x".repeat(200));
@@ -136,6 +195,24 @@ fn l13_a_reader_that_went_away_is_no_panic() {
     let trial = world.trial();
     let run = under(&world, &trial, "exec >/dev/full;");
     assert!(run.code() == Some(0) || run.kind().as_deref() == Some("local-io"), "{run}");
+    trial.settle();
+}
+
+#[test]
+fn l13_a_reader_of_messages_that_stands_still_does_not_stop_the_work() {
+    let Some(world) = World::two(1000) else { return };
+    let trial = world.trial();
+    // The pipe is full before the run begins, and its reader reads nothing until the run has ended.
+    let script = "exec 3>&1; { head -c 65536 /dev/zero >&2; \"$0\" \"$@\" 1>&3; echo $? >$TMPDIR/code; } 2>&1 | \
+                  { while ! [ -e $TMPDIR/code ]; do sleep 0.1; done; cat >/dev/null; }; \
+                  code=$(cat $TMPDIR/code); rm $TMPDIR/code; exit $code";
+    let name = |rest: &str| world.source.name(rest);
+    let binary = crate::rig::cli::binary();
+    let args = ["-c", script, &binary, "rebase", &name("in/app:v1"), "--base", &name("base/new:v1")];
+    let invocation = world.sandbox.program("/bin/sh", args);
+    let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);
+    let run = invocation.arg(trial.cache()).hurried().limit(Duration::from_secs(60)).run();
+    trial.gives_the_expected_image(run);
     trial.settle();
 }
 

@@ -89,20 +89,18 @@ impl Drop for Temp {
     }
 }
 
-/// A file without a name in the folder, or in the system's folder for such files. Nothing of it is
-/// left when it is closed.
-pub fn scratch(folder: Option<&Path>) -> Result<File> {
-    let folder = folder.map_or_else(std::env::temp_dir, Path::to_owned);
+/// A file without a name in the folder. Nothing of it is left when it is closed.
+pub fn scratch(folder: &Path) -> Result<File> {
     // Whoever was killed before the name was gone has left it.
-    sweep(&folder);
-    let temp = Temp::create(&folder)?;
+    sweep(folder);
+    let temp = Temp::create(folder)?;
     temp.file.try_clone().map_err(|error| Error::io("could not use the file", &temp.path, &error))
 }
 
 /// Puts `bytes` at `to`, in place of what was there.
 pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
     let temp = Temp::create(parent(to))?;
-    temp.write_at(bytes, 0)?;
+    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
     temp.commit(to)
 }
 

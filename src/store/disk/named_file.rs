@@ -51,7 +51,7 @@ fn put(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()
     let folder = atomic::parent(path);
     atomic::sweep(folder);
     let temp = Temp::create(folder)?;
-    temp.write_at(bytes, 0)?;
+    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
     if let Some(permissions) = permissions {
         temp.permit(permissions)?;
     }

@@ -16,7 +16,8 @@ pub fn batch() -> Scene {
     let sandbox = with_images();
     let disk = template(&sandbox);
     let image = |name: &str| format!("  - source: oci:{name}:v1\n    target: oci:out-{name}:v1\n");
-    let file = format!("defaults:\n  base: oci:new:v1\n  old_base: oci:old:v1\nimages:\n{}", image("app") + &image("b"));
+    let file =
+        format!("defaults:\n  base: oci:new:v1\n  old_base: oci:old:v1\nimages:\n{}", image("app") + &image("b"));
     fs::write(disk.join("batch.yaml"), file).unwrap();
     stock::app(PLATFORM, SMALL + 1).build().layout(&disk.join("b"), "v1");
     let shard = |which: &str| words(&format!("batch batch.yaml --no-cache --shard {which}"));

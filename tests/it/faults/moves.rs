@@ -128,7 +128,8 @@ pub fn with_files() -> Scene {
     // A second run finds everything there already, and the report says so.
     let told = move |disk: &Path| {
         let [said, report] = files(disk);
-        let report: serde_json::Value = serde_json::from_str(&report.unwrap_or_default()).map_err(|it| it.to_string())?;
+        let report: serde_json::Value =
+            serde_json::from_str(&report.unwrap_or_default()).map_err(|it| it.to_string())?;
         let right = said == written[0] && report["digest"] == said.as_deref().unwrap_or_default().trim_end();
         if right { Ok(()) } else { Err(format!("{said:?} and {report}")) }
     };

@@ -3,15 +3,17 @@
 //! After exit 0 what was asked for is there. After any other moment the store does not lie, a target
 //! is as it was or complete, and the next run does the rest.
 
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::rig::cli::files_under;
 use crate::rig::durable::{Deaf, Durable, Names};
 use crate::rig::preload::{Call, Harm, Preload, calls};
 use crate::rig::run::Run;
 use crate::rig::world::World;
 
-use super::scene::Scene;
+use super::scene::{STORE, Scene};
 use super::{collection, edits, moves};
 
 /// How often the power goes in each scene.
@@ -138,6 +140,22 @@ fn l6_a_manifest_in_place() {
 fn l6_a_collection() {
     let Some(world) = World::two(3_000) else { return };
     survives(&collection::collection(&world));
+}
+
+/// What was fetched need not be fetched again.
+#[test]
+fn l6_a_store_is_durable_too() {
+    let Some(world) = World::two(3_000) else { return };
+    let scene = moves::from_registry(&world);
+    let Some(cut) = Cut::new(&scene) else { return };
+    cut.run(Harm::None, None).ok();
+    let names = |disk: &Path| {
+        let files = files_under(&disk.join(STORE));
+        let names: BTreeSet<PathBuf> = files.iter().map(|path| path.strip_prefix(disk).unwrap().to_owned()).collect();
+        names
+    };
+    assert!(names(&cut.disk).len() > 10);
+    assert_eq!(cut.left(Names::Synced, names), names(&cut.disk));
 }
 
 /// A run is killed when its result has its name, and before that name is durable. The next one finds

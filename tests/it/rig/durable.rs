@@ -131,3 +131,34 @@ fn number(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata(path).unwrap().ino().to_string()
 }
+
+#[test]
+fn what_was_not_synced_is_lost_and_nothing_else() {
+    use super::cli::{Sandbox, files_under};
+    use super::preload::{Harm, Preload};
+    let Some(preload) = Preload::new() else { return };
+    let sandbox = Sandbox::new();
+    let disk = sandbox.path("disk");
+    fs::create_dir(&disk).unwrap();
+    fs::write(disk.join("old"), "old").unwrap();
+    fs::write(disk.join("gone"), "gone").unwrap();
+    let durable = Durable::new(&disk, &sandbox.path("state"));
+    let script =
+        "echo synced >a; sync a; sync .; echo more >>a; echo named >b; sync b; echo data >c; sync .; rm gone; mv a d";
+    let sh = durable.watch(sandbox.program("/bin/sh", ["-c", script]).current_dir(&disk));
+    preload.put(sh, &disk, &sandbox.path("log"), Harm::None).run().ok();
+    let left = |names: Names| {
+        let to = sandbox.path("left");
+        durable.after_power_cut(names, &to);
+        let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut found: Vec<_> =
+            files_under(&to).iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect();
+        found.sort();
+        fs::remove_dir_all(&to).unwrap();
+        found
+    };
+    let all = [("a", "synced\n"), ("b", "named\n"), ("c", ""), ("gone", "gone"), ("old", "old")];
+    assert_eq!(left(Names::Synced), all.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    let all = [("b", "named\n"), ("c", ""), ("d", "synced\n"), ("old", "old")];
+    assert_eq!(left(Names::All), all.map(|(name, text)| (name.to_owned(), text.to_owned())));
+}

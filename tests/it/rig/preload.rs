@@ -22,13 +22,23 @@ pub struct Preload {
 pub enum Harm {
     None,
     /// This one fails, and no other.
-    Fails { at: usize, errno: i32 },
+    Fails {
+        at: usize,
+        errno: i32,
+    },
     /// This one fails, and all later ones that would write.
-    FailsFrom { at: usize, errno: i32 },
+    FailsFrom {
+        at: usize,
+        errno: i32,
+    },
     /// Instead of this one the process is killed.
-    Kills { at: usize },
+    Kills {
+        at: usize,
+    },
     /// Every lock is refused.
-    NoLocks { errno: i32 },
+    NoLocks {
+        errno: i32,
+    },
 }
 
 /// One of the calls.
@@ -95,4 +105,31 @@ fn call(line: &str) -> Call {
     let mut word = || words.next().unwrap_or_else(|| panic!("not a call: {line}"));
     let (number, kind, path) = (word(), word(), word());
     Call { kind: kind.to_owned(), path: path.into(), failed: number.starts_with('!') }
+}
+
+#[test]
+fn calls_are_counted_and_one_of_them_fails() {
+    use super::cli::Sandbox;
+    let Some(preload) = Preload::new() else { return };
+    let sandbox = Sandbox::new();
+    let (disk, log) = (sandbox.path("disk"), sandbox.path("log"));
+    fs::create_dir(&disk).unwrap();
+    let run = |harm: Harm| {
+        let sh = sandbox.program("/bin/sh", ["-c", "echo x >a && mv a b && echo y >../elsewhere && rm b"]);
+        let run = preload.put(sh.current_dir(&disk), &disk, &log, harm).run();
+        let calls: Vec<String> =
+            calls(&log).iter().map(|call| format!("{}{}", call.kind, if call.failed { "!" } else { "" })).collect();
+        (run.status, calls.join(" "))
+    };
+    let (status, calls) = run(Harm::None);
+    assert!(status.success() && calls == "create write rename unlink", "{status} {calls}");
+    let (status, calls) = run(Harm::Fails { at: 2, errno: libc::EIO });
+    assert!(!status.success() && calls == "create write!", "{status} {calls}");
+    let (status, calls) = run(Harm::FailsFrom { at: 1, errno: libc::ENOSPC });
+    assert!(!status.success() && calls == "create!", "{status} {calls}");
+    let (status, calls) = run(Harm::Kills { at: 2 });
+    assert!(
+        std::os::unix::process::ExitStatusExt::signal(&status) == Some(libc::SIGKILL) && calls == "create",
+        "{status} {calls}"
+    );
 }
