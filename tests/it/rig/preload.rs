@@ -115,7 +115,7 @@ fn calls_are_counted_and_one_of_them_fails() {
     let (disk, log) = (sandbox.path("disk"), sandbox.path("log"));
     fs::create_dir(&disk).unwrap();
     let run = |harm: Harm| {
-        let sh = sandbox.program("/bin/sh", ["-c", "echo x >a && mv a b && echo y >../elsewhere && rm b"]);
+        let sh = sandbox.program("/bin/sh", ["-c", "echo x >a && mv a b && echo y >$TMPDIR/elsewhere && rm b"]);
         let run = preload.put(sh.current_dir(&disk), &disk, &log, harm).run();
         let calls: Vec<String> =
             calls(&log).iter().map(|call| format!("{}{}", call.kind, if call.failed { "!" } else { "" })).collect();
