@@ -18,7 +18,7 @@ use crate::oci::{Descriptor, Digest, Document, Platform, json};
 use crate::plan::{Plan, PlatformPlan, Top};
 
 pub use layer::{MadeLayer, Workshop};
-pub use scratch::{Made, Scratch};
+pub use scratch::{Made, Nameless, Scratch};
 
 /// The finished result. Invariant: every blob and child that `top` leads to is listed, and every
 /// image has passed the check on its layers.

@@ -274,7 +274,8 @@ impl WorldArgs {
     }
 }
 
-fn pace() -> Result<u32> {
+/// By how much the waits are divided in tests.
+pub(super) fn pace() -> Result<u32> {
     match std::env::var("UNDERPIN_TEST_PACE") {
         Err(_) => Ok(1),
         Ok(text) => {

@@ -10,10 +10,10 @@ use super::console::{Console, Form};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::ReportArgs;
 use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::report::{BatchReport, Reportable as _};
 use crate::store::Notices;
-use crate::store::disk::{Mode, Patience, check_writable, lock_folder, write_file};
+use crate::store::disk::{Mode, Patience, check_writable, lock_folder, sync_folder, write_file};
 use crate::world::World;
 use crate::yaml;
 
@@ -159,12 +159,18 @@ fn read_lock(path: &Path) -> Result<Lock> {
 fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) -> Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let _held = lock_folder(folder, Mode::Exclusive, Patience::default(), notices)?;
-    let there = if path.exists() { read_lock(path).unwrap_or_default() } else { Lock::default() };
-    let mut merged = there.clone();
+    let there = match path.exists().then(|| read_lock(path)).transpose() {
+        Ok(there) => there,
+        // What is no lock is written anew; one that cannot be read now has images of other shards.
+        Err(error) if error.kind() == Kind::Input => None,
+        Err(error) => return Err(error),
+    };
+    let mut merged = there.clone().unwrap_or_default();
     merged.apply(changes);
     merged.retain(entries);
-    if merged == there && path.exists() {
-        return Ok(());
+    if there.is_some_and(|there| there == merged) {
+        // Whoever wrote it may have been killed before its name was durable.
+        return sync_folder(folder);
     }
     write_file(path, merged.to_text().as_bytes())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::SayArgs;
+use super::listener::Listener;
 use crate::error::{Error, printable};
 use crate::report::kube::Paint;
 use crate::report::{Detail, error_to_json};
@@ -31,6 +32,7 @@ pub(super) struct Console {
     voice: Voice,
     pub form: Form,
     bars: MultiProgress,
+    listener: Listener,
 }
 
 impl Console {
@@ -43,7 +45,7 @@ impl Console {
         let form = if say.json { Form::Json } else { Form::Text };
         let shown = voice != Voice::Quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { voice, form, bars: MultiProgress::with_draw_target(target) }
+        Self { voice, form, bars: MultiProgress::with_draw_target(target), listener: Listener::new() }
     }
 
     /// How much of a report is shown.
@@ -89,9 +91,7 @@ impl Console {
     }
 
     fn stderr(&self, text: &str) {
-        self.bars.suspend(|| {
-            let _ = std::io::stderr().lock().write_all(text.as_bytes());
-        });
+        self.bars.suspend(|| self.listener.tell(text));
     }
 
     pub fn notices(&self) -> Notices {

@@ -11,6 +11,7 @@ mod environment;
 mod exceptions;
 mod inspect;
 mod kube;
+mod listener;
 mod man;
 mod plan;
 mod policy_args;

@@ -15,20 +15,23 @@ pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Resu
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let results: Vec<Mutex<Option<Result<R>>>> = items.iter().map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while !failed.load(Ordering::Relaxed) {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else { break };
-                    let result = work(item);
-                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                    if let Ok(mut slot) = slot.lock() {
-                        *slot = Some(result);
-                    }
-                }
-            });
+    let take_turns = || {
+        while !failed.load(Ordering::Relaxed) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else { break };
+            let result = work(item);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            if let Ok(mut slot) = slot.lock() {
+                *slot = Some(result);
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        // This thread is one of them.
+        for _ in 1..threads {
+            scope.spawn(take_turns);
+        }
+        take_turns();
     });
     let mut out = Vec::with_capacity(items.len());
     for slot in results {

@@ -3,12 +3,13 @@
 
 use std::io::Read;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use super::disk;
 use super::fetch::Request;
 use super::receive::inherited;
 use super::{Source, Tools};
-use crate::assemble::{Scratch, Workshop};
+use crate::assemble::{Nameless, Scratch, Workshop};
 use crate::error::Result;
 use crate::oci::Descriptor;
 
@@ -42,7 +43,8 @@ impl Workshop for Bench<'_> {
         if size <= SMALL {
             return Ok(Scratch::memory());
         }
-        disk::scratch_file(self.tools.cache.folder()).map(Scratch::File)
+        let folder = self.tools.cache.folder().map_or_else(std::env::temp_dir, Path::to_owned);
+        Ok(Scratch::File(Nameless { file: disk::scratch_file(&folder)?, folder }))
     }
 
     fn jobs(&self) -> NonZeroUsize {

@@ -4,9 +4,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use crate::rig::proxy::{Action, on};
+use crate::rig::run::Run;
 use crate::rig::world::World;
 
-const KILLS: usize = 50;
+/// How often a run is ended, at another moment each time.
+const TIMES: usize = 100;
 
 /// Slow enough that a kill falls into the middle of something.
 fn slow(world: &World) {
@@ -15,28 +17,49 @@ fn slow(world: &World) {
     }
 }
 
-#[test]
-fn l4_a_kill_at_any_moment_harms_nothing() {
+/// Ends runs with these signals in turn, at random moments, and looks at what each has left. `check`
+/// is asked about every run that was ended, and how long it took to end.
+fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, &Run, Duration)) {
     let Some(world) = World::two(1_000_000) else { return };
     let trial = world.trial();
     slow(&world);
     let whole = trial.gives_the_expected_image(trial.run()).elapsed;
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut killed = 0;
-    for number in 0..KILLS {
+    let mut ended = 0;
+    for number in 0..TIMES {
         let trial = world.trial();
         slow(&world);
         let moment = whole.mul_f64(random.f64());
+        let signal = signals[number % signals.len()];
         let running = trial.invocation().start();
         std::thread::sleep(moment);
-        running.signal(libc::SIGKILL);
+        running.signal(signal);
+        let sent = Instant::now();
         let run = running.finish();
-        println!("kill {number} of seed {seed} after {moment:?} of {whole:?}\n{run}");
-        killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
+        println!("signal {signal}, {number} of seed {seed}, after {moment:?} of {whole:?}\n{run}");
+        if run.code() != Some(0) {
+            ended += 1;
+            check(signal, &run, sent.elapsed());
+        }
         trial.settle();
     }
-    assert!(killed > KILLS / 2, "only {killed} of {KILLS} runs were still there to be killed");
+    println!("{ended} of {TIMES} runs were ended");
+    assert!(ended > TIMES / 2, "only {ended} of {TIMES} runs were still there to be ended");
+}
+
+#[test]
+fn l4_a_kill_at_any_moment_harms_nothing() {
+    ended_at_random_moments(&[libc::SIGKILL], |signal, run, _| assert_eq!(run.status.signal(), Some(signal), "{run}"));
+}
+
+#[test]
+fn l5_an_interruption_at_any_moment_harms_nothing() {
+    ended_at_random_moments(&[libc::SIGINT, libc::SIGTERM], |signal, run, took| {
+        // Before it heeds signals, the system ends it.
+        assert!(run.code() == Some(128 + signal) || run.status.signal() == Some(signal), "{run}");
+        assert!(took < Duration::from_secs(2), "{took:?}\n{run}");
+    });
 }
 
 #[test]

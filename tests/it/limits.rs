@@ -8,11 +8,13 @@ use std::time::Duration;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::rig::check;
 use crate::rig::cli::Sandbox;
 use crate::rig::image::Recipe;
 use crate::rig::layer::{Layer, Pack, digest, file, named, noise, program, tar};
 use crate::rig::program::{Machine, prints};
 use crate::rig::run::Run;
+use crate::rig::stage::{Stage, upon};
 use crate::rig::stock;
 
 /// In KiB.
@@ -139,6 +141,17 @@ fn honest_layers_that_pack_well_pass() {
     let tar = tar(&[hello(), file("var/text", text), file("var/noise", noise(3, MIB))]);
     let layer = Layer { bytes: gzip(&tar), diff_id: digest(&tar), pack: Pack::Gzip };
     moved(layer).ok();
+}
+
+#[test]
+fn l11_an_image_of_a_thousand_layers_is_moved() {
+    let numbered = |number: usize| Layer::of(Pack::Gzip, &[file(&format!("srv/{number}"), format!("{number}"))]);
+    let old = stock::old_base("linux/amd64");
+    let layers = (0..997).map(numbered).chain([Layer::of(Pack::Gzip, &[hello()])]);
+    let stage = Stage::on(&old, &upon(&old, layers, stock::app_config()));
+    let run = stage.rebase("out").run().ok();
+    assert_eq!(check::layout(&stage.layout("out"), "v1").unwrap().only().layers.len(), 1000);
+    assert!(run.peak < MEMORY, "{} KiB\n{run}", run.peak);
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod elf;
 mod exceptions;
 mod extract;
 mod fates;
+mod faults;
 mod golden;
 mod hostile;
 mod job;

@@ -1,7 +1,6 @@
 //! The manifests that a command line names: files, folders, patterns and a stream.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -122,12 +121,4 @@ pub(super) fn read(input: &Input) -> Result<String> {
 
 fn too_long() -> Error {
     Error::input("the manifest is too long").fact("longest", format!("{LONGEST} bytes"))
-}
-
-/// Does something that replaces the file, and gives the new one the permissions of the old.
-pub(super) fn keep_mode(path: &Path, replace: impl FnOnce() -> Result<()>) -> Result<()> {
-    let failed = |error| Error::io("could not keep the permissions of the file", path, &error);
-    let mode = fs::metadata(path).map_err(failed)?.permissions();
-    replace()?;
-    fs::set_permissions(path, mode).map_err(failed)
 }

@@ -84,11 +84,12 @@ impl Kube {
             template: if self.template.is_some() { kube::Template::Salt } else { kube::Template::Rendered },
             images: images.as_ref().map_or(&NoImages, |images| images),
         };
-        let looked: Vec<File> = inputs.iter().map(|input| look(input, &options)).collect();
-        let written = if self.mode() == Mode::Write { write(&inputs, &looked) } else { Ok(()) };
+        let mut looked: Vec<File> = inputs.iter().map(|input| look(input, &options)).collect();
+        if self.mode() == Mode::Write {
+            inputs.iter().zip(&mut looked).for_each(|(input, file)| write(input, file));
+        }
         self.tell(console, &looked);
         self.reports.write(&Manifests { files: &looked, mode: self.mode() })?;
-        written?;
         Ok(self.ended(&looked))
     }
 
@@ -153,19 +154,18 @@ fn look(input: &Input, options: &Options<'_>) -> File {
     }
 }
 
-/// Replaces the files that change, each whole or not at all.
-fn write(inputs: &[Input], looked: &[File]) -> Result<()> {
-    for (input, file) in inputs.iter().zip(looked) {
-        if let (Input::File(path), Ok(judged), true) = (input, &file.result, file.is_changed()) {
-            replace(path, &file.before, &judged.text)?;
-        }
+/// Replaces the file where it changes, whole or not at all.
+fn write(input: &Input, file: &mut File) {
+    if let (Input::File(path), Ok(judged), true) = (input, &file.result, file.is_changed())
+        && let Err(error) = replace(path, &file.before, &judged.text)
+    {
+        file.result = Err(error);
     }
-    Ok(())
 }
 
 fn replace(path: &Path, before: &str, after: &str) -> Result<()> {
     if files::read(&Input::File(path.to_owned()))? != before {
         return Err(Error::input("the file has changed while it was looked at").fact("path", path.display()));
     }
-    files::keep_mode(path, || write_file(path, after.as_bytes()))
+    write_file(path, after.as_bytes())
 }

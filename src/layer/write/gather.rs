@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 
 use super::draft::{Draft, DraftEntry, Stretch};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::layer::limits::Limits;
 use crate::layer::pipe::Drain;
 use crate::layer::scan::unpacked;
@@ -110,5 +110,5 @@ fn pass(tar: &mut Drain, len: u64, mut look: impl FnMut(&[u8]) -> Result<()>) ->
 }
 
 fn scratch_failed(error: std::io::Error) -> Error {
-    Error::new(Kind::Io, "scratch space could not be written or read").cause(error)
+    Error::from_stream(error, "scratch space could not be written or read")
 }

@@ -46,8 +46,14 @@ impl ArchiveSink {
         // Written where a link leads, so that the link stays.
         let path = std::fs::canonicalize(&local.path).unwrap_or_else(|_| local.path.clone());
         let sink = Self { path, wanted: local.clone(), flavor, notices: notices.clone(), draft: Mutex::new(None) };
-        sink.current()?;
+        sink.find().map_err(|error| sink.named(error))?;
         Ok(sink)
+    }
+
+    /// What the target names now.
+    fn find(&self) -> Result<Option<Digest>> {
+        let contents = self.old()?.map(|old| shelf::contents(&old)).transpose()?.flatten();
+        contents.map_or(Ok(None), |contents| contents.current(&self.wanted))
     }
 
     fn named(&self, error: Error) -> Error {
@@ -188,13 +194,12 @@ fn single_platform() -> Error {
 
 impl Sink for ArchiveSink {
     fn current(&self) -> Result<Option<Digest>> {
-        let find = || {
-            let Some(contents) = self.old()?.map(|old| shelf::contents(&old)).transpose()?.flatten() else {
-                return Ok(None);
-            };
-            contents.current(&self.wanted)
+        let current = || match self.find()? {
+            // Whoever wrote it may have been killed before its name was durable.
+            Some(digest) => atomic::sync_folder(atomic::parent(&self.path)).map(|()| Some(digest)),
+            None => Ok(None),
         };
-        find().map_err(|error| self.named(error))
+        current().map_err(|error| self.named(error))
     }
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {

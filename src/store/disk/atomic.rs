@@ -4,7 +4,7 @@
 //! neither a crash nor a power cut shows half a file. The living writer holds a lock on its
 //! temporary file; whoever starts later removes those whose lock is free: their writer is dead.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,12 @@ impl Temp {
         self.file.set_modified(time).map_err(|error| Error::io("could not date the file", &self.path, &error))
     }
 
+    /// Sets who may do what with the file.
+    pub fn permit(&self, permissions: Permissions) -> Result<()> {
+        let failed = |error| Error::io("could not set the permissions of the file", &self.path, &error);
+        self.file.set_permissions(permissions).map_err(failed)
+    }
+
     /// Gives the file its name `to`, in the same folder. Success means that it will be there
     /// after a power cut too.
     pub fn commit(mut self, to: &Path) -> Result<()> {
@@ -83,18 +89,18 @@ impl Drop for Temp {
     }
 }
 
-/// A file without a name in the folder, or in the system's folder for such files. Nothing of it is
-/// left when it is closed.
-pub fn scratch(folder: Option<&Path>) -> Result<File> {
-    let folder = folder.map_or_else(std::env::temp_dir, Path::to_owned);
-    let temp = Temp::create(&folder)?;
+/// A file without a name in the folder. Nothing of it is left when it is closed.
+pub fn scratch(folder: &Path) -> Result<File> {
+    // Whoever was killed before the name was gone has left it.
+    sweep(folder);
+    let temp = Temp::create(folder)?;
     temp.file.try_clone().map_err(|error| Error::io("could not use the file", &temp.path, &error))
 }
 
 /// Puts `bytes` at `to`, in place of what was there.
 pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
     let temp = Temp::create(parent(to))?;
-    temp.write_at(bytes, 0)?;
+    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
     temp.commit(to)
 }
 

@@ -46,8 +46,16 @@ impl LayoutSink {
             stage: Mutex::new(Stage::New),
         };
         // A folder that cannot be used is found out before any work is done.
-        sink.current()?;
+        sink.find().map_err(|error| sink.named(error))?;
         Ok(sink)
+    }
+
+    /// What the target names now.
+    fn find(&self) -> Result<Option<Digest>> {
+        match check_usable(&self.tree)? {
+            Standing::Missing | Standing::Empty => Ok(None),
+            Standing::Layout => self.contents()?.current(&self.wanted),
+        }
     }
 
     fn named(&self, error: Error) -> Error {
@@ -135,11 +143,12 @@ impl LayoutSink {
 
 impl Sink for LayoutSink {
     fn current(&self) -> Result<Option<Digest>> {
-        let find = || match check_usable(&self.tree)? {
-            Standing::Missing | Standing::Empty => Ok(None),
-            Standing::Layout => self.contents()?.current(&self.wanted),
+        let current = || match self.find()? {
+            // Whoever wrote it may have been killed before its name was durable.
+            Some(digest) => atomic::sync_folder(self.tree.root()).map(|()| Some(digest)),
+            None => Ok(None),
         };
-        find().map_err(|error| self.named(error))
+        current().map_err(|error| self.named(error))
     }
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {

@@ -1,10 +1,10 @@
 //! Files that the user named: digests and reports to write, certificates and credentials to read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use super::atomic;
+use super::atomic::{self, Temp};
 use crate::error::{Error, Result};
 
 /// The content of the file, at most `limit` bytes of it: more is an error.
@@ -41,13 +41,27 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
             OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
         }
         // A link keeps pointing to the file it points to.
-        Ok(_) => atomic::replace(&fs::canonicalize(path).map_err(failed)?, bytes),
-        Err(_) => atomic::replace(path, bytes),
+        Ok(there) => put(&fs::canonicalize(path).map_err(failed)?, bytes, Some(there.permissions())),
+        Err(_) => put(path, bytes, None),
     }
+}
+
+/// A file that was there keeps its permissions. Nobody but us looks for what a killed writer left here.
+fn put(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
+    let folder = atomic::parent(path);
+    atomic::sweep(folder);
+    let temp = Temp::create(folder)?;
+    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
+    if let Some(permissions) = permissions {
+        temp.permit(permissions)?;
+    }
+    temp.commit(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -56,8 +70,12 @@ mod tests {
         let (file, link) = (folder.path().join("digest"), folder.path().join("link"));
         write_file(&file, b"one").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        fs::write(folder.path().join(".underpin-4000000-0123456789abcdef"), "half").unwrap();
         write_file(&link, b"two").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what a killed writer left is gone");
         assert!(link.is_symlink());
         write_file(Path::new("/dev/null"), b"x").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());

@@ -125,10 +125,11 @@ impl Partial {
         self.remove();
     }
 
+    /// A file that has got the name of its blob already stays: it is whole.
     fn remove(&self) {
-        // Emptied too: somebody who waits for the lock has the file open.
-        let _ = self.file.set_len(0);
         if atomic::names(&self.path, &self.file) {
+            // Emptied too: somebody who waits for the lock has the file open.
+            let _ = self.file.set_len(0);
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -219,6 +220,19 @@ fn begin(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, file: File, path: P
     Receiving::Partial(partial)
 }
 
+/// Removes files of dead fetchers that hold nothing: there is nothing to go on with.
+pub(super) fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(Some(section)) = regular::open(&path, Links::Refused) else { continue };
+        // Looked at under the lock: until then somebody may have begun.
+        let is_dead = section.len() == 0 && section.file().try_lock().is_ok();
+        if is_dead && section.file().metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -298,6 +312,18 @@ mod tests {
         fetch.append(BYTES);
         fetch.commit(hashed(BYTES)).unwrap().unwrap();
         assert!(cache.blob(&of()).is_some());
+    }
+
+    #[test]
+    fn an_empty_file_of_a_dead_fetcher_goes_and_any_other_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("partial");
+        let living = partial(&open(dir.path()));
+        let (dead, begun) = (folder.join("0".repeat(64)), folder.join("1".repeat(64)));
+        fs::write(&dead, "").unwrap();
+        fs::write(&begun, "the").unwrap();
+        drop(open(dir.path()));
+        assert!(!dead.exists() && begun.exists() && living.path.exists());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::atomic;
 use super::gate;
 use super::lock::Held;
+use super::partial;
 use super::regular::{self, Folder, Links};
 use super::section::Section;
 use super::verified;
@@ -125,9 +126,10 @@ impl Rooms {
     }
 }
 
-/// Removes what killed writers left; partial downloads stay, they are taken up again.
+/// Removes what killed writers left; what has come of a download stays, it is taken up again.
 pub fn sweep(root: &Path) {
     atomic::sweep(root);
+    partial::sweep(&root.join("partial"));
     atomic::sweep(&root.join("blobs/sha256"));
     atomic::sweep(&root.join(IMAGES));
     for version in fs::read_dir(root.join("indexes")).into_iter().flatten().flatten() {
@@ -135,12 +137,17 @@ pub fn sweep(root: &Path) {
     }
 }
 
+/// Makes the folder and those it stands in, durably, as what will be in it is.
 pub fn create_private(path: &Path) -> Result<()> {
-    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::io("could not create the folder of the cache", path, &error)),
+    let missing: Vec<&Path> = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.is_dir()).collect();
+    for folder in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Ok(()) => atomic::sync_folder(atomic::parent(folder))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("could not create the folder of the cache", folder, &error)),
+        }
     }
+    Ok(())
 }
 
 /// Whether there is a cache in the folder at all. One that is of another version is an error.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::rig::check;
+use crate::rig::cli::Invocation;
 use crate::rig::layer::digest;
 
 use super::stage::Stage;
@@ -75,48 +76,86 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// How long the collector works beside the runs. A minute and more with `UNDERPIN_TEST_SECONDS`.
+/// How long the collector works beside the runs: a minute in CI, and as long as
+/// `UNDERPIN_TEST_SECONDS` says.
 fn duration() -> Duration {
-    let seconds = std::env::var("UNDERPIN_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(6))
+    let named = std::env::var("UNDERPIN_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
+    let usual = if std::env::var("CI").as_deref() == Ok("true") { 60 } else { 6 };
+    Duration::from_secs(named.unwrap_or(usual))
 }
 
-/// Three runs at a time into the shared store; some are killed, all others give what they should.
-fn rebase_until(stage: &Stage, until: Instant, expected: &str) {
+/// Six runs at a time into the shared store; some are killed, all others give what they should.
+fn rebase_until(stage: &Stage, until: Instant, expected: &str) -> [usize; 2] {
     let mut random = fastrand::Rng::new();
-    for round in 0.. {
-        if Instant::now() > until {
-            break;
-        }
-        let to =
-            |number: usize| format!("oci:{}:t", stage.world.sandbox.path(&format!("out-{round}-{number}")).display());
-        let running: Vec<_> = (0..3).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
+    let mut ended = [0, 0];
+    while Instant::now() < until {
+        let out = |number: usize| stage.world.sandbox.path(&format!("out-{number}"));
+        let to = |number: usize| format!("oci:{}:t", out(number).display());
+        let running: Vec<_> = (0..6).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
         for (number, run) in running.into_iter().enumerate() {
-            let kill = number == 0 && random.bool();
-            if kill {
+            if number < 2 && random.bool() {
                 std::thread::sleep(Duration::from_millis(random.u64(0..60)));
                 run.signal(libc::SIGKILL);
             }
             let run = run.finish();
-            if run.status.signal().is_none() {
+            let is_killed = run.status.signal().is_some();
+            ended[usize::from(is_killed)] += 1;
+            if !is_killed {
                 assert_eq!(run.ok().digest(), expected);
             }
+            let _ = std::fs::remove_dir_all(out(number));
         }
     }
+    ended
+}
+
+/// Writes the list of protected images anew all the time: with one entry, or with two.
+fn protect_until(over: &AtomicBool, list: &Path, always: &str, sometimes: &str) {
+    let fresh = list.with_extension("fresh");
+    while !over.load(Ordering::Relaxed) {
+        for text in [format!("{always}\n"), format!("{sometimes}\n{always}\n")] {
+            std::fs::write(&fresh, text).unwrap();
+            std::fs::rename(&fresh, list).unwrap();
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+}
+
+/// Collects until the time is over. Collectors are killed too, now and then; the others succeed.
+fn collect_until(until: Instant, commands: impl Iterator<Item = Invocation>) -> usize {
+    let mut random = fastrand::Rng::new();
+    let mut done = 0;
+    for command in commands.take_while(|_| Instant::now() < until) {
+        let running = command.start();
+        if random.u8(0..4) == 0 {
+            std::thread::sleep(Duration::from_millis(random.u64(0..40)));
+            running.signal(libc::SIGKILL);
+        }
+        let run = running.finish();
+        if run.status.signal().is_none() {
+            run.ok();
+            done += 1;
+        }
+    }
+    done
 }
 
 #[test]
 fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
     let Some(stage) = Stage::new(30_000) else { return };
     let protected = stage.name("base/new:v1");
+    let list = stage.file("protected", &format!("{protected}\n"));
     let kept: Vec<PathBuf> = {
         let blobs = stage.world.new_base.layers().into_iter().chain([stage.world.new_base.digest()]);
         blobs.map(|name| stage.cache.join("blobs/sha256").join(name.strip_prefix("sha256:").unwrap())).collect()
     };
     assert!(kept.iter().all(|path| path.exists()));
     let expected = stage.world.expected().to_owned();
-    let (over, until) = (AtomicBool::new(false), Instant::now() + duration());
-    let collections = std::thread::scope(|scope| {
+    let (over, until, old) = (AtomicBool::new(false), Instant::now() + duration(), stage.name("base/old:v1"));
+    // Made before: what they are made from stays with this thread.
+    let gc = |_| stage.command(&["gc", "--max-size", "0", "--protect-file", &list]);
+    let commands: Vec<Invocation> = (0..100 * duration().as_secs()).map(gc).collect();
+    let (collections, ended) = std::thread::scope(|scope| {
         let (over, kept) = (&over, &kept);
         let _end = Ending(over);
         scope.spawn(move || {
@@ -125,25 +164,14 @@ fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let gc = |_| stage.command(&["gc", "--max-size", "0", "--protect", &protected]);
-        let collector = std::thread::spawn({
-            let commands: Vec<_> = (0..400).map(gc).collect();
-            move || {
-                let mut done = 0;
-                for command in commands {
-                    if Instant::now() > until {
-                        break;
-                    }
-                    command.run().ok();
-                    done += 1;
-                }
-                done
-            }
-        });
-        rebase_until(&stage, until, &expected);
-        collector.join().unwrap()
+        let (list, protected, old) = (&list, &protected, &old);
+        scope.spawn(move || protect_until(over, Path::new(list), protected, old));
+        let collector = scope.spawn(move || collect_until(until, commands.into_iter()));
+        let ended = rebase_until(&stage, until, &expected);
+        (collector.join().unwrap(), ended)
     });
-    assert!(collections > 2, "the collector had its turn {collections} times");
+    println!("{collections} collections beside {} runs, and {} that were killed", ended[0], ended[1]);
+    assert!(collections > 2 && ended[0] > 6 && ended[1] > 0, "{collections} collections, {ended:?}");
     assert!(stage.has("base/new:v1"));
     assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
     stage.run(&["verify"]).ok();

@@ -1,0 +1,136 @@
+//! L2: every call that opens or changes a file fails once, with every error that a disk has.
+//!
+//! The run ends with the right result, where it can do without the call, or with exit 2, kind
+//! `local-io` and the path; and never with a lie.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::rig::preload::{Call, Harm, Preload, calls};
+use crate::rig::run::Run;
+use crate::rig::world::World;
+
+use super::scene::Scene;
+use super::{collection, edits, moves};
+
+const ERRORS: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
+
+/// How many points of a scene are tried at most.
+const POINTS: usize = 400;
+
+fn fails_at_every_point(scene: &Scene) {
+    let Some(preload) = Preload::new() else { return };
+    let disk = scene.disk("counted");
+    let log = scene.sandbox.path("log");
+    let run = preload.put(scene.command(&disk), &disk, &log, Harm::None).run().ok();
+    scene.is_done(&disk, &run);
+    let counted = calls(&log);
+    assert!(!counted.is_empty(), "nothing was caught: is the binary static?\n{run}");
+    let step = counted.len().div_ceil(POINTS);
+    let mut kinds: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for call in &counted {
+        kinds.entry(call.kind.clone()).or_default()[0] += 1;
+    }
+    let mut tried = 0;
+    for at in (1..=counted.len()).step_by(step) {
+        let errno = ERRORS[at % ERRORS.len()];
+        // A full disk stays full; other errors may come alone.
+        let harm = if errno == libc::ENOSPC { Harm::FailsFrom { at, errno } } else { Harm::Fails { at, errno } };
+        if let Some(call) = fails_at(scene, &preload, at, harm) {
+            kinds.entry(call.kind).or_default()[1] += 1;
+            tried += 1;
+        }
+    }
+    println!("{tried} of {} points were tried; of each kind, there and tried: {kinds:?}", counted.len());
+    assert!(kinds.values().all(|[_, tried]| *tried > 0), "a kind of call was never made to fail: {kinds:?}");
+    assert_eq!(scene.sandbox.strays(), Vec::<std::path::PathBuf>::new());
+}
+
+/// The call that failed, where the run got there: threads may have made another one unnecessary.
+fn fails_at(scene: &Scene, preload: &Preload, at: usize, harm: Harm) -> Option<Call> {
+    let disk = scene.disk("failing");
+    let log = scene.sandbox.path("log");
+    let run = preload.put(scene.command(&disk), &disk, &log, harm).run();
+    let failed: Vec<Call> = calls(&log).into_iter().filter(|call| call.failed).collect();
+    println!("{harm:?}: {}\n{run}", failed.first().map_or("nothing".to_owned(), ToString::to_string));
+    match run.code() {
+        Some(0) => {
+            scene.is_done(&disk, &run);
+            let lie = failed.iter().find(|call| is_promised(&disk, call));
+            // The lock of a batch is written often, and the last time counts.
+            let is_tried_again = run.stderr.contains("warning: the lock could not be written");
+            assert!(lie.is_none() || is_tried_again, "{} failed, and it says that all is well\n{run}", lie.unwrap());
+        }
+        Some(2) => says_what_failed(&disk, &failed, &run),
+        _ => panic!("{at}: neither done nor an error\n{run}"),
+    }
+    scene.is_sound(&disk, &run);
+    scene.is_done_by_the_next_run(preload, &disk, &run);
+    std::fs::remove_dir_all(&disk).unwrap();
+    failed.into_iter().next()
+}
+
+/// A change of what the command was asked for, not of the store or of what it reads.
+fn is_promised(disk: &Path, call: &Call) -> bool {
+    let path = call.path.strip_prefix(disk).unwrap();
+    let changes = ["create", "write", "truncate", "sync", "rename", "sync-folder", "mkdir", "chmod"];
+    changes.contains(&call.kind.as_str()) && !path.starts_with("kept")
+}
+
+fn says_what_failed(disk: &Path, failed: &[Call], run: &Run) {
+    assert_eq!(run.kind().as_deref(), Some("local-io"), "{run}");
+    // As the command line has it, from the disk on; the disk itself is `.`, or written out.
+    let names = |path: &Path| match path.strip_prefix(disk) {
+        Ok(rest) if rest != Path::new("") => run.stderr.contains(&rest.display().to_string()),
+        _ => run.stderr.contains("path  .\n") || run.stderr.contains(&format!("path  {}\n", disk.display())),
+    };
+    let is_named = failed.iter().any(|call| names(&call.path) || call.path.parent().is_some_and(names));
+    assert!(is_named, "it does not say where\n{run}");
+}
+
+#[test]
+fn l2_to_a_layout() {
+    fails_at_every_point(&moves::to_layout());
+}
+
+#[test]
+fn l2_over_an_image_in_a_layout() {
+    fails_at_every_point(&moves::over_an_image());
+}
+
+#[test]
+fn l2_to_an_oci_archive() {
+    fails_at_every_point(&moves::to_oci_archive());
+}
+
+#[test]
+fn l2_to_a_docker_archive() {
+    fails_at_every_point(&moves::to_docker_archive());
+}
+
+#[test]
+fn l2_from_a_registry_with_a_cold_cache() {
+    let Some(world) = World::two(3_000) else { return };
+    fails_at_every_point(&moves::from_registry(&world));
+}
+
+#[test]
+fn l2_with_a_report_and_a_digest_in_files() {
+    fails_at_every_point(&moves::with_files());
+}
+
+#[test]
+fn l2_a_batch_and_its_lock() {
+    fails_at_every_point(&edits::batch());
+}
+
+#[test]
+fn l2_a_manifest_in_place() {
+    fails_at_every_point(&edits::kube_write());
+}
+
+#[test]
+fn l2_a_collection() {
+    let Some(world) = World::two(3_000) else { return };
+    fails_at_every_point(&collection::collection(&world));
+}

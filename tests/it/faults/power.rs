@@ -1,0 +1,200 @@
+//! L6: the power goes, right after exit 0 and at random moments, and takes all that was not synced.
+//!
+//! After exit 0 what was asked for is there. After any other moment the store does not lie, a target
+//! is as it was or complete, and the next run does the rest.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::rig::cli::files_under;
+use crate::rig::durable::{Deaf, Durable, Names};
+use crate::rig::preload::{Call, Harm, Preload, calls};
+use crate::rig::run::Run;
+use crate::rig::world::World;
+
+use super::scene::{STORE, Scene};
+use super::{collection, edits, moves};
+
+/// How often the power goes in each scene.
+const CUTS: usize = 50;
+
+/// What may be left: names come to the disk early or late, and not everywhere alike.
+fn remains() -> Vec<Names> {
+    [Names::Synced, Names::All].into_iter().chain((0..6).map(Names::Mixed)).collect()
+}
+
+/// A disk whose durable part is known.
+struct Cut<'a> {
+    scene: &'a Scene,
+    preload: Preload,
+    disk: PathBuf,
+    log: PathBuf,
+    durable: Durable,
+}
+
+impl<'a> Cut<'a> {
+    fn new(scene: &'a Scene) -> Option<Self> {
+        let preload = Preload::new()?;
+        let [disk, state] = ["disk", "state"].map(|name| scene.sandbox.path(name));
+        for folder in [&disk, &state] {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let disk = scene.disk("disk");
+        let durable = Durable::new(&disk, &state);
+        Some(Self { scene, preload, disk, log: scene.sandbox.path("log"), durable })
+    }
+
+    fn run(&self, harm: Harm, deaf: Option<Deaf>) -> Run {
+        let command = self.durable.watch(self.scene.command(&self.disk));
+        let command = deaf.into_iter().fold(command, |command, deaf| deaf.to(command));
+        self.preload.put(command, &self.disk, &self.log, harm).run()
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        let calls = calls(&self.log);
+        assert!(!calls.is_empty(), "nothing was caught: is the binary static?");
+        calls
+    }
+
+    /// What the power cut leaves, looked at.
+    fn left<T>(&self, names: Names, look: impl FnOnce(&Path) -> T) -> T {
+        let left = self.scene.sandbox.path("left");
+        self.durable.after_power_cut(names, &left);
+        let seen = look(&left);
+        std::fs::remove_dir_all(&left).unwrap();
+        seen
+    }
+}
+
+fn survives(scene: &Scene) {
+    let Some(cut) = Cut::new(scene) else { return };
+    let run = cut.run(Harm::None, None).ok();
+    for names in remains() {
+        println!("after exit 0: {names:?}");
+        cut.left(names, |left| scene.is_done(left, &run));
+    }
+    let count = cut.calls().len();
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut killed = 0;
+    for number in 0..CUTS {
+        let at = random.usize(1..=count);
+        let cut = Cut::new(scene).unwrap();
+        let run = cut.run(Harm::Kills { at }, None);
+        killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
+        for (turn, names) in [Names::Synced, Names::All, Names::Mixed(random.u64(..))].into_iter().enumerate() {
+            println!("cut {number} of seed {seed} before call {at} of {count}: {names:?}\n{run}");
+            cut.left(names, |left| {
+                scene.is_sound(left, &run);
+                // In turn: the next run takes longer than all the rest.
+                if number % 3 == turn {
+                    scene.is_done_by_the_next_run(&cut.preload, left, &run);
+                }
+            });
+        }
+    }
+    println!("{killed} of {CUTS} runs were cut off, at {count} calls");
+    assert!(killed > CUTS / 2, "only {killed} of {CUTS} runs were cut off");
+}
+
+#[test]
+fn l6_a_layout() {
+    survives(&moves::to_layout());
+}
+
+#[test]
+fn l6_a_layout_that_has_images() {
+    survives(&moves::over_an_image());
+}
+
+#[test]
+fn l6_an_oci_archive() {
+    survives(&moves::to_oci_archive());
+}
+
+#[test]
+fn l6_a_docker_archive() {
+    survives(&moves::to_docker_archive());
+}
+
+#[test]
+fn l6_a_cold_cache() {
+    let Some(world) = World::two(3_000) else { return };
+    survives(&moves::from_registry(&world));
+}
+
+#[test]
+fn l6_a_report_and_a_digest_in_files() {
+    survives(&moves::with_files());
+}
+
+#[test]
+fn l6_a_batch_and_its_lock() {
+    survives(&edits::batch());
+}
+
+#[test]
+fn l6_a_manifest_in_place() {
+    survives(&edits::kube_write());
+}
+
+#[test]
+fn l6_a_collection() {
+    let Some(world) = World::two(3_000) else { return };
+    survives(&collection::collection(&world));
+}
+
+/// What was fetched need not be fetched again.
+#[test]
+fn l6_a_store_is_durable_too() {
+    let Some(world) = World::two(3_000) else { return };
+    let scene = moves::from_registry(&world);
+    let Some(cut) = Cut::new(&scene) else { return };
+    cut.run(Harm::None, None).ok();
+    let names = |disk: &Path| {
+        let files = files_under(&disk.join(STORE));
+        let names: BTreeSet<PathBuf> = files.iter().map(|path| path.strip_prefix(disk).unwrap().to_owned()).collect();
+        names
+    };
+    assert!(names(&cut.disk).len() > 10);
+    assert_eq!(cut.left(Names::Synced, names), names(&cut.disk));
+}
+
+/// A run is killed when its result has its name, and before that name is durable. The next one finds
+/// nothing to do; after its exit 0 the result is durable all the same.
+#[test]
+fn l6_what_a_killed_run_has_named_is_durable_after_the_next() {
+    for (scene, named) in [
+        (moves::over_an_image(), "out/index.json"),
+        (moves::to_layout(), "out/index.json"),
+        (moves::to_oci_archive(), "out.tar"),
+        (moves::to_docker_archive(), "out.tar"),
+        (edits::batch(), "underpin.lock"),
+    ] {
+        let Some(cut) = Cut::new(&scene) else { return };
+        cut.run(Harm::None, None).ok();
+        let is_it = |call: &Call| call.kind == "rename" && call.path.ends_with(named);
+        let at = cut.calls().iter().rposition(is_it).unwrap() + 2;
+        let cut = Cut::new(&scene).unwrap();
+        let killed = cut.run(Harm::Kills { at }, None);
+        assert!(cut.calls().last().is_some_and(is_it), "{killed}");
+        cut.left(Names::Synced, |left| assert!((scene.done)(left).is_err(), "it was durable already\n{killed}"));
+        let run = cut.run(Harm::None, None).ok();
+        cut.left(Names::Synced, |left| scene.is_done(left, &run));
+    }
+}
+
+/// The checks above can fail: without syncs of folders names are lost, without those of files bytes.
+#[test]
+fn a_disk_that_ignores_syncs_is_noticed() {
+    let mut scenes = vec![moves::to_layout(), moves::to_oci_archive(), moves::with_files(), edits::batch()];
+    scenes.push(edits::kube_write());
+    for scene in &scenes {
+        for (deaf, names) in [(Deaf::Folders, Names::Synced), (Deaf::Files, Names::All)] {
+            let Some(cut) = Cut::new(scene) else { return };
+            let run = cut.run(Harm::None, Some(deaf)).ok();
+            cut.left(names, |left| assert!((scene.done)(left).is_err(), "{deaf:?} made no difference\n{run}"));
+        }
+    }
+}

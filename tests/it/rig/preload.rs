@@ -1,0 +1,135 @@
+//! A disk that fails: an object of `preload.c` that is put between the binary and its C library. The
+//! binary itself knows nothing of it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::cli::Invocation;
+use super::layer::digest;
+use super::need::need;
+
+const SOURCE: &str = include_str!("preload.c");
+
+/// The object, compiled.
+pub struct Preload {
+    object: PathBuf,
+}
+
+/// What happens to the calls that open or change something below a folder. They are counted from 1.
+#[derive(Debug, Clone, Copy)]
+pub enum Harm {
+    None,
+    /// This one fails, and no other.
+    Fails {
+        at: usize,
+        errno: i32,
+    },
+    /// This one fails, and all later ones that would write.
+    FailsFrom {
+        at: usize,
+        errno: i32,
+    },
+    /// Instead of this one the process is killed.
+    Kills {
+        at: usize,
+    },
+    /// Every lock is refused.
+    NoLocks {
+        errno: i32,
+    },
+}
+
+/// One of the calls.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What it does: `create`, `rename`, `sync-folder`.
+    pub kind: String,
+    pub path: PathBuf,
+    pub failed: bool,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.path.display())
+    }
+}
+
+impl Preload {
+    /// `None`, said loudly, where there is no compiler.
+    pub fn new() -> Option<Self> {
+        if !need(&["gcc"]) {
+            return None;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let object = folder.join(format!("preload-{}.so", &digest(SOURCE.as_bytes())[7..23]));
+        if !object.exists() {
+            // Beside each other: several tests may compile at once.
+            let fresh = tempfile::tempdir_in(folder).unwrap();
+            let (source, built) = (fresh.path().join("preload.c"), fresh.path().join("preload.so"));
+            fs::write(&source, SOURCE).unwrap();
+            let mut gcc = Command::new("gcc");
+            gcc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&built).arg(&source).arg("-ldl");
+            let out = gcc.output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            fs::rename(built, &object).unwrap();
+        }
+        Some(Self { object })
+    }
+
+    /// The run with this disk under it. The calls go to the file `log`.
+    pub fn put(&self, invocation: Invocation, under: &Path, log: &Path, harm: Harm) -> Invocation {
+        let _ = fs::remove_file(log);
+        let invocation = invocation.env("LD_PRELOAD", &self.object).env("DISK_UNDER", under).env("DISK_LOG", log);
+        let set = |invocation: Invocation, name: &str, number: usize| invocation.env(name, number.to_string());
+        let errno = |invocation: Invocation, errno: i32| invocation.env("DISK_ERRNO", errno.to_string());
+        match harm {
+            Harm::None => invocation,
+            Harm::Fails { at, errno: code } => errno(set(invocation, "DISK_AT", at), code),
+            Harm::FailsFrom { at, errno: code } => errno(set(invocation, "DISK_FROM", at), code),
+            Harm::Kills { at } => set(invocation, "DISK_AT", at),
+            Harm::NoLocks { errno } => invocation.env("DISK_LOCKS", errno.to_string()),
+        }
+    }
+}
+
+/// The calls of a log, in their order.
+pub fn calls(log: &Path) -> Vec<Call> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    text.lines().map(call).collect()
+}
+
+fn call(line: &str) -> Call {
+    let mut words = line.splitn(3, ' ');
+    let mut word = || words.next().unwrap_or_else(|| panic!("not a call: {line}"));
+    let (number, kind, path) = (word(), word(), word());
+    Call { kind: kind.to_owned(), path: path.into(), failed: number.starts_with('!') }
+}
+
+#[test]
+fn calls_are_counted_and_one_of_them_fails() {
+    use super::cli::Sandbox;
+    let Some(preload) = Preload::new() else { return };
+    let sandbox = Sandbox::new();
+    let (disk, log) = (sandbox.path("disk"), sandbox.path("log"));
+    fs::create_dir(&disk).unwrap();
+    let run = |harm: Harm| {
+        let sh = sandbox.program("/bin/sh", ["-c", "echo x >a && mv a b && echo y >$TMPDIR/elsewhere && rm b"]);
+        let run = preload.put(sh.current_dir(&disk), &disk, &log, harm).run();
+        let calls: Vec<String> =
+            calls(&log).iter().map(|call| format!("{}{}", call.kind, if call.failed { "!" } else { "" })).collect();
+        (run.status, calls.join(" "))
+    };
+    let (status, calls) = run(Harm::None);
+    assert!(status.success() && calls == "create write rename unlink", "{status} {calls}");
+    let (status, calls) = run(Harm::Fails { at: 2, errno: libc::EIO });
+    assert!(!status.success() && calls == "create write!", "{status} {calls}");
+    let (status, calls) = run(Harm::FailsFrom { at: 1, errno: libc::ENOSPC });
+    assert!(!status.success() && calls == "create!", "{status} {calls}");
+    let (status, calls) = run(Harm::Kills { at: 2 });
+    assert!(
+        std::os::unix::process::ExitStatusExt::signal(&status) == Some(libc::SIGKILL) && calls == "create",
+        "{status} {calls}"
+    );
+}
