@@ -65,10 +65,12 @@ const EXAMPLES: &str = "Examples:
   underpin cache gc --max-age 30d --protect host:registry.example
 
   # the same for the images of this node; what is in use or pinned stays
-  underpin cache gc --cri unix:///run/containerd/containerd.sock --protect-file protected.txt --dry-run
+  underpin cache gc --cri unix:///run/containerd/containerd.sock \\
+      --protect-file protected.txt --dry-run
 
   # only pin what is protected, so that the kubelet does not take it
-  underpin cache gc --cri unix:///run/containerd/containerd.sock --protect-file protected.txt --pin --high 100 --low 100";
+  underpin cache gc --cri unix:///run/containerd/containerd.sock \\
+      --protect-file protected.txt --pin --high 100 --low 100";
 
 impl Gc {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {

@@ -15,16 +15,20 @@ mod session;
 use std::path::Path;
 
 use crate::rig::need::need;
-use crate::rig::node::Node;
+use crate::rig::node::{Make, Node};
 use crate::rig::outside::{HOSTS, Outside};
 use guide::{Fence, fences, is_shown, scripts, steps};
-use session::Session;
+use session::{SOCKET, Session};
 
 /// Runs a document, in a folder in which `stage` has been run; gives its text with the transcripts as they came out.
 fn follow(text: &str, stage: &str) -> Option<String> {
     let names_registry = HOSTS.iter().any(|host| text.contains(host) || stage.contains(host));
     let outside = if names_registry || text.contains("$REGISTRY") { Some(Outside::start()?) } else { None };
-    let node = if text.contains("$ ctr ") { Node::start() } else { None };
+    let node = match text {
+        _ if text.contains(SOCKET) => Some(Node::kubernetes(Make::Installed)?),
+        _ if text.contains("$ ctr ") => Some(Node::start()?),
+        _ => None,
+    };
     let session = Session::new(outside, node);
     session.bash(stage);
     let (mut told, mut done) = (String::new(), 0);

@@ -92,7 +92,9 @@ fn the_local_store() {
     if need(&["skopeo"]) {
         let stage = "push build:app registry.example/app:v1
             printf 'registry.example/app:v1\\n' >protected.txt
-            underpin inspect -q registry.example/app:v1 >/dev/null";
+            underpin inspect -q registry.example/app:v1 >/dev/null
+            skopeo copy --quiet --insecure-policy oci:build:app docker-archive:app.tar:registry.example/app:v1
+            ctr -n k8s.io images import app.tar";
         holds_after(&[PUSH, stage].concat(), "docs/cache.md");
     }
 }

@@ -9,6 +9,9 @@ use crate::rig::node::Node;
 use crate::rig::outside::Outside;
 use crate::rig::run::Run;
 
+/// Where the runtime of a node listens, in documents; in a test it is a socket of its own.
+pub const SOCKET: &str = "/run/containerd/containerd.sock";
+
 /// Before the output of each command in a transcript.
 const MARK: char = '\u{1}';
 
@@ -48,10 +51,11 @@ impl Session {
     pub fn run(&self, script: &str) -> Run {
         let at = |name: &str| self.sandbox.path(name);
         let path = format!("{}:{}:/usr/sbin:/sbin", at("bin").display(), std::env::var("PATH").unwrap());
-        let run = self.sandbox.program("bash", ["-c", script]).env("PATH", path);
+        let socket = self.node.as_ref().map_or_else(|| PathBuf::from(SOCKET), Node::socket);
+        let script = script.replace(SOCKET, socket.to_str().unwrap());
+        let run = self.sandbox.program("bash", ["-c", &script]).env("PATH", path);
         let run =
             run.env("UNDERPIN_CLONE", env!("CARGO_MANIFEST_DIR")).env("CONTAINERS_STORAGE_CONF", at("storage.conf"));
-        let socket = self.node.as_ref().map_or_else(PathBuf::new, Node::socket);
         let run = run.env("CONTAINERD_ADDRESS", socket).env("REGISTRY", "registry.example");
         let variables = self.outside.iter().flat_map(Outside::variables);
         let run = variables.fold(run, |run, (name, value)| run.env(name, value));
