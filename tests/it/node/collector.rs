@@ -5,6 +5,7 @@ use serde_json::json;
 use super::stage::{name, on_each, references};
 use crate::rig::cli::files_under;
 use crate::rig::node::SANDBOX_IMAGE;
+use crate::rig::schema;
 
 #[test]
 fn never_used_goes_first_then_the_least_recently_used() {
@@ -20,6 +21,7 @@ fn never_used_goes_first_then_the_least_recently_used() {
             stage.node.ctr(&["containers", "delete", image]);
         }
         let listed = stage.json(&["ls"]);
+        schema::holds("node-ls", &listed.to_string());
         let last_use = |at: usize| listed["images"][at]["last_use"].as_u64();
         assert_eq!(references(&listed["images"]), [name("cold"), name("hot"), name("warm")]);
         assert!(last_use(0).is_none() && last_use(1) >= last_use(2), "{listed}");
@@ -28,6 +30,7 @@ fn never_used_goes_first_then_the_least_recently_used() {
             let args = ["gc", "--min-age", "0s", "--max-size", &most];
             let run = stage.json(&args);
             assert_eq!(references(&run["removed"]), [name(expected)], "{run}");
+            schema::holds("node-gc", &run.to_string());
             assert_eq!(run["removed"][0]["why"], "room");
             assert!(run["freed"].as_u64() > Some(100_000) && run["measured"].is_u64(), "{run}");
             assert!(!stage.listed().contains(&name(expected)));

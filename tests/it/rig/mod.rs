@@ -22,6 +22,7 @@ pub mod python;
 pub mod reader;
 pub mod registry;
 pub mod run;
+pub mod schema;
 pub mod server;
 pub mod shelf;
 pub mod small_disk;

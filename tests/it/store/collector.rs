@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::rig::check;
 use crate::rig::image::Dialect;
+use crate::rig::schema;
 use crate::rig::stock;
 
 use super::stage::{Stage, references};
@@ -32,6 +33,20 @@ fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
     assert!(of_app["last_use"].as_u64() >= of_app["first_seen"].as_u64());
     let text = stage.run(&["ls", "--protect", &old]).ok().stdout;
     assert!(text.contains("own") && text.contains("shared") && text.contains(&format!("by {old}")), "{text}");
+}
+
+#[test]
+fn what_is_printed_is_as_the_schema_says() {
+    let Some(stage) = Stage::new(1000) else { return };
+    let app = stage.name("in/app:v1");
+    for (definition, args) in [
+        ("cache-ls", &["ls", "--protect", &app][..]),
+        ("cache-match", &["match", "--protect", &app]),
+        ("cache-gc", &["gc", "--max-size", "0", "--dry-run"]),
+        ("cache-verify", &["verify"]),
+    ] {
+        schema::holds(definition, &stage.command(args).arg("--json").run().ok().stdout);
+    }
 }
 
 #[test]
