@@ -89,7 +89,7 @@ impl Collection {
                 writeln!(out, "{word}  {} blobs that no image holds  {}", self.loose.blobs, ByteSize(self.loose.bytes));
         }
         let freed = if self.dry_run { "would free" } else { "freed" };
-        let kept = format!("{} images protected, {} too young", self.kept.protected, self.kept.young);
+        let kept = format!("kept {} protected, {} too young", self.kept.protected, self.kept.young);
         let _ = writeln!(out, "{freed} {}; {kept}", ByteSize(self.freed));
         out
     }

@@ -177,7 +177,7 @@ impl NodeCollection {
             let _ = writeln!(out, "left  {}  in use, pinned or protected by now", printable(&spared.reference));
         }
         let KeptOnNode { protected, in_use, pinned, young } = self.kept;
-        let kept = format!("{protected} images protected, {in_use} in use, {pinned} pinned, {young} too young");
+        let kept = format!("kept {protected} protected, {in_use} in use, {pinned} pinned, {young} too young");
         let measured =
             self.measured.map_or_else(String::new, |more| format!(" (the disk has {} more)", ByteSize(more)));
         let _ = writeln!(out, "{free} about {}{measured}; {kept}", ByteSize(self.freed));
