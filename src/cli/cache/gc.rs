@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::StoreArgs;
 use super::node::{self, Deed, NodeArgs};
+use super::{StoreArgs, show_collection};
 use crate::cli::Ended;
-use crate::cli::console::{Console, Form};
+use crate::cli::console::Console;
 use crate::cli::environment::{configured_size, settings_file};
 use crate::error::Result;
-use crate::report::{Collection, Done, to_json};
+use crate::report::{Collection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::collect::{Policy, Room, Selection};
 use crate::store::disk::{Mode, Patience};
@@ -91,13 +91,7 @@ impl Gc {
             Some(store) => store.collect(&protection, &policy)?,
         };
         let collection = Collection::new(&self.store.folder()?, &selection, done);
-        match console.form {
-            Form::Json => console.data(&format!("{}\n", to_json(&collection))),
-            Form::Text => console.data(&collection.to_text()),
-        }
-        if let Some(warning) = collection.warning() {
-            console.say(&format!("warning: {warning}\n"));
-        }
+        show_collection(console, &collection, Collection::to_text, collection.warning());
         Ok(Ended::Done)
     }
 

@@ -2,13 +2,13 @@
 
 use clap::Args;
 
-use super::StoreArgs;
 use super::node::NodeArgs;
+use super::{StoreArgs, show};
 use crate::cli::Ended;
-use crate::cli::console::{Console, Form};
+use crate::cli::console::Console;
 use crate::cli::environment::settings_file;
 use crate::error::{Result, printable};
-use crate::report::{Match as Matched, to_json};
+use crate::report::Match as Matched;
 
 /// Show which images each entry protects, and warn of entries that protect none
 #[derive(Debug, Args)]
@@ -39,10 +39,7 @@ impl Match {
         };
         let place = if node.is_some() { "on the node" } else { "in the store" };
         let matched = Matched::all(&inventory, &protection);
-        match console.form {
-            Form::Json => console.data(&format!("{}\n", to_json(&matched))),
-            Form::Text => matched.iter().for_each(|one| console.data(&one.to_text())),
-        }
+        show(console, &matched, |all| all.iter().map(Matched::to_text).collect());
         if matched.is_empty() {
             console.say("no entry was given: nothing is protected\n");
         }

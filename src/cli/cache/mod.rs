@@ -10,12 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::Ended;
 use super::args::SayArgs;
-use super::console::Console;
+use super::console::{Console, Form};
 use super::environment::{cache_folder, settings_file};
 use crate::error::{Error, Result};
+use crate::report::to_json;
 use crate::settings::SettingsFile;
 use crate::store::collect::{Inventory, Protection, Store};
 use crate::store::disk::{Mode, Patience};
@@ -60,6 +62,27 @@ impl Cache {
             Command::Gc(gc) => gc.store.say,
             Command::Verify(verify) => verify.store.say,
         }
+    }
+}
+
+/// What was found out is what was asked for, so it is data.
+fn show<R: Serialize>(console: &Console, report: &R, to_text: impl FnOnce(&R) -> String) {
+    console.data(&match console.form {
+        Form::Json => format!("{}\n", to_json(report)),
+        Form::Text => to_text(report),
+    });
+}
+
+/// The same for a collection, which may fall short of what was wanted.
+fn show_collection<R: Serialize>(
+    console: &Console,
+    report: &R,
+    to_text: impl FnOnce(&R) -> String,
+    short: Option<String>,
+) {
+    show(console, report, to_text);
+    if let Some(short) = short {
+        console.say(&format!("warning: {short}\n"));
     }
 }
 

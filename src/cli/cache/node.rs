@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::StoreArgs;
+use super::{StoreArgs, show_collection};
 use crate::cli::Ended;
-use crate::cli::console::{Console, Form};
+use crate::cli::console::Console;
 use crate::error::Result;
-use crate::report::{NodeCollection, to_json};
+use crate::report::NodeCollection;
 use crate::store::disk::Patience;
 use crate::store::node::{Endpoint, Node, Order};
 
@@ -46,12 +46,6 @@ pub(super) fn collect(node: &Node, order: Order<'_>, deed: Deed, console: &Conso
             NodeCollection::done(node, &plan, &outcome)
         }
     };
-    match console.form {
-        Form::Json => console.data(&format!("{}\n", to_json(&collection))),
-        Form::Text => console.data(&collection.to_text()),
-    }
-    if let Some(warning) = collection.warning() {
-        console.say(&format!("warning: {warning}\n"));
-    }
+    show_collection(console, &collection, NodeCollection::to_text, collection.warning());
     Ok(Ended::Done)
 }

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::StoreArgs;
+use super::{StoreArgs, show};
 use crate::cli::Ended;
-use crate::cli::console::{Console, Form};
+use crate::cli::console::Console;
 use crate::cli::environment::settings_file;
 use crate::error::Result;
-use crate::report::{StoreCheck, to_json};
+use crate::report::StoreCheck;
 
 /// Hash everything in the store and remove what is damaged; exit 1 when something was
 #[derive(Debug, Args)]
@@ -31,10 +31,7 @@ impl Verify {
         let store = self.store.look(console)?;
         let checked = store.map(|store| store.verify(&console.notices())).transpose()?.unwrap_or_default();
         let check = StoreCheck::new(&self.store.folder()?, &checked);
-        match console.form {
-            Form::Json => console.data(&format!("{}\n", to_json(&check))),
-            Form::Text => console.data(&check.to_text()),
-        }
+        show(console, &check, StoreCheck::to_text);
         Ok(if check.damaged.is_empty() { Ended::Done } else { Ended::Refused })
     }
 }
