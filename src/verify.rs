@@ -10,7 +10,7 @@ use crate::oci::{
 };
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 use crate::policy::{Allow, OnMissing};
-use crate::report::{Verdict, Verification};
+use crate::report::{Verification, VerifyOutcome};
 use crate::run;
 use crate::settings::{self, Job};
 use crate::store::fetch::{OldBaseChoice, Request};
@@ -25,7 +25,7 @@ pub fn verify(world: &World, image: &Location) -> Result<Verification> {
     let derived = run::derive(world, &job)?;
     let derived = derived
         .ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
-    let outcome = if derived.top.digest() == top.digest() { Verdict::Same } else { Verdict::Different };
+    let outcome = if derived.top.digest() == top.digest() { VerifyOutcome::Same } else { VerifyOutcome::Different };
     Ok(Verification {
         schema: "underpin.verify/v1",
         outcome,

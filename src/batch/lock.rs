@@ -39,7 +39,7 @@ pub struct Locked {
     pub source: String,
     pub targets: Vec<String>,
     pub recipe: Value,
-    pub pins: Pins,
+    pub pins: LockedDigests,
     pub result: Digest,
     pub before: u64,
     pub after: u64,
@@ -48,7 +48,7 @@ pub struct Locked {
 /// The digests that the names led to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pins {
+pub struct LockedDigests {
     pub source: Digest,
     pub base: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub struct Pins {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct LockDocument {
     version: u32,
     images: Vec<Locked>,
 }
@@ -69,7 +69,7 @@ impl Lock {
         let wrong = |why: String| {
             Error::input("underpin.lock cannot be read").cause(why).hint("remove it, or run with --update-lock")
         };
-        let document: Document = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let document: LockDocument = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if document.version != VERSION {
             return Err(wrong(format!("it has version {}, and this is {VERSION}", document.version)));
         }
@@ -137,7 +137,7 @@ impl Locked {
             source: entry.job.request.source.to_string(),
             targets: targets(entry),
             recipe: entry.recipe.clone(),
-            pins: Pins {
+            pins: LockedDigests {
                 source: report.source.digest.parse()?,
                 base: report.base.digest.parse()?,
                 log_runner: report.log_runner.as_ref().map(|runner| runner.digest.parse()).transpose()?,
@@ -183,7 +183,7 @@ mod tests {
             source: entry.job.request.source.to_string(),
             targets: targets(entry),
             recipe: entry.recipe.clone(),
-            pins: Pins { source: digest, base: digest, log_runner: None, old_base },
+            pins: LockedDigests { source: digest, base: digest, log_runner: None, old_base },
             result: digest,
             before: 2,
             after: 1,

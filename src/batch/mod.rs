@@ -11,9 +11,9 @@ mod run;
 mod shard;
 
 pub use file::{BatchFile, Entry, LARGEST};
-pub use lock::{Changes, Lock, Locked, Pins};
+pub use lock::{Changes, Lock, Locked, LockedDigests};
 pub use promoter::promoter_page;
-pub use run::{Batch, Locking, run};
+pub use run::{BatchRun, Locking, run};
 pub use shard::Shard;
 
 /// The JSON Schema of the batch file.

@@ -24,7 +24,7 @@ pub enum Locking {
 }
 
 /// What to do, and how to keep what was done.
-pub struct Batch<'a> {
+pub struct BatchRun<'a> {
     pub entries: Vec<&'a Entry>,
     pub lock: Lock,
     pub locking: Locking,
@@ -34,22 +34,22 @@ pub struct Batch<'a> {
 }
 
 /// The lock while images are being done.
-struct Keeper<'a> {
-    state: Mutex<State>,
+struct LockWriter<'a> {
+    state: Mutex<UnsavedLock>,
     save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
     /// After how many images it is written: a kill loses a small part, and writing stays linear.
     every: usize,
 }
 
-struct State {
+struct UnsavedLock {
     changes: Changes,
     unsaved: usize,
 }
 
 /// Does all images. The rows stand in the order of the entries.
-pub fn run(world: &World, batch: &Batch<'_>) -> Result<Vec<BatchRow>> {
-    let state = State { changes: Changes::default(), unsaved: 0 };
-    let keeper = Keeper { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
+pub fn run(world: &World, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
+    let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
+    let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
     let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
         let (row, change) = one(world, entry, batch);
         if batch.locking != Locking::Strict {
@@ -64,12 +64,12 @@ pub fn run(world: &World, batch: &Batch<'_>) -> Result<Vec<BatchRow>> {
     Ok(rows)
 }
 
-impl Keeper<'_> {
-    fn keep(&self, world: &World, entry: &Entry, change: Change) {
+impl LockWriter<'_> {
+    fn keep(&self, world: &World, entry: &Entry, change: LockChange) {
         let locked = match change {
-            Change::None => return,
-            Change::Forget => None,
-            Change::Put(locked) => Some(*locked),
+            LockChange::None => return,
+            LockChange::Forget => None,
+            LockChange::Put(locked) => Some(*locked),
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.changes.put(entry, locked);
@@ -85,7 +85,7 @@ impl Keeper<'_> {
 }
 
 /// What the lock should say of an image from now on.
-enum Change {
+enum LockChange {
     None,
     Put(Box<Locked>),
     /// It was looked at and has no result: what the lock has is of the past.
@@ -93,23 +93,23 @@ enum Change {
 }
 
 /// One image: its row, and what becomes of its place in the lock.
-fn one(world: &World, entry: &Entry, batch: &Batch<'_>) -> (BatchRow, Change) {
+fn one(world: &World, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
     let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
     match attempt(world, entry, locked, batch.locking) {
         Ok(done) => done,
-        Err(error) => (BatchRow::failed(&entry.job, error), Change::None),
+        Err(error) => (BatchRow::failed(&entry.job, error), LockChange::None),
     }
 }
 
-fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locking) -> Result<(BatchRow, Change)> {
+fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locking) -> Result<(BatchRow, LockChange)> {
     if locking == Locking::Strict
         && let Some(drift) = drift(world, entry, locked)?
     {
-        return Ok((BatchRow::refused(&entry.job, drift), Change::None));
+        return Ok((BatchRow::refused(&entry.job, drift), LockChange::None));
     }
     let Some(locked) = locked else { return rebase(world, entry, &entry.job) };
     if is_finished(world, &entry.job.targets, locked.result)? {
-        return Ok((BatchRow::finished(&entry.job, locked), Change::None));
+        return Ok((BatchRow::finished(&entry.job, locked), LockChange::None));
     }
     let mut job = locked.pin(&entry.job)?;
     if locking == Locking::Strict {
@@ -122,12 +122,12 @@ fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locki
     rebase(world, entry, &job).map_err(moved)
 }
 
-fn rebase(world: &World, entry: &Entry, job: &crate::settings::Job) -> Result<(BatchRow, Change)> {
+fn rebase(world: &World, entry: &Entry, job: &crate::settings::Job) -> Result<(BatchRow, LockChange)> {
     let report: Report = flow::rebase(world, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
-        Some(digest) => Change::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
-        None => Change::Forget,
+        Some(digest) => LockChange::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
+        None => LockChange::Forget,
     };
     Ok((BatchRow::done(&entry.job, report), change))
 }

@@ -78,7 +78,7 @@ impl Batch {
         let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
         let rows = batch::run(
             &world,
-            &batch::Batch {
+            &batch::BatchRun {
                 entries: entries.iter().enumerate().filter(|(at, _)| shard.has(*at)).map(|(_, entry)| entry).collect(),
                 lock,
                 locking: self.locking(),

@@ -74,10 +74,10 @@ impl ReportFile {
         let text = match self.format {
             Format::Text => report.text(),
             Format::Json => format!("{}\n", report.json()),
-            Format::Markdown => to_markdown(&report.sheet()),
-            Format::Html => to_html(&report.sheet()),
-            Format::Junit => to_junit(&report.sheet())?,
-            Format::Sarif => format!("{}\n", to_sarif(&report.sheet())),
+            Format::Markdown => to_markdown(&report.rows()),
+            Format::Html => to_html(&report.rows()),
+            Format::Junit => to_junit(&report.rows())?,
+            Format::Sarif => format!("{}\n", to_sarif(&report.rows())),
         };
         write_file(&self.path, text.as_bytes())
     }

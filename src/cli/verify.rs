@@ -7,7 +7,7 @@ use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
-use crate::report::{Reportable as _, Verdict};
+use crate::report::{Reportable as _, VerifyOutcome};
 use crate::verify::verify;
 use crate::world::World;
 
@@ -45,8 +45,8 @@ impl Verify {
             console.data(&format!("{}\n", verification.json()));
         }
         Ok(match verification.outcome {
-            Verdict::Same => Ended::Done,
-            Verdict::Different => Ended::Refused,
+            VerifyOutcome::Same => Ended::Done,
+            VerifyOutcome::Different => Ended::Refused,
         })
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use super::model::{Change, Outcome, Report, ReportedFinding, Size};
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::model::{Outcome, Report, ReportedFinding, Size, TargetChange};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use super::text::finding_lines;
 use super::to_json;
 use crate::batch::Locked;
@@ -50,13 +50,13 @@ pub struct BatchTarget {
     pub reference: String,
     pub digest: String,
     pub pinned: String,
-    pub change: Change,
+    pub change: TargetChange,
     #[serde(skip)]
     pub location: Location,
 }
 
 impl BatchTarget {
-    fn new(location: &Location, digest: Digest, change: Change) -> Self {
+    fn new(location: &Location, digest: Digest, change: TargetChange) -> Self {
         let (reference, pinned) = (location.to_string(), location.by_digest(digest));
         Self { reference, digest: digest.to_string(), pinned, change, location: location.clone() }
     }
@@ -82,7 +82,8 @@ impl BatchRow {
     /// Every target named the result already.
     #[must_use]
     pub fn finished(job: &Job, locked: &Locked) -> Self {
-        let targets = job.targets.iter().map(|target| BatchTarget::new(target, locked.result, Change::AlreadyThere));
+        let targets =
+            job.targets.iter().map(|target| BatchTarget::new(target, locked.result, TargetChange::AlreadyThere));
         let size = Size { before: locked.before, after: locked.after };
         Self { targets: targets.collect(), size, ..Self::bare(job, "unchanged") }
     }
@@ -134,8 +135,8 @@ impl Reportable for BatchReport {
         out
     }
 
-    fn sheet(&self) -> Sheet<'_> {
-        Sheet { command: "batch", thing: "image", rows: self.images.iter().map(BatchRow::row).collect() }
+    fn rows(&self) -> Rows<'_> {
+        Rows { command: "batch", thing: "image", list: self.images.iter().map(BatchRow::row).collect() }
     }
 }
 
@@ -147,8 +148,8 @@ fn explained(out: &mut String, row: &BatchRow) {
     if row.outcome == "refused" {
         let _ = writeln!(out, "\nrefused: {}", printable(&row.source));
         let mut said: Vec<&ReportedFinding> = Vec::new();
-        let sheet_row = row.row();
-        for refusal in sheet_row.refusals() {
+        let row_of_image = row.row();
+        for refusal in row_of_image.refusals() {
             // Most platforms say the same.
             if !said.contains(&&*refusal.finding) {
                 finding_lines(out, &refusal.finding);
@@ -213,7 +214,7 @@ impl BatchRow {
         row.name = Cow::Borrowed(&self.source);
         row.outcome = self.outcome;
         row.error = self.cause.as_ref();
-        row.findings.extend(self.findings.iter().map(|finding| RowFinding::of("", finding)));
+        row.findings.extend(self.findings.iter().map(|finding| RowFinding::on("", finding)));
         if self.report.is_none() && self.size.before > 0 {
             (row.before, row.after) = (Some(self.size.before), Some(self.size.after));
         }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::model::{Named, OldBase, Report, ReportedFinding};
-use super::sheet::{Row, RowFinding, Sheet};
+use super::model::{Named, Report, ReportedFinding, ReportedOldBase};
+use super::rows::{Row, RowFinding, Rows};
 use super::text::{finding_lines, old_base_line};
 use super::{Reportable, to_json};
 use crate::error::{Error, printable};
@@ -58,7 +58,7 @@ pub struct CheckedImage {
 #[derive(Debug, Serialize)]
 pub struct CheckedPlatform {
     pub platform: String,
-    pub old_base: OldBase,
+    pub old_base: ReportedOldBase,
     /// The base by name, `scratch`, or nothing where it could not be named.
     pub base: Option<String>,
     pub standing: &'static str,
@@ -168,8 +168,8 @@ impl Reportable for CheckReport {
         out
     }
 
-    fn sheet(&self) -> Sheet<'_> {
-        Sheet { command: "check", thing: "image", rows: self.images.iter().map(CheckedRow::row).collect() }
+    fn rows(&self) -> Rows<'_> {
+        Rows { command: "check", thing: "image", list: self.images.iter().map(CheckedRow::row).collect() }
     }
 }
 
@@ -181,7 +181,7 @@ impl CheckedRow {
                 for (platform, finding) in checked.findings() {
                     // Most platforms say the same.
                     if !findings.iter().any(|there| *there.finding == *finding) {
-                        findings.push(RowFinding::of(platform, finding));
+                        findings.push(RowFinding::on(platform, finding));
                     }
                 }
                 let plan = checked.plan.as_ref().map(Row::of);

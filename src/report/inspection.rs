@@ -6,8 +6,8 @@ use bytesize::ByteSize;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::model::{Binary, Named, OldBase, ReportedFinding};
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use super::text::old_base_line;
 use super::to_json;
 use crate::elf::GoFacts;
@@ -20,19 +20,19 @@ use crate::store::fetch::{Inspected, InspectedPlatform};
 pub struct Inspection {
     pub schema: &'static str,
     pub image: Named,
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<InspectionPlatform>,
     pub attestations: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Platform {
+pub struct InspectionPlatform {
     pub platform: String,
     pub digest: String,
     pub config: String,
     pub created: Option<String>,
-    pub old_base: OldBase,
+    pub old_base: ReportedOldBase,
     pub notes: Vec<String>,
-    pub layers: Vec<Layer>,
+    pub layers: Vec<InspectionLayer>,
     pub entrypoint: Vec<String>,
     pub cmd: Vec<String>,
     pub user: String,
@@ -45,7 +45,7 @@ pub struct Platform {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Layer {
+pub struct InspectionLayer {
     pub digest: String,
     pub diff_id: String,
     pub size: u64,
@@ -60,13 +60,13 @@ impl Inspection {
         Self {
             schema: "underpin.inspect/v1",
             image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
-            platforms: inspected.platforms.iter().map(Platform::new).collect(),
+            platforms: inspected.platforms.iter().map(InspectionPlatform::new).collect(),
             attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
         }
     }
 }
 
-impl Platform {
+impl InspectionPlatform {
     fn new(inspected: &InspectedPlatform) -> Self {
         let InspectedPlatform { platform, image, old_base: old, start } = inspected;
         let command = Command::of(&image.config);
@@ -99,7 +99,7 @@ fn go(start: &Start) -> Option<&GoFacts> {
     }
 }
 
-fn program_line(platform: &Platform) -> String {
+fn program_line(platform: &InspectionPlatform) -> String {
     let Some(program) = &platform.program else { return String::new() };
     let go = platform.go.as_ref().and_then(|go| go.version.clone()).unwrap_or_default();
     let words = [program.path.as_str(), program.linkage, &program.machine, &go];
@@ -111,10 +111,10 @@ fn program_line(platform: &Platform) -> String {
         .join(" ")
 }
 
-fn layers(image: &Image, old_base: usize) -> Vec<Layer> {
+fn layers(image: &Image, old_base: usize) -> Vec<InspectionLayer> {
     let made: Vec<&HistoryEntry> = image.config.history().iter().filter(|entry| !entry.is_empty_layer()).collect();
     let fits = made.len() == image.layers.len();
-    let layer = |(at, layer): (usize, &crate::oci::ImageLayer)| Layer {
+    let layer = |(at, layer): (usize, &crate::oci::ImageLayer)| InspectionLayer {
         digest: layer.descriptor.digest.to_string(),
         diff_id: layer.diff_id.to_string(),
         size: layer.descriptor.size,
@@ -133,7 +133,7 @@ impl Reportable for Inspection {
         to_json(self)
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let mut bases: Vec<String> = self.platforms.iter().map(|platform| old_base_line(&platform.old_base)).collect();
         bases.dedup();
         let note = |note: &String| ReportedFinding::note("old-base", note.clone());
@@ -146,7 +146,7 @@ impl Reportable for Inspection {
             before: Some(self.platforms.iter().fold(0, |sum, platform| platform.size.saturating_add(sum))),
             ..Row::new(&self.image.reference, "inspected")
         };
-        Sheet { command: "inspect", thing: "image", rows: vec![row] }
+        Rows { command: "inspect", thing: "image", list: vec![row] }
     }
 }
 
@@ -162,7 +162,7 @@ fn to_text(inspection: &Inspection) -> String {
     out
 }
 
-fn platform_lines(out: &mut String, platform: &Platform) {
+fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
     let _ = writeln!(out, "  old base    {}", old_base_line(&platform.old_base));
     for note in &platform.notes {
         let _ = writeln!(out, "              {}", printable(note));

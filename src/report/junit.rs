@@ -1,4 +1,4 @@
-//! The sheet as `JUnit`, as prow's Spyglass and most CI systems read it: one test case for each row, in
+//! The rows as `JUnit`, as prow's Spyglass and most CI systems read it: one test case for each row, in
 //! one suite, or in one for each file that rows are parts of. A refusal is a failure, what could not be
 //! looked at an error, and what stays by an exception is skipped.
 
@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::sheet::{Grade, Row, Sheet};
+use super::rows::{Grade, Row, Rows};
 use crate::error::{Error, Result, printable};
 
-pub fn to_junit(sheet: &Sheet<'_>) -> Result<String> {
-    let name = format!("underpin {}", sheet.command);
+pub fn to_junit(rows: &Rows<'_>) -> Result<String> {
+    let name = format!("underpin {}", rows.command);
     let mut suites: Vec<TestSuite> = Vec::new();
-    for rows in sheet.rows.chunk_by(|one, next| one.file == next.file) {
-        let title = rows.first().and_then(|row| row.file).map_or_else(|| name.clone(), printable);
+    for of_file in rows.list.chunk_by(|one, next| one.file == next.file) {
+        let title = of_file.first().and_then(|row| row.file).map_or_else(|| name.clone(), printable);
         let mut suite = TestSuite::new(title);
-        suite.add_test_cases(rows.iter().map(|row| case(sheet.command, row)));
+        suite.add_test_cases(of_file.iter().map(|row| case(rows.command, row)));
         suites.push(suite);
     }
     let mut report = Report::new(name);

@@ -1,23 +1,23 @@
-//! The sheet as Markdown, for the description of a pull request.
+//! The rows as Markdown, for the description of a pull request.
 
 use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
-use super::sheet::{Row, Sheet};
+use super::rows::{Row, Rows};
 use crate::error::printable;
 
 #[must_use]
-pub fn to_markdown(sheet: &Sheet<'_>) -> String {
-    let mut out = format!("## underpin {}\n\n{}\n\n", sheet.command, text(&sheet.summary()));
-    let columns: Vec<Column> = COLUMNS.into_iter().filter(|column| column.is_used(sheet)).collect();
+pub fn to_markdown(rows: &Rows<'_>) -> String {
+    let mut out = format!("## underpin {}\n\n{}\n\n", rows.command, text(&rows.summary()));
+    let columns: Vec<Column> = COLUMNS.into_iter().filter(|column| column.is_used(rows)).collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    out.push_str(&line(columns.iter().map(|column| column.head(sheet)).collect()));
+    out.push_str(&line(columns.iter().map(|column| column.head(rows)).collect()));
     out.push_str(&line(columns.iter().map(|_| "---".to_owned()).collect()));
-    for row in &sheet.rows {
+    for row in &rows.list {
         out.push_str(&line(columns.iter().map(|column| column.cell(row)).collect()));
     }
-    for row in sheet.rows.iter().filter(|row| !row.findings.is_empty() || row.error.is_some()) {
+    for row in rows.list.iter().filter(|row| !row.findings.is_empty() || row.error.is_some()) {
         section(&mut out, row);
     }
     out
@@ -38,16 +38,16 @@ enum Column {
 
 impl Column {
     /// Sizes and bases are for images only.
-    fn is_used(self, sheet: &Sheet<'_>) -> bool {
+    fn is_used(self, rows: &Rows<'_>) -> bool {
         match self {
             Self::Name | Self::Outcome | Self::Findings => true,
-            Self::OldBase | Self::NewBase | Self::Size => sheet.rows.iter().any(|row| !self.cell(row).is_empty()),
+            Self::OldBase | Self::NewBase | Self::Size => rows.list.iter().any(|row| !self.cell(row).is_empty()),
         }
     }
 
-    fn head(self, sheet: &Sheet<'_>) -> String {
+    fn head(self, rows: &Rows<'_>) -> String {
         match self {
-            Self::Name => sheet.thing,
+            Self::Name => rows.thing,
             Self::Outcome => "outcome",
             Self::OldBase => "old base",
             Self::NewBase => "new base",

@@ -1,43 +1,40 @@
 //! What a run found and did: one model, one file per format.
 
 mod batch;
+mod cache;
 mod check;
-mod collection;
-mod error;
+mod exceptions;
 mod html;
 mod inspection;
 mod json;
 mod junit;
 pub mod kube;
-mod listed;
 mod markdown;
-mod markup;
 mod model;
 mod node;
 mod programs;
+mod rows;
 mod sarif;
-mod sheet;
-mod store;
+#[cfg(test)]
+mod tests;
 mod text;
 mod translation;
 mod verification;
 
 pub use batch::{BatchReport, BatchRow, BatchTarget};
+pub use cache::{Collection, Done, EntryMatches, StoreCheck, StoreListing};
 pub use check::{CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
-pub use collection::{Collection, Done};
-pub use error::error_to_json;
+pub use exceptions::Listed;
 pub use html::to_html;
 pub use inspection::Inspection;
-pub use json::to_json;
+pub use json::{error_to_json, to_json};
 pub use junit::to_junit;
-pub use listed::Listed;
 pub use markdown::to_markdown;
-pub use model::{Change, Ending, Named, Outcome, Report, ReportedFinding, Size};
+pub use model::{Ending, Named, Outcome, Report, ReportedFinding, Size, TargetChange};
 pub use node::{NodeCollection, NodeListing};
 pub use programs::Programs;
+pub use rows::{Reportable, Row, RowFinding, Rows};
 pub use sarif::to_sarif;
-pub use sheet::{Reportable, Row, RowFinding, Sheet};
-pub use store::{Match, StoreCheck, StoreListing};
 pub use text::{Detail, to_text};
 pub use translation::Translation;
-pub use verification::{Verdict, Verification};
+pub use verification::{Verification, VerifyOutcome};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::sheet::{Reportable, Row, Sheet};
+use super::rows::{Reportable, Row, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::{Assembled, AssembledPlatform, MadeLayer};
@@ -45,7 +45,7 @@ pub struct Report {
     pub source: Named,
     pub base: Named,
     pub targets: Vec<Target>,
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<ReportedPlatform>,
     /// The image that a log runner was taken from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_runner: Option<Named>,
@@ -67,24 +67,24 @@ pub struct Target {
     pub digest: String,
     /// The published image by digest alone.
     pub pinned: String,
-    pub change: Change,
+    pub change: TargetChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum TargetChange {
     Written,
     AlreadyThere,
     Planned,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Platform {
+pub struct ReportedPlatform {
     pub platform: String,
     /// The digest of this platform's manifest in the result.
     pub digest: Option<String>,
-    pub old_base: Option<OldBase>,
-    pub layers: Vec<Layer>,
+    pub old_base: Option<ReportedOldBase>,
+    pub layers: Vec<ReportedLayer>,
     pub entrypoint: Words,
     pub cmd: Words,
     pub logs: Logs,
@@ -94,7 +94,7 @@ pub struct Platform {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct OldBase {
+pub struct ReportedOldBase {
     pub how: &'static str,
     pub sure: &'static str,
     pub reference: Option<String>,
@@ -102,7 +102,7 @@ pub struct OldBase {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Layer {
+pub struct ReportedLayer {
     pub digest: String,
     pub diff_id: String,
     pub size: u64,
@@ -291,41 +291,41 @@ impl Reportable for Report {
         to_json(self)
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let command = if self.outcome == Outcome::Planned { "plan" } else { "rebase" };
-        Sheet { command, thing: "image", rows: vec![Row::of(self)] }
+        Rows { command, thing: "image", list: vec![Row::of(self)] }
     }
 }
 
 fn targets(ending: &Ending<'_>) -> Vec<Target> {
     if let Some(receipt) = ending.receipt {
         let change = |change| match change {
-            publish::Change::Written => Change::Written,
-            publish::Change::AlreadyThere => Change::AlreadyThere,
+            publish::Change::Written => TargetChange::Written,
+            publish::Change::AlreadyThere => TargetChange::AlreadyThere,
         };
         let published = receipt.targets.iter();
         return published.map(|target| Target::new(&target.location, target.digest, change(target.change))).collect();
     }
     let Some(assembled) = ending.assembled.filter(|_| ending.outcome != Outcome::Refused) else { return Vec::new() };
-    ending.targets.iter().map(|target| Target::new(target, assembled.top.digest(), Change::Planned)).collect()
+    ending.targets.iter().map(|target| Target::new(target, assembled.top.digest(), TargetChange::Planned)).collect()
 }
 
 impl Target {
-    fn new(location: &Location, digest: crate::oci::Digest, change: Change) -> Self {
+    fn new(location: &Location, digest: crate::oci::Digest, change: TargetChange) -> Self {
         Self { reference: location.to_string(), digest: digest.to_string(), pinned: location.by_digest(digest), change }
     }
 }
 
-fn platforms(ending: &Ending<'_>) -> Vec<Platform> {
+fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
     let subjects = ending.facts.subject.platforms.iter();
     let answers = subjects.zip(&ending.facts.platforms);
     let judged = answers.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
     let looked_at = judged.map(|(at, ((answers, plan), findings))| {
         platform(answers, plan, findings, ending.assembled.and_then(|assembled| assembled.platforms.get(at)))
     });
-    let missing = ending.findings.missing.iter().map(|(platform, finding)| Platform {
+    let missing = ending.findings.missing.iter().map(|(platform, finding)| ReportedPlatform {
         findings: vec![finding.into()],
-        ..Platform::unknown(platform.to_string())
+        ..ReportedPlatform::unknown(platform.to_string())
     });
     looked_at.chain(missing).collect()
 }
@@ -335,17 +335,18 @@ fn platform(
     plan: &PlatformPlan,
     findings: &[Finding],
     assembled: Option<&AssembledPlatform>,
-) -> Platform {
+) -> ReportedPlatform {
     let words = |of: fn(&Command) -> &Option<Vec<String>>| Words {
         before: of(&plan.before).clone().unwrap_or_default(),
         after: of(&plan.after).clone().unwrap_or_default(),
     };
     let made = assembled.map(|assembled| assembled.made.as_slice()).unwrap_or_default();
     let made = made.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-    let layers: Vec<Layer> = plan.layers.iter().zip(made).map(|(layer, made)| Layer::new(layer, made)).collect();
+    let layers: Vec<ReportedLayer> =
+        plan.layers.iter().zip(made).map(|(layer, made)| ReportedLayer::new(layer, made)).collect();
     let in_result = plan.layers.iter().zip(&layers).filter(|(plan, _)| plan.fate.is_in_result());
     let after = in_result.map(|(_, layer)| layer.size).sum();
-    Platform {
+    ReportedPlatform {
         digest: assembled.map(|assembled| assembled.digest.to_string()),
         old_base: Some((&subject.old_base).into()),
         layers,
@@ -359,11 +360,11 @@ fn platform(
             .collect(),
         findings: findings.iter().map(ReportedFinding::from).collect(),
         size: Size { before: subject.source.size(), after },
-        ..Platform::unknown(plan.platform.to_string())
+        ..ReportedPlatform::unknown(plan.platform.to_string())
     }
 }
 
-impl Platform {
+impl ReportedPlatform {
     fn unknown(platform: String) -> Self {
         Self {
             platform,
@@ -380,13 +381,13 @@ impl Platform {
     }
 }
 
-impl From<&crate::examine::base::OldBase> for OldBase {
+impl From<&crate::examine::base::OldBase> for ReportedOldBase {
     fn from(old: &crate::examine::base::OldBase) -> Self {
         Self { how: old.how.word(), sure: old.sure.word(), reference: old.reference.clone(), layers: old.layers }
     }
 }
 
-impl Layer {
+impl ReportedLayer {
     fn new(layer: &PlannedLayer, made: Option<&MadeLayer>) -> Self {
         let (digest, diff_id, size) = match (&layer.body, made) {
             (Body::Inherited(of), _) => (of.descriptor.digest.to_string(), of.diff_id.to_string(), of.descriptor.size),

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use super::collection::{Done, Removed};
-use super::store::ago;
+use super::cache::{Done, Removed, ago};
 use crate::error::printable;
 use crate::store::collect::{Claim, Protection, StoredImage};
 use crate::store::disk::Moment;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::model::ReportedFinding;
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use crate::elf::{GoFacts, Program, Tool};
 use crate::error::{Error, Result, printable};
 use crate::policy::Rule;
@@ -39,8 +39,8 @@ impl Reportable for Programs {
         self.read().map(|(path, program)| to_json(path, program).to_string()).collect::<Vec<_>>().join("\n")
     }
 
-    fn sheet(&self) -> Sheet<'_> {
-        Sheet { command: "elf", thing: "file", rows: self.0.iter().map(|(path, program)| row(path, program)).collect() }
+    fn rows(&self) -> Rows<'_> {
+        Rows { command: "elf", thing: "file", list: self.0.iter().map(|(path, program)| row(path, program)).collect() }
     }
 }
 

@@ -1,32 +1,32 @@
-//! The sheet as SARIF 2.1.0: one run, its rules, one result for each finding.
+//! The rows as SARIF 2.1.0: one run, its rules, one result for each finding.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sheet::{Row, RowFinding, Sheet};
+use super::rows::{Row, RowFinding, Rows};
 use super::to_json;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Log {
+struct SarifLog {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
-    runs: [Run; 1],
+    runs: [SarifRun; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Run {
+struct SarifRun {
     tool: Value,
     column_kind: &'static str,
-    results: Vec<Finding>,
+    results: Vec<SarifResult>,
     invocations: Vec<Value>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Finding {
+struct SarifResult {
     rule_id: String,
     level: &'static str,
     message: Value,
@@ -37,9 +37,9 @@ struct Finding {
 }
 
 #[must_use]
-pub fn to_sarif(sheet: &Sheet<'_>) -> String {
-    let results: Vec<Finding> =
-        sheet.rows.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, finding))).collect();
+pub fn to_sarif(rows: &Rows<'_>) -> String {
+    let results: Vec<SarifResult> =
+        rows.list.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, finding))).collect();
     let mut rules: Vec<&str> = results.iter().map(|result| result.rule_id.as_str()).collect();
     rules.sort_unstable();
     rules.dedup();
@@ -47,18 +47,18 @@ pub fn to_sarif(sheet: &Sheet<'_>) -> String {
     let driver = json!({
         "name": "underpin", "version": env!("CARGO_PKG_VERSION"), "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules,
     });
-    let failed = sheet.rows.iter().filter_map(|row| Some((row, row.error?)));
+    let failed = rows.list.iter().filter_map(|row| Some((row, row.error?)));
     let notifications: Vec<Value> = failed
         .map(|(row, error)| json!({"level": "error", "message": {"text": error.to_string()}, "locations": [location(row, None)]}))
         .collect();
     let invocation =
         json!({"executionSuccessful": notifications.is_empty(), "toolExecutionNotifications": notifications});
     let tool = json!({"driver": driver});
-    let run = Run { tool, column_kind: "unicodeCodePoints", results, invocations: vec![invocation] };
-    to_json(&Log { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
+    let run = SarifRun { tool, column_kind: "unicodeCodePoints", results, invocations: vec![invocation] };
+    to_json(&SarifLog { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
 }
 
-fn result(row: &Row<'_>, it: &RowFinding<'_>) -> Finding {
+fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     let finding = &it.finding;
     let text = [&finding.message, &finding.evidence, &finding.fix];
     let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
@@ -69,7 +69,7 @@ fn result(row: &Row<'_>, it: &RowFinding<'_>) -> Finding {
         _ => ("note", false),
     };
     let suppression = json!({"kind": "external", "status": "accepted"});
-    Finding {
+    SarifResult {
         rule_id: finding.rule.to_owned(),
         level,
         message: json!({"text": text.join("\n")}),

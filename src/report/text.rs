@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
-use super::model::{Change, Layer, OldBase, Outcome, Platform, Report, ReportedFinding};
+use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform, TargetChange};
 use crate::error::printable;
 
 /// How much a person wants to read.
@@ -31,7 +31,7 @@ pub fn to_text(report: &Report, detail: Detail) -> String {
     out
 }
 
-fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
+fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail) {
     line(out, format_args!("{}", platform.platform));
     if let Some(old) = &platform.old_base {
         line(out, format_args!("  old base  {}", old_base_line(old)));
@@ -55,7 +55,7 @@ fn platform_lines(out: &mut String, platform: &Platform, detail: Detail) {
 }
 
 /// The old base with just enough of its digest; the whole of it is in the JSON report.
-pub(super) fn old_base_line(old: &OldBase) -> String {
+pub(super) fn old_base_line(old: &ReportedOldBase) -> String {
     let name = match (&old.reference, old.layers) {
         (Some(reference), _) => shortened(reference),
         (None, 0) => "none".to_owned(),
@@ -71,7 +71,7 @@ fn shortened(pinned: &str) -> String {
     }
 }
 
-fn layer_line(out: &mut String, layer: &Layer) {
+fn layer_line(out: &mut String, layer: &ReportedLayer) {
     let mark = match layer.fate {
         "stripped" | "dropped" => '-',
         "base" | "added" => '+',
@@ -84,7 +84,7 @@ fn layer_line(out: &mut String, layer: &Layer) {
 }
 
 /// What leaves and what stays of a layer: the packages by name, the rest by kind.
-fn leaving_lines(out: &mut String, layer: &Layer) {
+fn leaving_lines(out: &mut String, layer: &ReportedLayer) {
     let Some(stays) = layer.stays else { return };
     let packages = layer.leaves.iter().filter(|leaves| leaves.is_package).count();
     let leaving: u64 = layer.leaves.iter().map(|leaves| leaves.amount.bytes).sum();
@@ -106,7 +106,7 @@ fn entries(count: usize) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
-fn summary_line(out: &mut String, layers: &[Layer]) {
+fn summary_line(out: &mut String, layers: &[ReportedLayer]) {
     let of = |fate: &str| layers.iter().filter(|layer| layer.fate == fate).count();
     let mut text = format!("{} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept"));
     for fate in ["filtered", "dropped", "added"] {
@@ -117,7 +117,7 @@ fn summary_line(out: &mut String, layers: &[Layer]) {
     line(out, format_args!("  layers    {text}"));
 }
 
-fn command_lines(out: &mut String, platform: &Platform) {
+fn command_lines(out: &mut String, platform: &ReportedPlatform) {
     let before: Vec<&String> = platform.entrypoint.before.iter().chain(&platform.cmd.before).collect();
     let after: Vec<&String> = platform.entrypoint.after.iter().chain(&platform.cmd.after).collect();
     if platform.old_base.is_none() {
@@ -163,10 +163,10 @@ fn ending_lines(out: &mut String, report: &Report) {
     }
     for target in &report.targets {
         let word = match (target.change, report.outcome) {
-            (Change::Planned, _) => "would be",
-            (Change::AlreadyThere, _) => "already right",
-            (Change::Written, Outcome::Unchanged) => "copied",
-            (Change::Written, _) => "rebased",
+            (TargetChange::Planned, _) => "would be",
+            (TargetChange::AlreadyThere, _) => "already right",
+            (TargetChange::Written, Outcome::Unchanged) => "copied",
+            (TargetChange::Written, _) => "rebased",
         };
         line(out, format_args!("{word}  {}  {}", printable(&target.reference), target.digest));
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::model::ReportedFinding;
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use crate::error::printable;
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{Copied, Log, Meaning, Note, Opening, Place, Refusal, Verdict, Written, caret, not_text, translate};
@@ -72,7 +72,7 @@ impl Reportable for Translation {
         to_json(self).to_string()
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let notes = self.notes.iter().map(|note| ReportedFinding::note(note.word(), note.to_string()));
         let (outcome, findings): (_, Vec<ReportedFinding>) = match &self.verdict {
             Verdict::Unchanged(_) => ("unchanged", notes.collect()),
@@ -84,7 +84,7 @@ impl Reportable for Translation {
         };
         let findings = findings.into_iter().map(|finding| RowFinding::plain(finding, None)).collect();
         let row = Row { findings, ..Row::new(words(&self.before), outcome) };
-        Sheet { command: "translate", thing: "command", rows: vec![row] }
+        Rows { command: "translate", thing: "command", list: vec![row] }
     }
 }
 

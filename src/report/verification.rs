@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::model::ReportedFinding;
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use super::to_json;
 use crate::oci::Digest;
 use crate::policy::Rule;
@@ -11,7 +11,7 @@ use crate::policy::Rule;
 /// Whether the image is what its inputs give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum VerifyOutcome {
     Same,
     Different,
 }
@@ -19,7 +19,7 @@ pub enum Verdict {
 #[derive(Debug, Serialize)]
 pub struct Verification {
     pub schema: &'static str,
-    pub outcome: Verdict,
+    pub outcome: VerifyOutcome,
     pub image: String,
     pub source: String,
     pub base: String,
@@ -34,8 +34,8 @@ impl Reportable for Verification {
         let Self { image, source, base, digest, derived, .. } = self;
         let facts = format!("  source   {source}\n  base     {base}\n  digest   {digest}\n");
         match self.outcome {
-            Verdict::Same => format!("verified: {image} is what its inputs give\n{facts}"),
-            Verdict::Different => {
+            VerifyOutcome::Same => format!("verified: {image} is what its inputs give\n{facts}"),
+            VerifyOutcome::Different => {
                 format!("refused: {image} is not what its inputs give\n{facts}  derived  {derived}\n")
             }
         }
@@ -45,15 +45,15 @@ impl Reportable for Verification {
         to_json(self)
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let row = match self.outcome {
-            Verdict::Same => Row::new(&self.image, "verified"),
-            Verdict::Different => {
+            VerifyOutcome::Same => Row::new(&self.image, "verified"),
+            VerifyOutcome::Different => {
                 let findings = vec![RowFinding::plain(self.difference(), None)];
                 Row { findings, ..Row::new(&self.image, "refused") }
             }
         };
-        Sheet { command: "verify", thing: "image", rows: vec![Row { bases: vec![self.base.clone()], ..row }] }
+        Rows { command: "verify", thing: "image", list: vec![Row { bases: vec![self.base.clone()], ..row }] }
     }
 }
 

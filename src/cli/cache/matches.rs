@@ -8,7 +8,7 @@ use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::cli::environment::settings_file;
 use crate::error::{Result, printable};
-use crate::report::Match as Matched;
+use crate::report::EntryMatches;
 
 /// Show which images each entry protects, and warn of entries that protect none
 #[derive(Debug, Args)]
@@ -38,8 +38,8 @@ impl Match {
             None => self.store.inventory(console)?,
         };
         let place = if node.is_some() { "on the node" } else { "in the store" };
-        let matched = Matched::all(&inventory, &protection);
-        show(console, &matched, |all| all.iter().map(Matched::to_text).collect());
+        let matched = EntryMatches::all(&inventory, &protection);
+        show(console, &matched, |all| all.iter().map(EntryMatches::to_text).collect());
         if matched.is_empty() {
             console.say("no entry was given: nothing is protected\n");
         }

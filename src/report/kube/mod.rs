@@ -2,12 +2,12 @@
 
 mod diff;
 mod json;
-mod sheet;
+mod rows;
 mod text;
 
 pub use diff::{Paint, unified};
 pub use json::to_json;
-pub use sheet::Manifests;
+pub use rows::Manifests;
 pub use text::{changes, refusals, summary};
 
 use crate::error::Error;

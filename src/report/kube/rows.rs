@@ -1,8 +1,8 @@
-//! What became of manifests, on a sheet: a row for each command, as a part of its file.
+//! What became of manifests, on a rows: a row for each command, as a part of its file.
 
 use super::{File, Mode, changes, refusals, summary, title, to_json};
 use crate::kube::{Command, Outcome, Position, Why};
-use crate::report::{Reportable, ReportedFinding, Row, RowFinding, Sheet};
+use crate::report::{Reportable, ReportedFinding, Row, RowFinding, Rows};
 use crate::shell::caret;
 
 /// The rule of a command that a shell starts and need not.
@@ -27,9 +27,9 @@ impl Reportable for Manifests<'_> {
         to_json(self.files).to_string()
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let rows = self.files.iter().flat_map(|file| rows(file, self.mode));
-        Sheet { command: "kube", thing: "command", rows: rows.collect() }
+        Rows { command: "kube", thing: "command", list: rows.collect() }
     }
 }
 

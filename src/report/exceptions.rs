@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::model::ReportedFinding;
-use super::sheet::{Reportable, Row, RowFinding, Sheet};
+use super::rows::{Reportable, Row, RowFinding, Rows};
 use crate::error::printable;
 use crate::kube::Position;
 use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
@@ -61,7 +61,7 @@ impl Reportable for Listed<'_> {
         json!(self.list.exceptions()).to_string()
     }
 
-    fn sheet(&self) -> Sheet<'_> {
+    fn rows(&self) -> Rows<'_> {
         let row = |exception: &'_ Exception| {
             let of_row = self.problems.iter().filter(|problem| problem.line == exception.line);
             let findings: Vec<RowFinding<'_>> = of_row.map(finding).collect();
@@ -74,7 +74,7 @@ impl Reportable for Listed<'_> {
                 ..Row::new(name.to_owned(), if refused { "refused" } else { "passed" })
             }
         };
-        Sheet { command: "exceptions", thing: "exception", rows: self.list.exceptions().iter().map(row).collect() }
+        Rows { command: "exceptions", thing: "exception", list: self.list.exceptions().iter().map(row).collect() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Many things on one sheet: what the formats for people and for CI systems are made from.
+//! One row for each thing that a command judged: what the formats for people and for CI systems are made from.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ pub trait Reportable {
     fn text(&self) -> String;
     /// One JSON document, or one a line.
     fn json(&self) -> String;
-    fn sheet(&self) -> Sheet<'_>;
+    fn rows(&self) -> Rows<'_>;
 }
 
 #[derive(Debug)]
-pub struct Sheet<'a> {
+pub struct Rows<'a> {
     pub command: &'static str,
     /// What a row is about: `image`, `file`, `command`.
     pub thing: &'static str,
-    pub rows: Vec<Row<'a>>,
+    pub list: Vec<Row<'a>>,
 }
 
 /// One thing that was judged.
@@ -77,7 +77,7 @@ impl<'a> RowFinding<'a> {
 
     /// As it stands in a report.
     #[must_use]
-    pub const fn of(platform: &'a str, finding: &'a ReportedFinding) -> Self {
+    pub const fn on(platform: &'a str, finding: &'a ReportedFinding) -> Self {
         Self { platform, at: None, finding: Cow::Borrowed(finding) }
     }
 }
@@ -110,7 +110,7 @@ impl<'a> Row<'a> {
         let findings = report
             .platforms
             .iter()
-            .flat_map(|platform| platform.findings.iter().map(|it| RowFinding::of(&platform.platform, it)));
+            .flat_map(|platform| platform.findings.iter().map(|it| RowFinding::on(&platform.platform, it)));
         let (before, after) = report.sizes();
         Self {
             findings: findings.collect(),
@@ -163,14 +163,14 @@ pub(super) enum Grade {
     Failed,
 }
 
-impl Sheet<'_> {
+impl Rows<'_> {
     /// `3 images: 2 rebased, 1 refused`
     pub(super) fn summary(&self) -> String {
-        let count = |word: &str| self.rows.iter().filter(|row| row.outcome == word).count();
+        let count = |word: &str| self.list.iter().filter(|row| row.outcome == word).count();
         let counts = OUTCOMES.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
         let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
-        let plural = if self.rows.len() == 1 { "" } else { "s" };
-        format!("{} {}{plural}: {}", self.rows.len(), self.thing, counts.join(", "))
+        let plural = if self.list.len() == 1 { "" } else { "s" };
+        format!("{} {}{plural}: {}", self.list.len(), self.thing, counts.join(", "))
     }
 }
 
@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn a_summary_counts_every_outcome_there_is() {
-        let rows = OUTCOMES.iter().map(|word| Row::new("x", word)).collect();
-        let sheet = Sheet { command: "batch", thing: "image", rows };
-        assert!(OUTCOMES.iter().all(|word| sheet.summary().contains(&format!("1 {word}"))), "{}", sheet.summary());
-        assert_eq!(Sheet { rows: Vec::new(), ..sheet }.summary(), "0 images: ");
+        let list = OUTCOMES.iter().map(|word| Row::new("x", word)).collect();
+        let rows = Rows { command: "batch", thing: "image", list };
+        assert!(OUTCOMES.iter().all(|word| rows.summary().contains(&format!("1 {word}"))), "{}", rows.summary());
+        assert_eq!(Rows { list: Vec::new(), ..rows }.summary(), "0 images: ");
     }
 }

@@ -1,7 +1,6 @@
 //! What an image says stays text, in every format that could take it for something else.
 
-use super::super::sheet::{Row, RowFinding, Sheet};
-use super::super::{ReportedFinding, to_html, to_junit, to_markdown, to_sarif};
+use super::{ReportedFinding, Row, RowFinding, Rows, to_html, to_junit, to_markdown, to_sarif};
 use crate::error::Error;
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
@@ -11,32 +10,32 @@ fn evil() -> ReportedFinding {
     ReportedFinding { rule: "needs-shell", level: "refuse", message: text(), evidence: text(), fix: text() }
 }
 
-fn sheet<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Sheet<'a> {
-    let findings = vec![RowFinding::of("linux/amd64", finding)];
+fn rows<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Rows<'a> {
+    let findings = vec![RowFinding::on("linux/amd64", finding)];
     let refused = Row { findings, ..Row::new(EVIL, "refused") };
-    Sheet {
+    Rows {
         command: "check",
         thing: "image",
-        rows: vec![refused, Row::failed("a.io/b:c", error), Row::new("a.io/d:e", "passed")],
+        list: vec![refused, Row::failed("a.io/b:c", error), Row::new("a.io/d:e", "passed")],
     }
 }
 
 #[test]
 fn an_image_cannot_write_into_the_page() {
     let (finding, error) = (evil(), Error::input(EVIL).fact("x", EVIL));
-    let sheet = sheet(&finding, &error);
-    for (name, text) in [("html", to_html(&sheet)), ("junit", to_junit(&sheet).unwrap())] {
+    let rows = rows(&finding, &error);
+    for (name, text) in [("html", to_html(&rows)), ("junit", to_junit(&rows).unwrap())] {
         assert!(!text.contains("<script"), "{name}: {text}");
         assert!(!text.contains('\u{1b}') && !text.contains('\u{0}'), "{name}");
     }
-    let markdown = to_markdown(&sheet);
+    let markdown = to_markdown(&rows);
     assert!(!markdown.contains("\n</pre>") && markdown.contains("\\<script\\>"), "{markdown}");
 }
 
 #[test]
 fn junit_counts_what_it_lists() {
     let (finding, error) = (evil(), Error::input("no"));
-    let text = to_junit(&sheet(&finding, &error)).unwrap();
+    let text = to_junit(&rows(&finding, &error)).unwrap();
     for counted in ["tests=\"3\"", "failures=\"1\"", "errors=\"1\"", "skipped=\"0\""] {
         assert_eq!(text.matches(counted).count(), 2, "of all and of the suite: {text}");
     }
@@ -48,7 +47,7 @@ fn junit_counts_what_it_lists() {
 #[test]
 fn sarif_has_a_result_for_each_finding_and_says_what_failed() {
     let (finding, error) = (evil(), Error::input("no"));
-    let log: serde_json::Value = serde_json::from_str(&to_sarif(&sheet(&finding, &error))).unwrap();
+    let log: serde_json::Value = serde_json::from_str(&to_sarif(&rows(&finding, &error))).unwrap();
     let run = &log["runs"][0];
     assert_eq!((&log["version"], &run["results"][0]["ruleId"]), (&"2.1.0".into(), &"needs-shell".into()));
     assert_eq!(run["results"][0]["level"], "error");
@@ -61,8 +60,8 @@ fn sarif_has_a_result_for_each_finding_and_says_what_failed() {
 #[test]
 fn of_many_images_only_the_bad_ones_are_open() {
     let rows = ["rebased", "refused", "rebased", "excepted"].map(|outcome| Row::new("a", outcome));
-    let sheet = Sheet { command: "batch", thing: "image", rows: rows.into() };
-    let page = to_html(&sheet);
+    let rows = Rows { command: "batch", thing: "image", list: rows.into() };
+    let page = to_html(&rows);
     assert_eq!(page.matches("<details ").count(), 4);
     assert_eq!(page.matches(" open>").count(), 1);
     assert!(page.contains("4 images: 2 rebased, 1 excepted, 1 refused"), "{page}");

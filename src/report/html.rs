@@ -1,0 +1,265 @@
+//! The rows as one HTML page that needs no network and no script: a table with verdicts,
+//! and for each image its layers to scale, its command, and the findings with their evidence.
+
+use std::fmt::Write as _;
+
+use bytesize::ByteSize;
+
+use super::model::{Report, ReportedLayer, ReportedPlatform};
+use super::rows::{Grade, Row, Rows};
+use crate::error::printable;
+
+const STYLE: &str = include_str!("html.css");
+
+#[must_use]
+pub fn to_html(rows: &Rows<'_>) -> String {
+    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    // Nothing in the page may be fetched or run, whatever an image has smuggled in.
+    out.push_str(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
+    );
+    let _ = writeln!(out, "<title>underpin {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>", rows.command);
+    let _ = writeln!(out, "<h1>underpin {}</h1>\n<p class=\"sum\">{}</p>", rows.command, escaped(&rows.summary()));
+    table(&mut out, rows);
+    for (at, row) in rows.list.iter().enumerate() {
+        section(&mut out, at, row, rows.list.len());
+    }
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn class(row: &Row<'_>) -> &'static str {
+    match row.grade() {
+        Grade::Refused | Grade::Failed => "bad",
+        Grade::Excepted => "warn",
+        Grade::Good => "good",
+    }
+}
+
+/// The images with their verdicts; of other things, those columns that say something.
+fn table(out: &mut String, rows: &Rows<'_>) {
+    let of_images = rows.list.iter().any(|row| row.before.is_some() || !row.bases.is_empty());
+    let more = if of_images { "<th>Old base</th><th class=\"n\">Before</th><th class=\"n\">After</th>" } else { "" };
+    let thing = escaped(rows.thing);
+    let _ = writeln!(
+        out,
+        "<table>\n<thead><tr><th class=\"thing\">{thing}</th><th>Verdict</th>{more}<th>Findings</th></tr></thead>\n<tbody>"
+    );
+    for (at, row) in rows.list.iter().enumerate() {
+        let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string()).unwrap_or_default();
+        let cell = |bytes: Option<u64>| format!("<td class=\"n\">{}</td>", size(bytes));
+        let bases = format!("<td>{}</td>", escaped(&row.bases.join(", ")));
+        let more = if of_images { [bases, cell(row.before), cell(row.after)].concat() } else { String::new() };
+        let _ = writeln!(
+            out,
+            "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td>{more}<td>{}</td></tr>",
+            escaped(&row.title()),
+            class(row),
+            escaped(row.outcome),
+            escaped(&row.rules().join(", "))
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+/// What needs attention is open; of many images the good ones are folded.
+fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
+    let open = if of <= 3 || class(row) == "bad" { " open" } else { "" };
+    let _ = writeln!(
+        out,
+        "<details id=\"i{at}\"{open}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
+        escaped(&row.title()),
+        class(row),
+        escaped(row.outcome)
+    );
+    if let Some(error) = row.error {
+        let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&error.to_string()));
+    }
+    if let Some(report) = row.report {
+        moved(out, report);
+    }
+    findings(out, row);
+    for platform in row.report.iter().flat_map(|report| &report.platforms) {
+        platform_section(out, platform);
+    }
+    out.push_str("</div>\n</details>\n");
+}
+
+fn findings(out: &mut String, row: &Row<'_>) {
+    if row.findings.is_empty() {
+        return;
+    }
+    out.push_str("<h3>Findings</h3>\n");
+    for it in &row.findings {
+        let finding = &it.finding;
+        let place = it.at.map_or_else(|| escaped(it.platform), |at| format!("line {}", at.line));
+        let _ = writeln!(
+            out,
+            "<div class=\"f {0}\">\n<p><b>{0}</b> <code>{1}</code> <span class=\"dim\">{2}</span><br>{3}</p>",
+            escaped(finding.level),
+            escaped(finding.rule),
+            place,
+            escaped(&finding.message)
+        );
+        if !finding.evidence.is_empty() {
+            let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&finding.evidence));
+        }
+        if !finding.fix.is_empty() {
+            let _ = writeln!(out, "<p class=\"dim\">Fix: {}</p>", escaped(&finding.fix));
+        }
+        out.push_str("</div>\n");
+    }
+}
+
+/// From where to where.
+fn moved(out: &mut String, report: &Report) {
+    out.push_str("<table>\n<tbody>\n");
+    let named = |reference: &str, digest: &str| format!("<code>{}@{}</code>", escaped(reference), escaped(digest));
+    let _ =
+        writeln!(out, "<tr><th>Source</th><td>{}</td></tr>", named(&report.source.reference, &report.source.digest));
+    let _ = writeln!(out, "<tr><th>New base</th><td>{}</td></tr>", named(&report.base.reference, &report.base.digest));
+    for target in &report.targets {
+        let _ = writeln!(out, "<tr><th>Target</th><td>{}</td></tr>", named(&target.reference, &target.digest));
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn platform_section(out: &mut String, platform: &ReportedPlatform) {
+    if platform.old_base.is_none() {
+        return;
+    }
+    let _ = writeln!(out, "<h3>{}</h3>", escaped(&platform.platform));
+    bars(out, platform);
+    commands(out, platform);
+    layers(out, platform);
+}
+
+/// A layer as it is in one of the two images.
+struct Piece<'a> {
+    fate: &'a str,
+    size: u64,
+    title: String,
+}
+
+impl<'a> Piece<'a> {
+    fn before(layer: &'a ReportedLayer) -> Option<Self> {
+        match (layer.fate, &layer.source) {
+            ("filtered", Some(source)) => Some(Self::new(layer, source.size)),
+            ("stripped" | "kept" | "dropped", _) => Some(Self::new(layer, layer.size)),
+            _ => None,
+        }
+    }
+
+    fn after(layer: &'a ReportedLayer) -> Option<Self> {
+        matches!(layer.fate, "base" | "kept" | "filtered" | "added").then(|| Self::new(layer, layer.size))
+    }
+
+    fn new(layer: &'a ReportedLayer, size: u64) -> Self {
+        Self { fate: layer.fate, size, title: format!("{}, {}: {}", layer.fate, ByteSize(size), layer.why) }
+    }
+}
+
+/// Both images on one scale: the wider one takes the whole width.
+fn bars(out: &mut String, platform: &ReportedPlatform) {
+    let before: Vec<Piece<'_>> = platform.layers.iter().filter_map(Piece::before).collect();
+    let after: Vec<Piece<'_>> = platform.layers.iter().filter_map(Piece::after).collect();
+    let total = |pieces: &[Piece<'_>]| pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.size));
+    let whole = total(&before).max(total(&after)).max(1);
+    for (name, pieces) in [("Before", &before), ("After", &after)] {
+        let _ = write!(out, "<div class=\"row\"><b>{name}</b><div class=\"bar\">");
+        for piece in pieces {
+            let width = per_mille(piece.size, whole);
+            let _ = write!(
+                out,
+                "<span class=\"{}\" style=\"width:{}.{}%\" title=\"{}\">{}</span>",
+                piece.fate,
+                width / 10,
+                width % 10,
+                escaped(&piece.title),
+                // A word that does not fit is no word.
+                if width >= 70 { piece.fate } else { "" }
+            );
+        }
+        let _ = writeln!(out, "</div><span>{}</span></div>", ByteSize(total(pieces)));
+    }
+}
+
+fn per_mille(part: u64, whole: u64) -> u128 {
+    u128::from(part) * 1000 / u128::from(whole.max(1))
+}
+
+fn commands(out: &mut String, platform: &ReportedPlatform) {
+    let line = |entrypoint: &[String], cmd: &[String]| {
+        let words: Vec<String> = entrypoint.iter().chain(cmd).map(|word| escaped(&format!("{word:?}"))).collect();
+        if words.is_empty() { "none".to_owned() } else { format!("[{}]", words.join(", ")) }
+    };
+    let before = line(&platform.entrypoint.before, &platform.cmd.before);
+    let after = line(&platform.entrypoint.after, &platform.cmd.after);
+    out.push_str("<table>\n<tbody>\n");
+    if before == after {
+        let _ = writeln!(out, "<tr><th>Command</th><td><code>{before}</code></td></tr>");
+    } else {
+        let _ = writeln!(out, "<tr><th>Command before</th><td><code>{before}</code></td></tr>");
+        let _ = writeln!(out, "<tr><th>Command after</th><td><code>{after}</code></td></tr>");
+    }
+    for binary in &platform.binaries {
+        let (path, machine) = (escaped(&binary.path), escaped(&binary.machine));
+        let _ = writeln!(out, "<tr><th>Program</th><td><code>{path}</code> {} {machine}</td></tr>", binary.linkage);
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn layers(out: &mut String, platform: &ReportedPlatform) {
+    out.push_str(
+        "<table>\n<thead><tr><th>Layer</th><th>Fate</th><th class=\"n\">Size</th><th>Why</th></tr></thead>\n<tbody>\n",
+    );
+    for layer in &platform.layers {
+        let short = layer.digest.get(..19).unwrap_or(&layer.digest);
+        let _ = writeln!(
+            out,
+            "<tr><td><code>{}</code></td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            escaped(short),
+            layer.fate,
+            ByteSize(layer.size),
+            escaped(&layer.why)
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+/// `text` for the inside of an element or a quoted attribute. Control characters are shown as
+/// escapes: XML could not hold them.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Two code points that are no characters, which XML forbids.
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same with the line feeds that we set ourselves, as in the caret below a command.
+fn escaped_lines(text: &str) -> String {
+    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_an_image_says_becomes_markup() {
+        assert_eq!(escaped("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
+        assert_eq!(escaped("a\u{0}\u{1b}[m\nb\u{ffff}"), "a\\u{0}\\u{1b}[m\\nb\u{fffd}");
+        assert_eq!(escaped_lines("a<\n^"), "a&lt;\n^");
+    }
+}
