@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::program::{Machine, prints};
-use crate::rig::proxy::Proxy;
-use crate::rig::registry::Registry;
-use crate::rig::stage::upon;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::program::{Machine, prints};
+use crate::support::proxy::Proxy;
+use crate::support::registry::Registry;
+use crate::support::stage::upon;
+use crate::support::stock;
 
 /// A registry with `count` applications on one base, and a file that moves them all.
 struct Rig {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::program::{Machine, prints};
-use crate::rig::run::Run;
-use crate::rig::stage::{Stage, upon};
-use crate::rig::stock;
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::program::{Machine, prints};
+use crate::support::run::Run;
+use crate::support::stage::{Stage, upon};
+use crate::support::stock;
 
 const STATIC: [&str; 2] = ["--allow-base", "oci:new:v1"];
 const DEBIAN: [&str; 2] = ["--exception-base", "oci:old:v1"];
@@ -34,7 +34,7 @@ fn list(stage: &Stage, rows: &str) {
 
 /// `LEVEL RULE` of the first platform of the only image.
 fn said(run: &Run) -> Vec<String> {
-    crate::rig::stage::findings(&run.json()["images"][0]["platforms"][0])
+    crate::support::stage::findings(&run.json()["images"][0]["platforms"][0])
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn an_exception_does_not_make_a_refused_move_right() {
     assert!(rules.contains(&&json!("needs-shell")) && rules.contains(&&json!("exception-recorded")), "{rules:?}");
     assert!(!stage.layout("out").exists(), "nothing is written");
     let report = rebase("app").ok().json();
-    assert_eq!(crate::rig::stage::findings(&report["platforms"][0]), ["warn exception-recorded"]);
+    assert_eq!(crate::support::stage::findings(&report["platforms"][0]), ["warn exception-recorded"]);
 
     std::fs::write(stage.layout("policy.yaml"), "excepted_rules: [needs-shell]\n").unwrap();
     let report = stage.underpin(&["plan", "oci:piped:v1", "--policy", "policy.yaml"]).args(base).run().ok().json();
     assert!(
-        crate::rig::stage::findings(&report["platforms"][0]).contains(&"excepted needs-shell".to_owned()),
+        crate::support::stage::findings(&report["platforms"][0]).contains(&"excepted needs-shell".to_owned()),
         "{report}"
     );
 }

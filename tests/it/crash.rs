@@ -3,9 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use crate::rig::proxy::{Action, on};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::proxy::{Action, on};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 /// How often a run is ended, at another moment each time.
 const TIMES: usize = 100;

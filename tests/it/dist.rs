@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::rig::cli::Sandbox;
-use crate::rig::need::need;
-use crate::rig::{check, reader, stock};
+use crate::support::cli::Sandbox;
+use crate::support::need::need;
+use crate::support::{check, reader, stock};
 
 fn clone() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::rig::cli::Sandbox;
-use crate::rig::run::Run;
+use crate::support::cli::Sandbox;
+use crate::support::run::Run;
 
 const SEED: &str = include_str!("../../testdata/base-image-exception-list.md");
 

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::rig::check;
-use crate::rig::debian::by_hand;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Entry, Layer, Pack, file, folder, program, symlink};
-use crate::rig::need::need;
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::{Stage, fates, findings};
-use crate::rig::{reader, stock};
+use crate::support::check;
+use crate::support::debian::by_hand;
+use crate::support::image::Recipe;
+use crate::support::layer::{Entry, Layer, Pack, file, folder, program, symlink};
+use crate::support::need::need;
+use crate::support::program::{Machine, prints};
+use crate::support::stage::{Stage, fates, findings};
+use crate::support::{reader, stock};
 
 fn squashed(files: &[Entry]) -> Stage {
     let config = json!({"Entrypoint": ["/usr/bin/start"], "Env": [stock::PATH]});
@@ -41,8 +41,8 @@ fn small_debian() -> Stage {
 fn above(stage: &Stage, out: &str) -> Vec<Vec<String>> {
     let published = check::layout(&stage.layout(out), "v1").unwrap();
     let paths = |digest: &String| {
-        let bytes = std::fs::read(stage.layout(out).join(crate::rig::shelf::blob_path(digest))).unwrap();
-        let tar = crate::rig::shelf::inflate(&bytes);
+        let bytes = std::fs::read(stage.layout(out).join(crate::support::shelf::blob_path(digest))).unwrap();
+        let tar = crate::support::shelf::inflate(&bytes);
         let mut archive = tar::Archive::new(&tar[..]);
         let entries = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned());
         entries.map(|path| path.to_string_lossy().trim_end_matches('/').to_owned()).collect()

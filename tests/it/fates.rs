@@ -6,16 +6,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::rig::check::{self, Published};
-use crate::rig::debian::{Package, of_this_machine};
-use crate::rig::image::Recipe;
-use crate::rig::layer::{CAPABILITY, Entry, Layer, Pack, file, folder, program, whiteout};
-use crate::rig::need::need;
-use crate::rig::program::{Machine, prints};
-use crate::rig::registry::Registry;
-use crate::rig::shelf::{blob_path, inflate};
-use crate::rig::stage::{Stage, fates, upon};
-use crate::rig::{reader, stock};
+use crate::support::check::{self, Published};
+use crate::support::debian::{Package, of_this_machine};
+use crate::support::image::Recipe;
+use crate::support::layer::{CAPABILITY, Entry, Layer, Pack, file, folder, program, whiteout};
+use crate::support::need::need;
+use crate::support::program::{Machine, prints};
+use crate::support::registry::Registry;
+use crate::support::shelf::{blob_path, inflate};
+use crate::support::stage::{Stage, fates, upon};
+use crate::support::{reader, stock};
 
 /// The paths of the application, without its folders.
 const OWN: [&str; 3] = ["app", "opt/app/data", "opt/app/serve"];
@@ -82,7 +82,7 @@ fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
 
 /// Every path below a folder that is no folder itself.
 fn files_of(root: &Path) -> BTreeSet<String> {
-    let files = crate::rig::cli::files_under(root);
+    let files = crate::support::cli::files_under(root);
     files.iter().map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned()).collect()
 }
 

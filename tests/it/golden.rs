@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::rig::cli::Sandbox;
-use crate::rig::debian::by_hand;
-use crate::rig::image::{Content, Dialect, Recipe};
-use crate::rig::layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::upon;
-use crate::rig::stock;
+use crate::support::cli::Sandbox;
+use crate::support::debian::by_hand;
+use crate::support::image::{Content, Dialect, Recipe};
+use crate::support::layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
+use crate::support::program::{Machine, prints};
+use crate::support::stage::upon;
+use crate::support::stock;
 
 struct Case {
     name: &'static str,

@@ -8,20 +8,20 @@ use std::time::Duration;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::rig::check;
-use crate::rig::cli::Sandbox;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Layer, Pack, digest, file, named, noise, program, tar};
-use crate::rig::program::{Machine, prints};
-use crate::rig::run::Run;
-use crate::rig::stage::{Stage, upon};
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::Sandbox;
+use crate::support::image::Recipe;
+use crate::support::layer::{Layer, Pack, digest, file, named, noise, program, tar};
+use crate::support::program::{Machine, prints};
+use crate::support::run::Run;
+use crate::support::stage::{Stage, upon};
+use crate::support::stock;
 
 /// In KiB.
 const MEMORY: u64 = 64 << 10;
 const MIB: usize = 1 << 20;
 
-fn hello() -> crate::rig::layer::Entry {
+fn hello() -> crate::support::layer::Entry {
     program("app", prints(Machine::Amd64, stock::LINE))
 }
 

@@ -1,6 +1,6 @@
 //! The black-box tests: the binary as people use it, against real registries and real tools.
 //!
-//! `rig` is what the tests stand on and has tests of its own; every other module is one subject.
+//! `support` is what the tests are built from and has tests of its own; every other module is one subject.
 //! Nothing here is linked against the library, so nothing can pass because both sides share a bug.
 
 // Signals, resets and resource use are asked of libc; each call says why it is sound.
@@ -10,7 +10,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, clippy::print_stderr)]
 #![allow(clippy::doc_markdown)]
 
-mod rig;
+mod support;
 
 mod auth;
 mod batch;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::rig::check;
-use crate::rig::cli::{Sandbox, binary};
-use crate::rig::need::need;
-use crate::rig::registry::Registry;
-use crate::rig::run::Run;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::{Sandbox, binary};
+use crate::support::need::need;
+use crate::support::registry::Registry;
+use crate::support::run::Run;
+use crate::support::stock;
 
 const AMD64: &str = "linux/amd64";
 
@@ -28,7 +28,7 @@ impl Project {
         stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
         let recorder = format!("#!/bin/sh\necho \"$@\" >>calls\nexec '{}' \"$@\"\n", binary());
         project.write("tool box/underpin", &recorder);
-        crate::rig::reader::tool("chmod", &["755", project.at("tool box/underpin").to_str().unwrap()]);
+        crate::support::reader::tool("chmod", &["755", project.at("tool box/underpin").to_str().unwrap()]);
         let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/make/underpin.mk");
         let head = "UNDERPIN = ./tool box/underpin\nUNDERPIN_BASE = oci:new base:v1\n";
         project.write("Makefile", &format!("{head}{makefile}\ninclude {}\n", rules.display()));
@@ -200,8 +200,11 @@ fn plans_and_the_static_check_are_steps_of_their_own() {
     assert_eq!((project.stamp("app"), project.at("release").exists()), (None, false));
     let elf = project.make(&["underpin-elf"]);
     assert!(elf.code() == Some(2) && elf.stdout.contains("dynamic"), "it is built, looked at, and not static\n{elf}");
-    std::fs::write(project.at("bin/app"), crate::rig::program::prints(crate::rig::program::Machine::Amd64, "x"))
-        .unwrap();
+    std::fs::write(
+        project.at("bin/app"),
+        crate::support::program::prints(crate::support::program::Machine::Amd64, "x"),
+    )
+    .unwrap();
     project.make(&["underpin-elf"]).ok();
 }
 

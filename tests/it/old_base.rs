@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::image::{Content, Dialect, Recipe, attest, index};
-use crate::rig::layer::{Layer, Pack, file, folder};
-use crate::rig::registry::Registry;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::image::{Content, Dialect, Recipe, attest, index};
+use crate::support::layer::{Layer, Pack, file, folder};
+use crate::support::registry::Registry;
+use crate::support::stock;
 
 const NAME: &str = "org.opencontainers.image.base.name";
 const DIGEST: &str = "org.opencontainers.image.base.digest";
@@ -233,7 +233,7 @@ fn a_base_is_recognised_though_its_layers_were_packed_again() {
     let Some(stage) = Stage::new() else { return };
     let mut layers = app().layers;
     for layer in &mut layers[..2] {
-        *layer = Layer::packed(Pack::Zstd, &crate::rig::shelf::inflate(&layer.bytes));
+        *layer = Layer::packed(Pack::Zstd, &crate::support::shelf::inflate(&layer.bytes));
     }
     let image = Recipe { layers, ..app() }.build();
     let (name, _) = stage.old_base();

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::cli::Sandbox;
-use crate::rig::image::{Content, Recipe};
-use crate::rig::layer::{Entry, Layer, Pack, file, program, symlink};
-use crate::rig::program::{Machine, prints};
-use crate::rig::stock;
+use crate::support::cli::Sandbox;
+use crate::support::image::{Content, Recipe};
+use crate::support::layer::{Entry, Layer, Pack, file, program, symlink};
+use crate::support::program::{Machine, prints};
+use crate::support::stock;
 
 fn hello(platform: &str) -> Vec<u8> {
     prints(Machine::of(platform), "hello\n")

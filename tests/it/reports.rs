@@ -5,12 +5,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::{find, need};
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::{Stage, upon};
-use crate::rig::stock;
-use crate::rig::{python, schema};
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::need::{find, need};
+use crate::support::program::{Machine, prints};
+use crate::support::stage::{Stage, upon};
+use crate::support::stock;
+use crate::support::{python, schema};
 
 const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
 const EVIL: &str = "</code><script>document.title='evil'</script>";

@@ -1,10 +1,10 @@
 //! The digest is a function of the images, their names and the options. Nothing else.
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::image::CREATED;
-use crate::rig::registry::Registry;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::image::CREATED;
+use crate::support::registry::Registry;
+use crate::support::stock;
 
 /// The stock images as layouts; every run writes to a place of its own.
 fn stage() -> Sandbox {

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::compiled::{c, go};
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
-use crate::rig::need::need;
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::{Stage, findings, old_base, upon};
-use crate::rig::stock;
+use crate::support::compiled::{c, go};
+use crate::support::image::Recipe;
+use crate::support::layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
+use crate::support::need::need;
+use crate::support::program::{Machine, prints};
+use crate::support::stage::{Stage, findings, old_base, upon};
+use crate::support::stock;
 
 fn hello() -> Entry {
     program("app", prints(Machine::Amd64, "hello\n"))

@@ -1,8 +1,8 @@
 //! `underpin verify`: does it all again from what the image records, and compares.
 
-use crate::rig::image::{Content, Document};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::image::{Content, Document};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 fn verify(world: &World, image: &str) -> Run {
     world.sandbox.underpin(["verify", image]).run()

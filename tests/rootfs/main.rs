@@ -10,7 +10,7 @@
 mod disk;
 mod installed;
 mod layout;
-#[path = "../it/rig/need.rs"]
+#[path = "../it/support/need.rs"]
 mod need;
 mod random;
 mod real;

@@ -1,11 +1,11 @@
 //! Certificates: whose word counts.
 
 use super::write;
-use crate::rig::cli::Sandbox;
-use crate::rig::guarded::{self, rebase_at};
-use crate::rig::registry::{Door, Registry};
-use crate::rig::tls::{Authority, STRANGER, Validity};
-use crate::rig::tunnel::Tunnel;
+use crate::support::cli::Sandbox;
+use crate::support::guarded::{self, rebase_at};
+use crate::support::registry::{Door, Registry};
+use crate::support::tls::{Authority, STRANGER, Validity};
+use crate::support::tunnel::Tunnel;
 
 /// A registry with a certificate that only the test's authority vouches for.
 fn with_certificate(authority: &Authority) -> Option<(Registry, Registry, Sandbox)> {

@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::guarded::{self, rebase_at};
-use crate::rig::proxy::Proxy;
-use crate::rig::registry::{Door, Registry};
-use crate::rig::run::Run;
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::guarded::{self, rebase_at};
+use crate::support::proxy::Proxy;
+use crate::support::registry::{Door, Registry};
+use crate::support::run::Run;
 
 const USER: &str = "ann";
 const PASSWORD: &str = "CANARY-pa55word";

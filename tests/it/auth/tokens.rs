@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{Locked, PASSWORD, USER, silent_about_secrets, write};
-use crate::rig::check;
-use crate::rig::guarded::Guarded;
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::Answer;
-use crate::rig::token_server::{Field, Guest, Manners};
+use crate::support::check;
+use crate::support::guarded::Guarded;
+use crate::support::proxy::{Action, on};
+use crate::support::server::Answer;
+use crate::support::token_server::{Field, Guest, Manners};
 
 #[test]
 fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
@@ -32,7 +32,7 @@ fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
     }
 }
 
-fn is_basic(seen: &crate::rig::proxy::Seen) -> bool {
+fn is_basic(seen: &crate::support::proxy::Seen) -> bool {
     seen.headers.get("authorization").is_some_and(|value| value.to_lowercase().starts_with("basic"))
 }
 

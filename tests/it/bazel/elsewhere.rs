@@ -1,8 +1,8 @@
 //! Images as rules_oci has them: trees of links in repositories of their own, without a tag.
 
 use super::{AMD64, Workspace};
-use crate::rig::registry::Registry;
-use crate::rig::{check, stock};
+use crate::support::registry::Registry;
+use crate::support::{check, stock};
 
 /// Like `oci_image`: blobs are links, to a folder in the tree and to files outside, and no tag is left.
 const RULES: &str = r#"

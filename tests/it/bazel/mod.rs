@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::rig::cli::{Sandbox, binary};
-use crate::rig::need::need;
-use crate::rig::registry::Registry;
-use crate::rig::run::Run;
-use crate::rig::{check, stock};
+use crate::support::cli::{Sandbox, binary};
+use crate::support::need::need;
+use crate::support::registry::Registry;
+use crate::support::run::Run;
+use crate::support::{check, stock};
 
 const AMD64: &str = "linux/amd64";
 

@@ -2,10 +2,10 @@
 
 use super::session::Session;
 use crate::reference::{COMMANDS, words};
-use crate::rig::need::need;
-use crate::rig::node::{Make, Node};
-use crate::rig::outside::Outside;
-use crate::rig::program::{self, Machine};
+use crate::support::need::need;
+use crate::support::node::{Make, Node};
+use crate::support::outside::Outside;
+use crate::support::program::{self, Machine};
 
 /// Those that are right to end with 1: a refusal, a program that is not static, a change that `--check` finds.
 const REFUSED: [&str; 3] =

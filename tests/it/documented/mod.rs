@@ -14,9 +14,9 @@ mod session;
 
 use std::path::Path;
 
-use crate::rig::need::need;
-use crate::rig::node::{Make, Node};
-use crate::rig::outside::{HOSTS, Outside};
+use crate::support::need::need;
+use crate::support::node::{Make, Node};
+use crate::support::outside::{HOSTS, Outside};
 use guide::{Fence, fences, is_shown, scripts, steps};
 use session::{SOCKET, Session};
 

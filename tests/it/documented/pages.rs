@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{holds, holds_after};
-use crate::rig::cli::files_under;
-use crate::rig::need::need;
+use crate::support::cli::files_under;
+use crate::support::need::need;
 
 #[test]
 fn one_image_in_five_minutes() {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::look;
-use crate::rig::cli::Sandbox;
-use crate::rig::compiled::go_cache;
-use crate::rig::need::need;
+use crate::support::cli::Sandbox;
+use crate::support::compiled::go_cache;
+use crate::support::need::need;
 
 pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
     let sandbox = Sandbox::new();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::rig::cli::{Sandbox, files_under};
-use crate::rig::world::World;
+use crate::support::cli::{Sandbox, files_under};
+use crate::support::world::World;
 
 use super::moves::{calm, words};
 use super::scene::{Found, STORE, Scene, template};

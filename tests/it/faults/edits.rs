@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::rig::check;
-use crate::rig::cli::Sandbox;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::cli::Sandbox;
+use crate::support::stock;
 
 use super::moves::{PLATFORM, SMALL, calm, is, with_images, words};
 use super::scene::{Scene, template};

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::rig::preload::{Call, Harm, Preload, calls};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::preload::{Call, Harm, Preload, calls};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 use super::scene::Scene;
 use super::{collection, edits, moves};

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::rig::check::{self, Published};
-use crate::rig::cli::Sandbox;
-use crate::rig::run::Run;
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::check::{self, Published};
+use crate::support::cli::Sandbox;
+use crate::support::run::Run;
+use crate::support::stock;
+use crate::support::world::World;
 
 use super::scene::{Found, STORE, Scene, copy, template};
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::rig::cli::files_under;
-use crate::rig::durable::{Deaf, Durable, Names};
-use crate::rig::preload::{Call, Harm, Preload, calls};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::cli::files_under;
+use crate::support::durable::{Deaf, Durable, Names};
+use crate::support::preload::{Call, Harm, Preload, calls};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 use super::scene::{STORE, Scene};
 use super::{collection, edits, moves};

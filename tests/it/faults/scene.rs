@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox, files_under};
-use crate::rig::preload::{Harm, Preload};
-use crate::rig::run::Run;
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox, files_under};
+use crate::support::preload::{Harm, Preload};
+use crate::support::run::Run;
 
 pub type Found<T = ()> = Result<T, String>;
 type Look = Box<dyn Fn(&Path) -> Found>;

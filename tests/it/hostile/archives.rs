@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Stage, good};
-use crate::rig::layer::{Entry, file, symlink, tar};
-use crate::rig::shelf::blob_path;
+use crate::support::layer::{Entry, file, symlink, tar};
+use crate::support::shelf::blob_path;
 
 /// The files of an archive of the good image, as entries that can be changed.
 fn entries(files: &[(String, Vec<u8>)]) -> Vec<Entry> {

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{Stage, good};
-use crate::rig::image::Content;
-use crate::rig::layer::digest;
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::Answer;
-use crate::rig::world::World;
+use crate::support::image::Content;
+use crate::support::layer::digest;
+use crate::support::proxy::{Action, on};
+use crate::support::server::Answer;
+use crate::support::world::World;
 
 /// The good image with one field of the config's `config` set.
 fn with(key: &str, value: &Value) -> Content {
@@ -70,7 +70,7 @@ fn h22_a_strange_user_is_carried_and_never_becomes_root() {
         // A user that the new base does not know may be a reason to refuse.
         assert!(matches!(run.code(), Some(0 | 1)), "{user}\n{run}");
         if run.code() == Some(0) {
-            let published = crate::rig::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
+            let published = crate::support::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
             assert_eq!(published.only().config["config"]["User"], user);
         }
     }
@@ -124,7 +124,7 @@ fn h25_labels_that_command_runtimes_are_dropped_and_named() {
     let content = with("Labels", &labels.clone().into())
         .with_manifest(|manifest| manifest["annotations"] = labels.clone().into());
     let run = stage.rebase_layout(&content).arg("--json").run().ok();
-    let published = crate::rig::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
+    let published = crate::support::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
     let image = published.only();
     for key in dangerous {
         assert!(image.config["config"]["Labels"][key].is_null(), "{key} is still a label");

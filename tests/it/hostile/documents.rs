@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{Stage, good};
-use crate::rig::image::{Content, Dialect, Document, index};
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::{Answer, serve};
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::image::{Content, Dialect, Document, index};
+use crate::support::proxy::{Action, on};
+use crate::support::server::{Answer, serve};
+use crate::support::stock;
+use crate::support::world::World;
 
 /// The good image with one piece of its manifest's text replaced.
 fn replaced(from: &str, to: &str) -> Content {
@@ -188,7 +188,7 @@ fn h17_addresses_in_a_layer_are_never_asked() {
     stage.accepts("the layer is here anyway", &with_urls);
     let mut missing = with_urls;
     let layer = good().layers().pop().unwrap();
-    missing.blobs.retain(|blob| crate::rig::layer::digest(blob) != layer);
+    missing.blobs.retain(|blob| crate::support::layer::digest(blob) != layer);
     let run = stage.rebase_layout(&missing).run();
     assert_eq!(run.code(), Some(2), "{run}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "{run}");

@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::{Stage, good};
-use crate::rig::reader::tool;
-use crate::rig::shelf::blob_path;
+use crate::support::reader::tool;
+use crate::support::shelf::blob_path;
 
 /// A change to a good layout in this folder.
 type Harm = Box<dyn Fn(&Path)>;

@@ -13,11 +13,11 @@ mod references;
 
 use std::time::Duration;
 
-use crate::rig::check::{self, Published};
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::image::Content;
-use crate::rig::run::Run;
-use crate::rig::stock;
+use crate::support::check::{self, Published};
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::image::Content;
+use crate::support::run::Run;
+use crate::support::stock;
 
 /// Layouts of the stock images, and a place for the hostile one.
 struct Stage {

@@ -2,11 +2,11 @@
 //! 25 of the security table.
 
 use super::{Stage, good};
-use crate::rig::cli::Sandbox;
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::Answer;
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::cli::Sandbox;
+use crate::support::proxy::{Action, on};
+use crate::support::server::Answer;
+use crate::support::stock;
+use crate::support::world::World;
 
 #[test]
 fn h21_a_name_that_is_none_is_an_error_before_any_request() {

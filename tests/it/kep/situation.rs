@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::compiled::{c, go};
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Entry, Layer, Pack, file, folder, program};
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::upon;
-use crate::rig::stock;
+use crate::support::compiled::{c, go};
+use crate::support::image::Recipe;
+use crate::support::layer::{Entry, Layer, Pack, file, folder, program};
+use crate::support::program::{Machine, prints};
+use crate::support::stage::upon;
+use crate::support::stock;
 
 const AMD64: &str = "linux/amd64";
 

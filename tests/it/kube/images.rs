@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::{read, write};
-use crate::rig::cli::Sandbox;
-use crate::rig::compiled::go;
-use crate::rig::image::{Content, Recipe};
-use crate::rig::layer::{Entry, Layer, Pack, program};
-use crate::rig::need::need;
-use crate::rig::program::{Machine, prints};
-use crate::rig::stock;
+use crate::support::cli::Sandbox;
+use crate::support::compiled::go;
+use crate::support::image::{Content, Recipe};
+use crate::support::layer::{Entry, Layer, Pack, program};
+use crate::support::need::need;
+use crate::support::program::{Machine, prints};
+use crate::support::stock;
 
 /// An image with `/app`, and a runner where one is asked for.
 fn image(runner: bool) -> Content {

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{read, write};
-use crate::rig::cli::Sandbox;
-use crate::rig::need::need;
+use crate::support::cli::Sandbox;
+use crate::support::need::need;
 
 /// A small generator of numbers: the same manifests on every machine.
 struct Dice(u64);

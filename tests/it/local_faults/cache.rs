@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::rig::cli::files_under;
-use crate::rig::preload::{Harm, Preload};
-use crate::rig::world::World;
+use crate::support::cli::files_under;
+use crate::support::preload::{Harm, Preload};
+use crate::support::world::World;
 
 #[test]
 fn l7_a_damaged_cache_is_noticed_and_mended() {

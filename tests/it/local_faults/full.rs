@@ -3,9 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use crate::rig::check;
-use crate::rig::small_disk::SmallDisk;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::small_disk::SmallDisk;
+use crate::support::world::World;
 
 use super::{hidden_files, under};
 

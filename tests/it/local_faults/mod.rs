@@ -7,15 +7,15 @@ mod surroundings;
 
 use std::path::{Path, PathBuf};
 
-use crate::rig::cli::files_under;
-use crate::rig::run::Run;
-use crate::rig::world::{Trial, World};
+use crate::support::cli::files_under;
+use crate::support::run::Run;
+use crate::support::world::{Trial, World};
 
 /// Runs `underpin` under a shell that sets something first.
 fn under(world: &World, trial: &Trial, prefix: &str) -> Run {
     let name = |rest: &str| world.source.name(rest);
     let script = format!("{prefix} exec \"$0\" \"$@\"");
-    let binary = crate::rig::cli::binary();
+    let binary = crate::support::cli::binary();
     let args = ["-c", &script, &binary, "rebase", &name("in/app:v1"), "--base", &name("base/new:v1")];
     let invocation = world.sandbox.program("/bin/sh", args);
     let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);

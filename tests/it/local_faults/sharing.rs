@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::rig::check;
-use crate::rig::shelf::blob_path;
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::shelf::blob_path;
+use crate::support::stock;
+use crate::support::world::World;
 
 use super::hidden_files;
 

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::rig::check;
-use crate::rig::cli::{Sandbox, files_under};
-use crate::rig::debian::of_this_machine;
-use crate::rig::layer::{Layer, Pack, file, noise, program};
-use crate::rig::program::{Machine, prints};
-use crate::rig::small_disk::SmallDisk;
-use crate::rig::stage::{Stage, upon};
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::cli::{Sandbox, files_under};
+use crate::support::debian::of_this_machine;
+use crate::support::layer::{Layer, Pack, file, noise, program};
+use crate::support::program::{Machine, prints};
+use crate::support::small_disk::SmallDisk;
+use crate::support::stage::{Stage, upon};
+use crate::support::stock;
+use crate::support::world::World;
 
 use super::under;
 
@@ -69,7 +69,7 @@ fn l13_a_reader_of_messages_that_stands_still_does_not_stop_the_work() {
                   { while ! [ -e $TMPDIR/code ]; do sleep 0.1; done; cat >/dev/null; }; \
                   code=$(cat $TMPDIR/code); rm $TMPDIR/code; exit $code";
     let name = |rest: &str| world.source.name(rest);
-    let binary = crate::rig::cli::binary();
+    let binary = crate::support::cli::binary();
     let args = ["-c", script, &binary, "rebase", &name("in/app:v1"), "--base", &name("base/new:v1")];
     let invocation = world.sandbox.program("/bin/sh", args);
     let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);

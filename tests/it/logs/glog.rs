@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::programs::{glog, parts, runner};
 use super::{LOG, of_rule, shelled, text};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::stage::findings;
-use crate::rig::stock;
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::stage::findings;
+use crate::support::stock;
 
 const SCRIPT: &str = "exec /app --logtostderr >>/var/log/app.log 2>&1";
 

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::programs::{klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
 use super::{LOG, of_rule, shelled, shells, staged, text};
-use crate::rig::container::Container;
-use crate::rig::layer::{folder, program};
-use crate::rig::stage::{Stage, fates, findings};
+use crate::support::container::Container;
+use crate::support::layer::{folder, program};
+use crate::support::stage::{Stage, fates, findings};
 
 /// The severities and messages of klog's lines, without times and places in the source.
 fn lines(text: &str) -> Vec<String> {

@@ -12,12 +12,12 @@ mod scripts;
 
 use serde_json::{Value, json};
 
-use crate::rig::compiled::libraries;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Entry, Layer, Pack, folder, program, symlink};
-use crate::rig::need::find;
-use crate::rig::stage::{Stage, old_base, upon};
-use crate::rig::stock;
+use crate::support::compiled::libraries;
+use crate::support::image::Recipe;
+use crate::support::layer::{Entry, Layer, Pack, folder, program, symlink};
+use crate::support::need::find;
+use crate::support::stage::{Stage, old_base, upon};
+use crate::support::stock;
 
 pub const LOG: &str = "/var/log/app.log";
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::programs::{klog_flag, parts, plain};
 use super::{LOG, application, of_rule, of_this_machine, shelled, shells, staged, text};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::need;
-use crate::rig::stage::{Stage, findings};
-use crate::rig::stock;
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::need::need;
+use crate::support::stage::{Stage, findings};
+use crate::support::stock;
 
 fn words(container: &[String]) -> Vec<&str> {
     container.iter().map(String::as_str).collect()

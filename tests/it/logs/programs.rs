@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::rig::compiled::go;
-use crate::rig::need::need;
+use crate::support::compiled::go;
+use crate::support::need::need;
 
 /// Where Debian keeps the sources of Go packages.
 const SOURCES: &str = "/usr/share/gocode";

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::programs::{klog_flag, parts, plain};
 use super::{marks, shelled};
-use crate::rig::layer::program;
-use crate::rig::stage::findings;
+use crate::support::layer::program;
+use crate::support::stage::findings;
 
 #[test]
 fn a_refusal_marks_the_construct_and_writes_nothing() {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::programs::{parts, plain, runner};
 use super::{LOG, application, of_rule, of_this_machine, shelled, shells, text};
-use crate::rig::container::Container;
-use crate::rig::image::{Content, Dialect, Recipe, index};
-use crate::rig::layer::{Entry, Layer, Pack, file, program, symlink};
-use crate::rig::need::need;
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::{Stage, fates, findings};
-use crate::rig::{check, stock};
+use crate::support::container::Container;
+use crate::support::image::{Content, Dialect, Recipe, index};
+use crate::support::layer::{Entry, Layer, Pack, file, program, symlink};
+use crate::support::need::need;
+use crate::support::program::{Machine, prints};
+use crate::support::stage::{Stage, fates, findings};
+use crate::support::{check, stock};
 
 /// An image that starts `/go-runner`, beside another file.
 fn image(platform: &str, bytes: &[u8]) -> Recipe {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::programs::{klog_flag, parts, runner};
 use super::{LOG, of_rule, shelled, text};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::stage::Stage;
-use crate::rig::stock;
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::stage::Stage;
+use crate::support::stock;
 
 /// A stage whose new base has a runner.
 fn stage(script: &str) -> Stage {

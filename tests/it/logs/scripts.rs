@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::programs::{klog_normalised, parts, plain};
 use super::{LOG, marks, of_rule, shelled, text};
-use crate::rig::layer::{Entry, program};
-use crate::rig::stage::{Stage, findings};
-use crate::rig::stock;
+use crate::support::layer::{Entry, program};
+use crate::support::stage::{Stage, findings};
+use crate::support::stock;
 
 /// The script that cluster-autoscaler had, in its shape.
 const RUN: &str = r#"#!/bin/sh
@@ -87,7 +87,7 @@ fn scripts_are_read_however_they_are_started() {
         let files: [Entry; 3] = [
             program("cluster-autoscaler", app.clone()),
             program("run.sh", script(first)),
-            crate::rig::layer::folder("srv/"),
+            crate::support::layer::folder("srv/"),
         ];
         let stage = shelled(&files, &config);
         let before = stage.container("app").start();

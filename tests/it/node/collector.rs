@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::stage::{name, on_each, references};
-use crate::rig::cli::files_under;
-use crate::rig::node::SANDBOX_IMAGE;
-use crate::rig::schema;
+use crate::support::cli::files_under;
+use crate::support::node::SANDBOX_IMAGE;
+use crate::support::schema;
 
 #[test]
 fn never_used_goes_first_then_the_least_recently_used() {

@@ -3,8 +3,8 @@
 use std::os::unix::net::UnixListener;
 
 use super::stage::{name, on_each};
-use crate::rig::cli::{Sandbox, files_under};
-use crate::rig::node::Node;
+use crate::support::cli::{Sandbox, files_under};
+use crate::support::node::Node;
 
 #[test]
 fn a_list_or_a_record_that_cannot_be_read_stops_it() {

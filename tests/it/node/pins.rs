@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::stage::{Stage, name, on_each};
-use crate::rig::cri;
-use crate::rig::node::Make;
+use crate::support::cri;
+use crate::support::node::Make;
 
 /// The labels of a reference, as `ctr` shows them.
 fn labels(stage: &Stage, reference: &str) -> String {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::cri;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Layer, Pack, file, noise};
-use crate::rig::node::{Make, Node};
-use crate::rig::run::Run;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::cri;
+use crate::support::image::Recipe;
+use crate::support::layer::{Layer, Pack, file, noise};
+use crate::support::node::{Make, Node};
+use crate::support::run::Run;
 
 pub struct Stage {
     pub make: Make,

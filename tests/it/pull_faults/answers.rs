@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use super::{downloads, on_layer, on_manifest, survives, world};
-use crate::rig::proxy::{Action, Seen, on};
-use crate::rig::server::{Answer, dead_host};
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::proxy::{Action, Seen, on};
+use crate::support::server::{Answer, dead_host};
+use crate::support::stock;
+use crate::support::world::World;
 
 #[test]
 fn p15_every_passing_status_is_tried_again() {
@@ -108,7 +108,7 @@ fn p28_a_redirect_to_a_dead_host_is_tried_again() {
 }
 
 /// Sends the client from hop to hop, and to the blob after the last.
-fn hops(world: &World, count: usize) -> [crate::rig::proxy::Rule; 2] {
+fn hops(world: &World, count: usize) -> [crate::support::proxy::Rule; 2] {
     let blob = format!("/v2/in/app/blobs/{}?end", world.app_layer());
     let next = move |seen: &Seen| {
         let hop = seen.target.split_once("hop=").map_or(0, |(_, hop)| hop.parse().unwrap());

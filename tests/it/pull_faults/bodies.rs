@@ -1,11 +1,11 @@
 //! Bodies that end early, late or wrong: P1 to P14.
 
 use super::{downloads, on_layer, survives, survives_once, world};
-use crate::rig::check;
-use crate::rig::cli::files_under;
-use crate::rig::proxy::{Action, At, Cut, Seen};
-use crate::rig::shelf::blob_path;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::cli::files_under;
+use crate::support::proxy::{Action, At, Cut, Seen};
+use crate::support::shelf::blob_path;
+use crate::support::world::World;
 
 const WHOLE: &str = "the whole";
 

@@ -9,8 +9,8 @@ mod bodies;
 mod silence;
 mod tokens;
 
-use crate::rig::proxy::{Action, Rule, Seen, on};
-use crate::rig::world::World;
+use crate::support::proxy::{Action, Rule, Seen, on};
+use crate::support::world::World;
 
 /// A layer that takes several reads and no time.
 const PAYLOAD: usize = 256 * 1024;

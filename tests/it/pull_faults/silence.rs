@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{on_manifest, survives, survives_once, world};
-use crate::rig::check;
-use crate::rig::cli::Sandbox;
-use crate::rig::guarded::{self, rebase_at};
-use crate::rig::proxy::{Action, At, Cut};
-use crate::rig::registry::{Door, Registry};
-use crate::rig::run::Run;
-use crate::rig::tls::{Authority, Validity};
-use crate::rig::tunnel::{First, Tunnel};
+use crate::support::check;
+use crate::support::cli::Sandbox;
+use crate::support::guarded::{self, rebase_at};
+use crate::support::proxy::{Action, At, Cut};
+use crate::support::registry::{Door, Registry};
+use crate::support::run::Run;
+use crate::support::tls::{Authority, Validity};
+use crate::support::tunnel::{First, Tunnel};
 
 #[test]
 fn p20_silence_in_the_middle_is_resumed() {

@@ -1,10 +1,10 @@
 //! Tokens that run out or never come: P29 and P30. To a layout, so that only pulls need tokens.
 
-use crate::rig::check;
-use crate::rig::guarded::{Guarded, app_layer};
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::Answer;
-use crate::rig::token_server::{Field, Manners, huge};
+use crate::support::check;
+use crate::support::guarded::{Guarded, app_layer};
+use crate::support::proxy::{Action, on};
+use crate::support::server::Answer;
+use crate::support::token_server::{Field, Manners, huge};
 
 #[test]
 fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {

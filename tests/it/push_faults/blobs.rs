@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{PAYLOAD, looks, on_manifest, on_upload, survives, survives_at_upload, uploads, world};
-use crate::rig::proxy::{Action, Cut, on};
-use crate::rig::server::Answer;
-use crate::rig::world::World;
+use crate::support::proxy::{Action, Cut, on};
+use crate::support::server::Answer;
+use crate::support::world::World;
 
 #[test]
 fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
@@ -107,7 +107,7 @@ fn u9_the_smallest_chunk_that_a_registry_takes_is_honoured() {
     });
 }
 
-fn length(seen: &crate::rig::proxy::Seen) -> u64 {
+fn length(seen: &crate::support::proxy::Seen) -> u64 {
     seen.headers.length().unwrap_or(0)
 }
 

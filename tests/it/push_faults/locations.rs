@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{encoded_digest, survives, uploads, world};
-use crate::rig::cli::Sandbox;
-use crate::rig::guarded::{self, rebase_at};
-use crate::rig::proxy::{Action, Proxy, Rule, on};
-use crate::rig::registry::{Door, Registry};
-use crate::rig::tls::{Authority, Validity};
+use crate::support::cli::Sandbox;
+use crate::support::guarded::{self, rebase_at};
+use crate::support::proxy::{Action, Proxy, Rule, on};
+use crate::support::registry::{Door, Registry};
+use crate::support::tls::{Authority, Validity};
 
 /// Every upload session is opened with a Location that went through `map`.
 fn location(map: impl Fn(&str) -> String + Send + Sync + 'static) -> Rule {
@@ -70,7 +70,7 @@ fn u11_another_host_gets_the_blob_but_not_the_password() {
     let leaks = other.seen().into_iter().filter(|seen| seen.has("authorization")).count();
     assert_eq!(leaks, 0, "the password went to another host\n{run}");
     assert!(front.seen().iter().any(|seen| seen.has("authorization")), "{run}");
-    assert!(crate::rig::check::registry(back.host(), "out/app", "v1").is_ok());
+    assert!(crate::support::check::registry(back.host(), "out/app", "v1").is_ok());
 }
 
 #[test]

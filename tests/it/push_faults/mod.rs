@@ -9,9 +9,9 @@ mod mounts;
 mod tags;
 mod tokens;
 
-use crate::rig::proxy::{Action, Rule, Seen, on};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::proxy::{Action, Rule, Seen, on};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 const PAYLOAD: usize = 256 * 1024;
 

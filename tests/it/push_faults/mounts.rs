@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::rig::proxy::{Action, on};
-use crate::rig::world::World;
+use crate::support::proxy::{Action, on};
+use crate::support::world::World;
 
 /// What the registry answers to a mount.
 fn answers() -> Vec<(&'static str, Action)> {
@@ -45,7 +45,7 @@ fn u10_a_session_that_a_refused_mount_opened_is_used() {
     let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));
     world.target.proxy.script([on("POST", "?mount=").always().does(unmounted)]);
     trial.gives_the_expected_image(trial.run());
-    let plain = |seen: &&crate::rig::proxy::Seen| !seen.target.contains("mount=");
+    let plain = |seen: &&crate::support::proxy::Seen| !seen.target.contains("mount=");
     let opened = world.target.proxy.matching("POST", "/blobs/uploads/");
     assert_eq!(opened.iter().filter(plain).count(), 1, "only the config needs a session of its own");
     trial.settle();

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{encoded_digest, on_manifest, survives, world};
-use crate::rig::check;
-use crate::rig::proxy::{Action, on};
-use crate::rig::server::Answer;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::proxy::{Action, on};
+use crate::support::server::Answer;
+use crate::support::stock;
 
 #[test]
 fn u13_a_bare_201_is_looked_into() {
@@ -113,14 +113,14 @@ fn u19_two_runs_to_one_tag_leave_one_whole_image() {
         let args = ["rebase", &name("in/other:v1"), "--base", &base[0], "--old-base", &base[1], "--to", &to];
         let second = world.sandbox.underpin(args).arg("--cache").arg(world.sandbox.path("cache-other")).hurried();
         let running = [world.rebase(&to, "cache-race").start(), second.start()];
-        let runs = running.map(crate::rig::cli::Running::finish);
+        let runs = running.map(crate::support::cli::Running::finish);
         let published = check::registry(world.target.registry.host(), &format!("race/r{round}"), "v1").unwrap();
         let won = runs.iter().filter(|run| run.code() == Some(0)).count();
         assert!(won >= 1, "{}\n{}", runs[0], runs[1]);
         for run in &runs {
             assert!(run.code() == Some(0) || run.kind().as_deref() == Some("tag-conflict"), "{run}");
         }
-        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::rig::run::Run::digest);
+        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::support::run::Run::digest);
         assert!(winners.into_iter().any(|digest| digest == published.digest));
     }
 }

@@ -1,9 +1,9 @@
 //! Tokens that run out while an image is published: U7.
 
-use crate::rig::check;
-use crate::rig::guarded::Guarded;
-use crate::rig::proxy::{Action, on};
-use crate::rig::token_server::Manners;
+use crate::support::check;
+use crate::support::guarded::Guarded;
+use crate::support::proxy::{Action, on};
+use crate::support::token_server::Manners;
 
 #[test]
 fn u7_a_token_that_runs_out_is_renewed_once_wherever_it_happens() {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::layer::{Layer, Pack, file, program, symlink, whiteout};
-use crate::rig::program::{Machine, prints};
-use crate::rig::stage::{fates, old_base, upon};
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::layer::{Layer, Pack, file, program, symlink, whiteout};
+use crate::support::program::{Machine, prints};
+use crate::support::stage::{fates, old_base, upon};
+use crate::support::stock;
+use crate::support::world::World;
 
 /// How often the layers of old base, new base and application were fetched.
 fn fetched(world: &World, digests: &[String]) -> Vec<usize> {

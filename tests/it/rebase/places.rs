@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::rig::check::{self, Published};
-use crate::rig::cli::Sandbox;
-use crate::rig::image::Content;
-use crate::rig::need::need;
-use crate::rig::registry::Registry;
-use crate::rig::{reader, stock};
+use crate::support::check::{self, Published};
+use crate::support::cli::Sandbox;
+use crate::support::image::Content;
+use crate::support::need::need;
+use crate::support::registry::Registry;
+use crate::support::{reader, stock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -102,7 +102,7 @@ fn other_tools_read_what_was_published() {
     let run = sandbox.underpin(args).args(to).run().ok();
     assert_eq!(run.pinned().len(), 4, "one line for each target\n{run}");
     let raw = reader::skopeo_raw(&format!("{}/out:v1", registry.host()));
-    assert_eq!(run.pinned()[0], format!("{}/out@{}", registry.host(), crate::rig::layer::digest(&raw)));
+    assert_eq!(run.pinned()[0], format!("{}/out@{}", registry.host(), crate::support::layer::digest(&raw)));
     for (number, place) in PLACES.into_iter().enumerate() {
         let from = match place {
             Place::Registry => format!("docker://{}", targets[number]),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::rig::check;
-use crate::rig::cli::{Invocation, Sandbox};
-use crate::rig::image::{Content, Dialect, index};
-use crate::rig::stock::{self, THREE};
+use crate::support::check;
+use crate::support::cli::{Invocation, Sandbox};
+use crate::support::image::{Content, Dialect, index};
+use crate::support::stock::{self, THREE};
 
 /// A layout for each of source, old base and new base.
 fn stage(app: &Content, new_base: &Content) -> Sandbox {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Layer, Pack, file, noise};
-use crate::rig::proxy::on;
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::image::Recipe;
+use crate::support::layer::{Layer, Pack, file, noise};
+use crate::support::proxy::on;
+use crate::support::stock;
+use crate::support::world::World;
 
 #[test]
 fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
@@ -21,7 +21,7 @@ fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
     assert_eq!(report["traffic"]["mounted"], 3);
     let sent: u64 = seen.iter().filter(|seen| seen.target.contains("/blobs/")).map(|seen| seen.up).sum();
     assert!(sent < 64 * 1024, "only the config is sent, not {sent} bytes");
-    let layers = |seen: &&crate::rig::proxy::Seen| seen.method == "GET" && seen.target.contains("/blobs/sha256:");
+    let layers = |seen: &&crate::support::proxy::Seen| seen.method == "GET" && seen.target.contains("/blobs/sha256:");
     let fetched: u64 = seen.iter().filter(layers).map(|seen| seen.down).sum();
     assert!(fetched < 64 * 1024, "no layer is fetched twice, not {fetched} bytes");
 }
@@ -188,7 +188,7 @@ fn a_command_that_needs_a_shell_is_refused_and_nothing_is_pushed() {
 fn an_error_is_json_where_json_was_asked_for() {
     let Some(world) = World::two(1000) else { return };
     let trial = world.trial();
-    let missing = on("GET", "/in/app/manifests/").always().does(crate::rig::proxy::Action::status(404));
+    let missing = on("GET", "/in/app/manifests/").always().does(crate::support::proxy::Action::status(404));
     world.source.proxy.script([missing]);
     let run = trial.invocation().arg("--json").run();
     assert_eq!(run.code(), Some(2), "{run}");

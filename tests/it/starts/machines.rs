@@ -1,12 +1,12 @@
 //! One index for five machines, with a Go program for each.
 
-use crate::rig::check;
-use crate::rig::compiled::go;
-use crate::rig::image::{Content, Dialect, index};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::need;
-use crate::rig::stage::{Stage, findings, upon};
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::compiled::go;
+use crate::support::image::{Content, Dialect, index};
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::need::need;
+use crate::support::stage::{Stage, findings, upon};
+use crate::support::stock;
 
 const GO: &str = "package main\nfunc main() { println(\"hello\") }\n";
 /// Platform, and the words that Go and the report have for its machine.

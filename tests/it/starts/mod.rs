@@ -6,12 +6,12 @@ mod users;
 
 use serde_json::json;
 
-use crate::rig::cli::Sandbox;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::need;
-use crate::rig::registry::Registry;
-use crate::rig::{compiled, reader, stock};
+use crate::support::cli::Sandbox;
+use crate::support::image::Recipe;
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::need::need;
+use crate::support::registry::Registry;
+use crate::support::{compiled, reader, stock};
 
 /// Rebases `app` between layouts and starts the result.
 fn rebased_and_started(app: &Recipe) -> String {
@@ -54,9 +54,9 @@ fn an_image_from_a_registry_starts_as_others_pull_it() {
     }
     let Some(registry) = Registry::plain() else { return };
     let sandbox = Sandbox::new();
-    crate::rig::guarded::stock(registry.host());
+    crate::support::guarded::stock(registry.host());
     let to = format!("{}/out/app:v1", registry.host());
-    crate::rig::guarded::rebase_at(&sandbox, registry.host(), &to).run().ok();
+    crate::support::guarded::rebase_at(&sandbox, registry.host(), &to).run().ok();
     reader::skopeo_to_layout(&format!("docker://{to}"), &sandbox.path("pulled"), "v1");
     assert_eq!(reader::start(&sandbox.path("pulled"), "v1", &sandbox.path("bundle")), stock::LINE);
 }

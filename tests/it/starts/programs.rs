@@ -1,11 +1,11 @@
 //! Programs of real compilers, started where they were built and where they were moved to. What
 //! would not start there is refused, and nothing is written.
 
-use crate::rig::compiled::{c, go, libraries};
-use crate::rig::layer::{Layer, Pack, program};
-use crate::rig::need::need;
-use crate::rig::stage::{Stage, findings, old_base, upon};
-use crate::rig::stock;
+use crate::support::compiled::{c, go, libraries};
+use crate::support::layer::{Layer, Pack, program};
+use crate::support::need::need;
+use crate::support::stage::{Stage, findings, old_base, upon};
+use crate::support::stock;
 
 const C: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { printf(\"C, %s\\n\", getenv(\"MODE\")); }\n";
 const GO: &str =

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::compiled::go;
-use crate::rig::image::Recipe;
-use crate::rig::layer::{Entry, Layer, Pack, file, folder, program};
-use crate::rig::need::need;
-use crate::rig::stage::{Stage, fates, findings, old_base, upon};
-use crate::rig::stock;
+use crate::support::compiled::go;
+use crate::support::image::Recipe;
+use crate::support::layer::{Entry, Layer, Pack, file, folder, program};
+use crate::support::need::need;
+use crate::support::stage::{Stage, fates, findings, old_base, upon};
+use crate::support::stock;
 
 /// Says who it is, where it is, and whether it can write its log.
 const WHO: &str = r#"package main

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::rig::check;
-use crate::rig::image::Dialect;
-use crate::rig::schema;
-use crate::rig::stock;
+use crate::support::check;
+use crate::support::image::Dialect;
+use crate::support::schema;
+use crate::support::stock;
 
 use super::stage::{Stage, references};
 

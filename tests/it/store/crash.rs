@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::rig::check;
-use crate::rig::cli::Invocation;
-use crate::rig::layer::digest;
+use crate::support::check;
+use crate::support::cli::Invocation;
+use crate::support::layer::digest;
 
 use super::stage::Stage;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::rig::check;
-use crate::rig::small_disk::SmallDisk;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::small_disk::SmallDisk;
+use crate::support::world::World;
 
 use super::stage::Stage;
 
@@ -32,7 +32,7 @@ fn verify_finds_and_removes_damage_and_the_next_run_mends_it() {
 #[test]
 fn a_damaged_record_stops_the_collector_until_somebody_looked() {
     let Some(stage) = Stage::new(1000) else { return };
-    let record = crate::rig::cli::files_under(&stage.cache.join("images")).pop().unwrap();
+    let record = crate::support::cli::files_under(&stage.cache.join("images")).pop().unwrap();
     let mut bytes = std::fs::read(&record).unwrap();
     bytes[40] ^= 1;
     std::fs::write(&record, &bytes).unwrap();

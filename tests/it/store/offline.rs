@@ -1,9 +1,9 @@
 //! With `--offline` everything works from the store, by tag as last seen, or what is missing is named.
 
-use crate::rig::check;
-use crate::rig::image::Dialect;
-use crate::rig::stock;
-use crate::rig::world::World;
+use crate::support::check;
+use crate::support::image::Dialect;
+use crate::support::stock;
+use crate::support::world::World;
 
 #[test]
 fn a_second_run_needs_no_network() {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::rig::cli::{Invocation, files_under};
-use crate::rig::run::Run;
-use crate::rig::world::World;
+use crate::support::cli::{Invocation, files_under};
+use crate::support::run::Run;
+use crate::support::world::World;
 
 pub struct Stage {
     pub world: World,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::stage::{Stage, kubelet, same};
-use crate::rig::cli::Sandbox;
-use crate::rig::need::need;
+use crate::support::cli::Sandbox;
+use crate::support::need::need;
 
 fn rows() -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/commands.jsonl");

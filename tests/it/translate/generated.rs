@@ -6,8 +6,8 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use super::stage::{Seen, Stage, kubelet, same};
-use crate::rig::cli::Sandbox;
-use crate::rig::need::need;
+use crate::support::cli::Sandbox;
+use crate::support::need::need;
 
 /// Fragments of words, good and bad. `LOG` and `DIR` become paths of the stage.
 #[rustfmt::skip]

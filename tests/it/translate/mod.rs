@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
 
-use crate::rig::cli::Sandbox;
+use crate::support::cli::Sandbox;
 
 #[test]
 fn exit_codes_tell_translated_refused_and_wrong_usage() {

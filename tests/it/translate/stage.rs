@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::rig::need::find;
+use crate::support::need::find;
 
 /// Writes down its words, variables and folder, and says something on both streams.
 const STUB: &str = r#"
@@ -249,7 +249,7 @@ pub fn kubelet(text: &str, environment: &BTreeMap<String, String>) -> String {
 
 #[test]
 fn the_stage_sees_every_difference() {
-    if !crate::rig::need::need(&["dash", "bash"]) {
+    if !crate::support::need::need(&["dash", "bash"]) {
         return;
     }
     let stage = Stage::new(&["app"]);

@@ -1,4 +1,4 @@
-//! The rig: real registries, a proxy that does harm, images built in code, and readers that are
+//! Test support: real registries, a proxy that does harm, images built in code, and readers that are
 //! not underpin's own. Nothing here uses the crate under test.
 
 pub mod check;
