@@ -42,9 +42,10 @@ pub fn check(world: &World, question: &Question<'_>) -> Result<CheckedImage> {
         let (stance, findings) = judge_standing(question.policy, &stand.footing, recorded, &movable, &component);
         CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.footing, stance, &findings)
     });
+    let platforms = platforms.collect();
     let origin = &inspected.origin;
     let image = Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() };
-    Ok(CheckedImage::new(image, component.clone(), recorded.cloned(), platforms.collect(), &movable, plan))
+    Ok(CheckedImage::new(image, component.clone(), recorded.cloned(), platforms, movable, plan))
 }
 
 fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {

@@ -6,9 +6,10 @@ use super::file::Entry;
 use super::lock::{Changes, Lock, Locked};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, Location};
-use crate::policy::Rule;
-use crate::report::{BatchRow, Outcome, Report, ReportedFinding};
+use crate::policy::{Level, Rule};
+use crate::report::{BatchRow, BatchTarget, Outcome, Report, ReportedFinding, RowOutcome, Size, TargetChange};
 use crate::run as flow;
+use crate::settings::Job;
 use crate::store::parallel;
 use crate::world::World;
 
@@ -97,7 +98,7 @@ fn one(world: &World, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockCha
     let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
     match attempt(world, entry, locked, batch.locking) {
         Ok(done) => done,
-        Err(error) => (BatchRow::failed(&entry.job, error), LockChange::None),
+        Err(error) => (failed(&entry.job, error), LockChange::None),
     }
 }
 
@@ -105,31 +106,31 @@ fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locki
     if locking == Locking::Strict
         && let Some(drift) = drift(world, entry, locked)?
     {
-        return Ok((BatchRow::refused(&entry.job, drift), LockChange::None));
+        return Ok((refused(&entry.job, drift), LockChange::None));
     }
     let Some(locked) = locked else { return rebase(world, entry, &entry.job) };
     if is_finished(world, &entry.job.targets, locked.result)? {
-        return Ok((BatchRow::finished(&entry.job, locked), LockChange::None));
+        return Ok((finished(&entry.job, locked), LockChange::None));
     }
     let mut job = locked.pin(&entry.job)?;
     if locking == Locking::Strict {
         job.expect = Some(locked.result);
     }
-    let moved = |error: Error| match error.kind() {
+    let pinned_and_gone = |error: Error| match error.kind() {
         Kind::Missing => error.hint("underpin.lock pins it; --update-lock looks every name up anew"),
         _ => error,
     };
-    rebase(world, entry, &job).map_err(moved)
+    rebase(world, entry, &job).map_err(pinned_and_gone)
 }
 
-fn rebase(world: &World, entry: &Entry, job: &crate::settings::Job) -> Result<(BatchRow, LockChange)> {
+fn rebase(world: &World, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChange)> {
     let report: Report = flow::rebase(world, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
         Some(digest) => LockChange::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
         None => LockChange::Forget,
     };
-    Ok((BatchRow::done(&entry.job, report), change))
+    Ok((moved(&entry.job, report), change))
 }
 
 /// Whether every target names the result: one question for each.
@@ -146,7 +147,7 @@ fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bo
 fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
     let finding = |message: &str, evidence: String| ReportedFinding {
         rule: Rule::LockDrift.id(),
-        level: "refuse",
+        level: Level::Refuse,
         message: message.to_owned(),
         evidence,
         fix: "look at what changed, and take it over with --update-lock".to_owned(),
@@ -179,4 +180,44 @@ fn resolve(world: &World, location: &Location) -> Result<Option<Digest>> {
         Location::Registry(_) => world.resolve_once(location),
         _ => Ok(Some(world.tools.places.source(location)?.top()?.digest())),
     }
+}
+
+fn bare(job: &Job, outcome: RowOutcome) -> BatchRow {
+    let (targets, findings) = (Vec::new(), Vec::new());
+    let source = job.request.source.to_string();
+    BatchRow { source, outcome, targets, size: Size::default(), findings, error: None, report: None, cause: None }
+}
+
+fn failed(job: &Job, error: Error) -> BatchRow {
+    BatchRow { error: Some(error.what().to_owned()), cause: Some(error), ..bare(job, RowOutcome::Failed) }
+}
+
+fn refused(job: &Job, finding: ReportedFinding) -> BatchRow {
+    BatchRow { findings: vec![finding], ..bare(job, RowOutcome::Refused) }
+}
+
+/// Every target named the result already.
+fn finished(job: &Job, locked: &Locked) -> BatchRow {
+    let targets = job.targets.iter().map(|target| BatchTarget::new(target, locked.result, TargetChange::AlreadyThere));
+    let size = Size { before: locked.before, after: locked.after };
+    BatchRow { targets: targets.collect(), size, ..bare(job, RowOutcome::Unchanged) }
+}
+
+/// The row of a report. A component of the exception list that cannot move stays where it is,
+/// which is no failure of the batch.
+fn moved(job: &Job, mut report: Report) -> BatchRow {
+    let outcome = match (report.outcome, &job.exception) {
+        (Outcome::Refused, Some(_)) => RowOutcome::Excepted,
+        (outcome, _) => outcome.into(),
+    };
+    let published =
+        job.targets.iter().zip(&report.targets).filter_map(|(location, target)| {
+            Some(BatchTarget::new(location, target.digest.parse().ok()?, target.change))
+        });
+    let (before, after) = report.sizes();
+    let size = Size { before, after };
+    let targets = published.collect();
+    // Images share one world, so only the batch knows its traffic.
+    report.traffic = None;
+    BatchRow { targets, size, report: Some(report), ..bare(job, outcome) }
 }

@@ -11,7 +11,7 @@ use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::ReportArgs;
 use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Kind, Result};
-use crate::report::{BatchReport, Reportable as _};
+use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::store::Notices;
 use crate::store::disk::{Mode, Patience, check_writable, lock_folder, sync_folder, write_file};
 use crate::world::World;
@@ -178,8 +178,9 @@ fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) ->
 /// stdout carries one pinned reference per target, or the JSON report.
 fn show(console: &Console, report: &BatchReport) -> Ended {
     match report.outcome {
-        "done" => console.say(&report.text()),
-        _ => console.insist(&report.text()),
+        BatchOutcome::Done => console.say(&report.text()),
+        // Whoever wants quiet still wants to know why something was not done.
+        BatchOutcome::Refused | BatchOutcome::Failed => console.insist(&report.text()),
     }
     match console.form {
         Form::Json => console.data(&format!("{}\n", report.json())),
@@ -188,9 +189,5 @@ fn show(console: &Console, report: &BatchReport) -> Ended {
             targets.for_each(|target| console.data(&format!("{}\n", target.pinned)));
         }
     }
-    match report.outcome {
-        "done" => Ended::Done,
-        "refused" => Ended::Refused,
-        _ => Ended::Failed,
-    }
+    report.grade().into()
 }

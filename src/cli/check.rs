@@ -92,7 +92,7 @@ impl Check {
             Form::Json => console.data(&format!("{}\n", report.json())),
             Form::Text => console.data(&report.text()),
         }
-        Ok(ended(&report))
+        Ok(report.grade().into())
     }
 
     fn policy(&self) -> Result<Policy> {
@@ -167,12 +167,4 @@ fn unmatched_of(list: &ExceptionList, asked: &[Asked]) -> Vec<String> {
         .collect();
     let components = list.exceptions().iter().map(|exception| exception.component.as_str());
     components.filter(|component| !matched.contains(component)).map(str::to_owned).collect()
-}
-
-fn ended(report: &CheckReport) -> Ended {
-    match report.outcome {
-        "passed" => Ended::Done,
-        "refused" => Ended::Refused,
-        _ => Ended::Failed,
-    }
 }

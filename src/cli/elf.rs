@@ -57,11 +57,7 @@ impl Elf {
         for error in programs.errors() {
             console.error(error);
         }
-        Ok(match () {
-            () if programs.errors().next().is_some() => Ended::Failed,
-            () if programs.all_static() => Ended::Done,
-            () => Ended::Refused,
-        })
+        Ok(programs.grade().into())
     }
 }
 

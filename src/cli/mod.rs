@@ -26,6 +26,8 @@ use args::{SayArgs, WorldArgs};
 use clap::{CommandFactory, Parser, Subcommand};
 use console::Console;
 
+use crate::report::Grade;
+
 /// Moves a finished container image onto a new base, and always gives the same digest.
 #[derive(Debug, Parser)]
 #[command(name = "underpin", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -61,6 +63,16 @@ pub(crate) enum Ended {
     Refused,
     /// Some of the work could not be done; what could be is reported.
     Failed,
+}
+
+impl From<Grade> for Ended {
+    fn from(grade: Grade) -> Self {
+        match grade {
+            Grade::Good | Grade::Excepted => Self::Done,
+            Grade::Refused => Self::Refused,
+            Grade::Failed => Self::Failed,
+        }
+    }
 }
 
 /// Runs the command line and gives the exit code.

@@ -7,7 +7,7 @@ use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
-use crate::report::{Detail, Outcome, Report, to_json, to_text};
+use crate::report::{Detail, Report, Reportable as _, to_json, to_text};
 use crate::run;
 use crate::world::World;
 
@@ -52,8 +52,5 @@ pub(super) fn show(console: &Console, report: &Report) -> Ended {
         Form::Json => console.data(&format!("{}\n", to_json(report))),
         Form::Text => console.data(&to_text(report, Detail::Full)),
     }
-    match report.outcome {
-        Outcome::Refused => Ended::Refused,
-        _ => Ended::Done,
-    }
+    report.grade().into()
 }

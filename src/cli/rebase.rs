@@ -9,7 +9,7 @@ use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use super::{Ended, plan};
 use crate::error::Result;
-use crate::report::{Outcome, Report, to_json, to_text};
+use crate::report::{Outcome, Report, Reportable as _, to_json, to_text};
 use crate::run;
 use crate::store::disk::{check_writable, write_file};
 use crate::world::World;
@@ -78,14 +78,11 @@ fn show(console: &Console, report: &Report) -> Ended {
     match report.outcome {
         // Whoever wants quiet still wants to know why nothing was done.
         Outcome::Refused => console.insist(&to_text(report, console.detail())),
-        _ => console.say(&to_text(report, console.detail())),
+        Outcome::Rebased | Outcome::Unchanged | Outcome::Planned => console.say(&to_text(report, console.detail())),
     }
     match console.form {
         Form::Json => console.data(&format!("{}\n", to_json(report))),
         Form::Text => report.targets.iter().for_each(|target| console.data(&format!("{}\n", target.pinned))),
     }
-    match report.outcome {
-        Outcome::Refused => Ended::Refused,
-        _ => Ended::Done,
-    }
+    report.grade().into()
 }

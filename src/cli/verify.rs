@@ -7,7 +7,7 @@ use super::args::{SayArgs, Work, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
-use crate::report::{Reportable as _, VerifyOutcome};
+use crate::report::Reportable as _;
 use crate::verify::verify;
 use crate::world::World;
 
@@ -44,9 +44,6 @@ impl Verify {
         if console.form == Form::Json {
             console.data(&format!("{}\n", verification.json()));
         }
-        Ok(match verification.outcome {
-            VerifyOutcome::Same => Ended::Done,
-            VerifyOutcome::Different => Ended::Refused,
-        })
+        Ok(verification.grade().into())
     }
 }

@@ -6,30 +6,45 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use super::model::{Outcome, Report, ReportedFinding, Size, TargetChange};
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::model::{Report, ReportedFinding, Size, TargetChange};
+use super::rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows, counts};
 use super::text::finding_lines;
 use super::to_json;
-use crate::batch::Locked;
 use crate::error::{Error, printable};
 use crate::oci::{Digest, Location};
-use crate::settings::Job;
 use crate::store::Tally;
 
 #[derive(Debug, Serialize)]
 pub struct BatchReport {
     pub schema: &'static str,
-    /// `done`, `refused` or `failed`.
-    pub outcome: &'static str,
+    pub outcome: BatchOutcome,
     pub images: Vec<BatchRow>,
     pub traffic: Tally,
+}
+
+/// What became of all images together: the worst of them decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BatchOutcome {
+    Done,
+    Refused,
+    Failed,
+}
+
+impl From<Grade> for BatchOutcome {
+    fn from(grade: Grade) -> Self {
+        match grade {
+            Grade::Good | Grade::Excepted => Self::Done,
+            Grade::Refused => Self::Refused,
+            Grade::Failed => Self::Failed,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
 pub struct BatchRow {
     pub source: String,
-    /// `rebased`, `unchanged`, `excepted`, `refused` or `failed`.
-    pub outcome: &'static str,
+    pub outcome: RowOutcome,
     /// The result by digest; empty where there is none.
     pub targets: Vec<BatchTarget>,
     pub size: Size,
@@ -56,67 +71,17 @@ pub struct BatchTarget {
 }
 
 impl BatchTarget {
-    fn new(location: &Location, digest: Digest, change: TargetChange) -> Self {
+    #[must_use]
+    pub fn new(location: &Location, digest: Digest, change: TargetChange) -> Self {
         let (reference, pinned) = (location.to_string(), location.by_digest(digest));
         Self { reference, digest: digest.to_string(), pinned, change, location: location.clone() }
-    }
-}
-
-impl BatchRow {
-    fn bare(job: &Job, outcome: &'static str) -> Self {
-        let (targets, findings) = (Vec::new(), Vec::new());
-        let source = job.request.source.to_string();
-        Self { source, outcome, targets, size: Size::default(), findings, error: None, report: None, cause: None }
-    }
-
-    #[must_use]
-    pub fn failed(job: &Job, error: Error) -> Self {
-        Self { error: Some(error.what().to_owned()), cause: Some(error), ..Self::bare(job, "failed") }
-    }
-
-    #[must_use]
-    pub fn refused(job: &Job, finding: ReportedFinding) -> Self {
-        Self { findings: vec![finding], ..Self::bare(job, "refused") }
-    }
-
-    /// Every target named the result already.
-    #[must_use]
-    pub fn finished(job: &Job, locked: &Locked) -> Self {
-        let targets =
-            job.targets.iter().map(|target| BatchTarget::new(target, locked.result, TargetChange::AlreadyThere));
-        let size = Size { before: locked.before, after: locked.after };
-        Self { targets: targets.collect(), size, ..Self::bare(job, "unchanged") }
-    }
-
-    /// The row of a report. A component of the exception list that cannot move stays where it is,
-    /// which is no failure of the batch.
-    #[must_use]
-    pub fn done(job: &Job, mut report: Report) -> Self {
-        let outcome = match (report.outcome, &job.exception) {
-            (Outcome::Refused, Some(_)) => "excepted",
-            (outcome, _) => outcome.word(),
-        };
-        let published = job.targets.iter().zip(&report.targets).filter_map(|(location, target)| {
-            Some(BatchTarget::new(location, target.digest.parse().ok()?, target.change))
-        });
-        let (before, after) = report.sizes();
-        let size = Size { before, after };
-        let targets = published.collect();
-        // Images share one world, so only the batch knows its traffic.
-        report.traffic = None;
-        Self { targets, size, report: Some(report), ..Self::bare(job, outcome) }
     }
 }
 
 impl BatchReport {
     #[must_use]
     pub fn new(images: Vec<BatchRow>, traffic: Tally) -> Self {
-        let has = |word: &str| images.iter().any(|row| row.outcome == word);
-        let outcome = match (has("failed"), has("refused")) {
-            (true, _) => "failed",
-            (_, true) => "refused",
-            _ => "done",
-        };
+        let outcome = Grade::worst(images.iter().map(|row| row.outcome)).into();
         Self { schema: "underpin.batch/v1", outcome, images, traffic }
     }
 }
@@ -145,7 +110,7 @@ fn explained(out: &mut String, row: &BatchRow) {
     if let Some(cause) = &row.cause {
         let _ = writeln!(out, "\nfailed: {}\n{cause}", printable(&row.source));
     }
-    if row.outcome == "refused" {
+    if row.outcome == RowOutcome::Refused {
         let _ = writeln!(out, "\nrefused: {}", printable(&row.source));
         let mut said: Vec<&ReportedFinding> = Vec::new();
         let row_of_image = row.row();
@@ -183,24 +148,26 @@ impl BatchReport {
             };
             let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string()).unwrap_or_default();
             let share = row.before.zip(row.after).map(|(before, after)| share(before, after)).unwrap_or_default();
-            let cells =
-                [image.source.clone(), image.outcome.to_owned(), size(row.before), size(row.after), share, result];
+            let cells = [
+                image.source.clone(),
+                image.outcome.word().to_owned(),
+                size(row.before),
+                size(row.after),
+                share,
+                result,
+            ];
             table.add_row(cells.map(|cell| printable(&cell)));
         }
         table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
     }
 
     fn totals(&self) -> String {
-        let words = ["rebased", "unchanged", "excepted", "refused", "failed"];
-        let count = |word: &str| self.images.iter().filter(|row| row.outcome == word).count();
-        let counts = words.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        let counts = counts(self.images.iter().map(|row| row.outcome));
         let Tally { requests, bytes_down, bytes_up, mounted, already_there } = self.traffic;
         let (down, up) = (ByteSize(bytes_down), ByteSize(bytes_up));
         format!(
-            "{} images: {}; {requests} requests, {down} down, {up} up, {mounted} mounted, {already_there} already there",
-            self.images.len(),
-            counts.join(", ")
+            "{} images: {counts}; {requests} requests, {down} down, {up} up, {mounted} mounted, {already_there} already there",
+            self.images.len()
         )
     }
 }

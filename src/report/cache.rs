@@ -173,7 +173,7 @@ pub struct Removed {
     pub reference: String,
     pub digest: String,
     pub bytes: u64,
-    pub why: &'static str,
+    pub why: Why,
 }
 
 #[derive(Debug, Serialize)]
@@ -185,12 +185,8 @@ pub struct KeptImages {
 impl Removed {
     #[must_use]
     pub fn of(taken: &Taken) -> Self {
-        let why = match taken.why {
-            Why::Age => "age",
-            Why::Room => "room",
-        };
         let (reference, digest) = (taken.reference.clone(), taken.digest.to_string());
-        Self { reference, digest, bytes: taken.bytes, why }
+        Self { reference, digest, bytes: taken.bytes, why: taken.why }
     }
 }
 
@@ -218,7 +214,7 @@ impl Collection {
         let word = if self.dry_run { "would remove" } else { "removed" };
         for removed in &self.removed {
             let (name, size) = (printable(&removed.reference), ByteSize(removed.bytes));
-            let _ = writeln!(out, "{word}  {name}  {size} ({})", removed.why);
+            let _ = writeln!(out, "{word}  {name}  {size} ({})", removed.why.word());
         }
         if self.loose.blobs > 0 {
             let _ =

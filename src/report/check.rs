@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::model::{Named, Report, ReportedFinding, ReportedOldBase};
-use super::rows::{Row, RowFinding, Rows};
+use super::rows::{Grade, Row, RowFinding, RowOutcome, Rows};
 use super::text::{finding_lines, old_base_line};
 use super::{Reportable, to_json};
 use crate::error::{Error, printable};
@@ -18,10 +18,29 @@ use crate::policy::{Finding, Footing, Level, Movable, Stance};
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
     pub schema: &'static str,
-    pub outcome: &'static str,
+    pub outcome: CheckOutcome,
     pub images: Vec<CheckedRow>,
     /// Components of the list that none of the images is.
     pub unmatched: Vec<String>,
+}
+
+/// What became of all images together: the worst of them decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckOutcome {
+    Passed,
+    Refused,
+    Failed,
+}
+
+impl From<Grade> for CheckOutcome {
+    fn from(grade: Grade) -> Self {
+        match grade {
+            Grade::Good | Grade::Excepted => Self::Passed,
+            Grade::Refused => Self::Refused,
+            Grade::Failed => Self::Failed,
+        }
+    }
 }
 
 /// One image, or why it could not be looked at.
@@ -31,7 +50,7 @@ pub enum CheckedRow {
     Checked(Box<CheckedImage>),
     Failed {
         image: Named,
-        verdict: &'static str,
+        verdict: RowOutcome,
         error: String,
         #[serde(skip)]
         cause: Error,
@@ -42,12 +61,10 @@ pub enum CheckedRow {
 pub struct CheckedImage {
     pub image: Named,
     pub component: String,
-    /// `passed` or `refused`.
-    pub verdict: &'static str,
+    pub verdict: RowOutcome,
     pub exception: Option<Exception>,
     pub platforms: Vec<CheckedPlatform>,
-    /// Whether it could move now: `already`, `yes`, `no` or `unknown`.
-    pub movable: &'static str,
+    pub movable: Movable,
     /// What stops it, or why that could not be found out.
     pub stops: Vec<String>,
     /// The plan of the move that was tried.
@@ -61,7 +78,7 @@ pub struct CheckedPlatform {
     pub old_base: ReportedOldBase,
     /// The base by name, `scratch`, or nothing where it could not be named.
     pub base: Option<String>,
-    pub standing: &'static str,
+    pub standing: Stance,
     /// Clues to the base that led nowhere.
     pub notes: Vec<String>,
     pub findings: Vec<ReportedFinding>,
@@ -86,7 +103,7 @@ impl CheckedPlatform {
             platform: platform.to_string(),
             old_base: old.into(),
             base,
-            standing: stance.word(),
+            standing: stance,
             notes: old.notes.clone(),
             findings,
         }
@@ -100,18 +117,17 @@ impl CheckedImage {
         component: String,
         exception: Option<Exception>,
         platforms: Vec<CheckedPlatform>,
-        movable: &Movable,
+        movable: Movable,
         plan: Option<Report>,
     ) -> Self {
-        let refused =
-            platforms.iter().flat_map(|platform| &platform.findings).any(|it| it.level == Level::Refuse.word());
-        let stops = match movable {
+        let refused = platforms.iter().flat_map(|platform| &platform.findings).any(|it| it.level == Level::Refuse);
+        let stops = match &movable {
             Movable::No(stops) => stops.clone(),
             Movable::Unknown(why) => vec![why.clone()],
             Movable::Already | Movable::Yes => Vec::new(),
         };
-        let verdict = if refused { "refused" } else { "passed" };
-        Self { image, component, verdict, exception, platforms, movable: movable.word(), stops, plan }
+        let verdict = if refused { RowOutcome::Refused } else { RowOutcome::Passed };
+        Self { image, component, verdict, exception, platforms, movable, stops, plan }
     }
 
     fn findings(&self) -> impl Iterator<Item = (&str, &ReportedFinding)> {
@@ -122,12 +138,7 @@ impl CheckedImage {
 impl CheckReport {
     #[must_use]
     pub fn new(images: Vec<CheckedRow>, unmatched: Vec<String>) -> Self {
-        let has = |word: &str| images.iter().any(|row| row.verdict() == word);
-        let outcome = match (has("failed"), has("refused")) {
-            (true, _) => "failed",
-            (_, true) => "refused",
-            _ => "passed",
-        };
+        let outcome = Grade::worst(images.iter().map(CheckedRow::verdict)).into();
         Self { schema: "underpin.check/v1", outcome, images, unmatched }
     }
 }
@@ -136,13 +147,13 @@ impl CheckedRow {
     #[must_use]
     pub fn failed(reference: String, cause: Error) -> Self {
         let image = Named { reference, digest: String::new() };
-        Self::Failed { image, verdict: "failed", error: cause.what().to_owned(), cause }
+        Self::Failed { image, verdict: RowOutcome::Failed, error: cause.what().to_owned(), cause }
     }
 
-    fn verdict(&self) -> &'static str {
+    const fn verdict(&self) -> RowOutcome {
         match self {
             Self::Checked(checked) => checked.verdict,
-            Self::Failed { verdict, .. } => verdict,
+            Self::Failed { verdict, .. } => *verdict,
         }
     }
 }
@@ -195,22 +206,19 @@ impl CheckedRow {
 }
 
 fn checked_lines(out: &mut String, checked: &CheckedImage) {
-    let _ = writeln!(out, "{:8} {}", checked.verdict, printable(&checked.image.reference));
+    let _ = writeln!(out, "{:8} {}", checked.verdict.word(), printable(&checked.image.reference));
     for platform in &checked.platforms {
         let base = platform.base.as_deref().map_or_else(|| old_base_line(&platform.old_base), printable);
-        let _ = writeln!(out, "  {}  stands on {base} ({})", platform.platform, platform.standing);
+        let _ = writeln!(out, "  {}  stands on {base} ({})", platform.platform, platform.standing.word());
         for note in &platform.notes {
             let _ = writeln!(out, "    {}", printable(note));
         }
     }
-    let moves = match checked.movable {
-        "already" => "stands where it should".to_owned(),
-        "yes" => "could move now".to_owned(),
-        word => format!(
-            "{}: {}",
-            if word == "no" { "cannot move now" } else { "could not be tried" },
-            checked.stops.join("; ")
-        ),
+    let moves = match &checked.movable {
+        Movable::Already => "stands where it should".to_owned(),
+        Movable::Yes => "could move now".to_owned(),
+        Movable::No(stops) => format!("cannot move now: {}", stops.join("; ")),
+        Movable::Unknown(why) => format!("could not be tried: {why}"),
     };
     let _ = writeln!(out, "  {}", printable(&moves));
     let mut said: Vec<&ReportedFinding> = Vec::new();

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::model::ReportedFinding;
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
 use crate::kube::Position;
+use crate::policy::Level;
 use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
 
 /// The rule of everything that can be wrong with a row.
@@ -65,13 +66,13 @@ impl Reportable for Listed<'_> {
         let row = |exception: &'_ Exception| {
             let of_row = self.problems.iter().filter(|problem| problem.line == exception.line);
             let findings: Vec<RowFinding<'_>> = of_row.map(finding).collect();
-            let refused = findings.iter().any(|it| it.finding.level == "refuse");
+            let refused = findings.iter().any(|it| it.finding.level == Level::Refuse);
             let name = if exception.component.is_empty() { "no component" } else { &exception.component };
             Row {
                 file: Some(&self.path),
                 findings,
                 bases: vec![exception.base.clone()],
-                ..Row::new(name.to_owned(), if refused { "refused" } else { "passed" })
+                ..Row::new(name.to_owned(), if refused { RowOutcome::Refused } else { RowOutcome::Passed })
             }
         };
         Rows { command: "exceptions", thing: "exception", list: self.list.exceptions().iter().map(row).collect() }
@@ -80,8 +81,8 @@ impl Reportable for Listed<'_> {
 
 fn finding(problem: &Problem) -> RowFinding<'static> {
     let level = match problem.gravity {
-        Gravity::Refuse => "refuse",
-        Gravity::Warn => "warn",
+        Gravity::Refuse => Level::Refuse,
+        Gravity::Warn => Level::Warn,
     };
     let message = problem.message.clone();
     let finding = ReportedFinding { level, ..ReportedFinding::note(RULE, message) };

@@ -8,6 +8,7 @@ use bytesize::ByteSize;
 use super::model::{Report, ReportedLayer, ReportedPlatform};
 use super::rows::{Grade, Row, Rows};
 use crate::error::printable;
+use crate::plan::Fate;
 
 const STYLE: &str = include_str!("html.css");
 
@@ -56,7 +57,7 @@ fn table(out: &mut String, rows: &Rows<'_>) {
             "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td>{more}<td>{}</td></tr>",
             escaped(&row.title()),
             class(row),
-            escaped(row.outcome),
+            row.outcome.word(),
             escaped(&row.rules().join(", "))
         );
     }
@@ -71,7 +72,7 @@ fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
         "<details id=\"i{at}\"{open}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
         escaped(&row.title()),
         class(row),
-        escaped(row.outcome)
+        row.outcome.word()
     );
     if let Some(error) = row.error {
         let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&error.to_string()));
@@ -97,7 +98,7 @@ fn findings(out: &mut String, row: &Row<'_>) {
         let _ = writeln!(
             out,
             "<div class=\"f {0}\">\n<p><b>{0}</b> <code>{1}</code> <span class=\"dim\">{2}</span><br>{3}</p>",
-            escaped(finding.level),
+            finding.level.word(),
             escaped(finding.rule),
             place,
             escaped(&finding.message)
@@ -136,35 +137,35 @@ fn platform_section(out: &mut String, platform: &ReportedPlatform) {
 }
 
 /// A layer as it is in one of the two images.
-struct Piece<'a> {
-    fate: &'a str,
+struct Piece {
+    fate: Fate,
     size: u64,
     title: String,
 }
 
-impl<'a> Piece<'a> {
-    fn before(layer: &'a ReportedLayer) -> Option<Self> {
+impl Piece {
+    fn before(layer: &ReportedLayer) -> Option<Self> {
         match (layer.fate, &layer.source) {
-            ("filtered", Some(source)) => Some(Self::new(layer, source.size)),
-            ("stripped" | "kept" | "dropped", _) => Some(Self::new(layer, layer.size)),
-            _ => None,
+            (Fate::Filtered, Some(source)) => Some(Self::new(layer, source.size)),
+            (Fate::Stripped | Fate::Kept | Fate::Dropped, _) => Some(Self::new(layer, layer.size)),
+            (Fate::Filtered, None) | (Fate::Base | Fate::Added, _) => None,
         }
     }
 
-    fn after(layer: &'a ReportedLayer) -> Option<Self> {
-        matches!(layer.fate, "base" | "kept" | "filtered" | "added").then(|| Self::new(layer, layer.size))
+    fn after(layer: &ReportedLayer) -> Option<Self> {
+        layer.fate.is_in_result().then(|| Self::new(layer, layer.size))
     }
 
-    fn new(layer: &'a ReportedLayer, size: u64) -> Self {
-        Self { fate: layer.fate, size, title: format!("{}, {}: {}", layer.fate, ByteSize(size), layer.why) }
+    fn new(layer: &ReportedLayer, size: u64) -> Self {
+        Self { fate: layer.fate, size, title: format!("{}, {}: {}", layer.fate.word(), ByteSize(size), layer.why) }
     }
 }
 
 /// Both images on one scale: the wider one takes the whole width.
 fn bars(out: &mut String, platform: &ReportedPlatform) {
-    let before: Vec<Piece<'_>> = platform.layers.iter().filter_map(Piece::before).collect();
-    let after: Vec<Piece<'_>> = platform.layers.iter().filter_map(Piece::after).collect();
-    let total = |pieces: &[Piece<'_>]| pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.size));
+    let before: Vec<Piece> = platform.layers.iter().filter_map(Piece::before).collect();
+    let after: Vec<Piece> = platform.layers.iter().filter_map(Piece::after).collect();
+    let total = |pieces: &[Piece]| pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.size));
     let whole = total(&before).max(total(&after)).max(1);
     for (name, pieces) in [("Before", &before), ("After", &after)] {
         let _ = write!(out, "<div class=\"row\"><b>{name}</b><div class=\"bar\">");
@@ -173,12 +174,12 @@ fn bars(out: &mut String, platform: &ReportedPlatform) {
             let _ = write!(
                 out,
                 "<span class=\"{}\" style=\"width:{}.{}%\" title=\"{}\">{}</span>",
-                piece.fate,
+                piece.fate.word(),
                 width / 10,
                 width % 10,
                 escaped(&piece.title),
                 // A word that does not fit is no word.
-                if width >= 70 { piece.fate } else { "" }
+                if width >= 70 { piece.fate.word() } else { "" }
             );
         }
         let _ = writeln!(out, "</div><span>{}</span></div>", ByteSize(total(pieces)));
@@ -205,7 +206,8 @@ fn commands(out: &mut String, platform: &ReportedPlatform) {
     }
     for binary in &platform.binaries {
         let (path, machine) = (escaped(&binary.path), escaped(&binary.machine));
-        let _ = writeln!(out, "<tr><th>Program</th><td><code>{path}</code> {} {machine}</td></tr>", binary.linkage);
+        let _ =
+            writeln!(out, "<tr><th>Program</th><td><code>{path}</code> {} {machine}</td></tr>", binary.linkage.word());
     }
     out.push_str("</tbody>\n</table>\n");
 }
@@ -220,7 +222,7 @@ fn layers(out: &mut String, platform: &ReportedPlatform) {
             out,
             "<tr><td><code>{}</code></td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             escaped(short),
-            layer.fate,
+            layer.fate.word(),
             ByteSize(layer.size),
             escaped(&layer.why)
         );

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::text::old_base_line;
 use super::to_json;
 use crate::elf::GoFacts;
@@ -49,8 +49,24 @@ pub struct InspectionLayer {
     pub digest: String,
     pub diff_id: String,
     pub size: u64,
-    pub origin: &'static str,
+    pub origin: LayerOrigin,
     pub created_by: Option<String>,
+}
+
+/// Whose layer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerOrigin {
+    OldBase,
+    Application,
+}
+
+impl LayerOrigin {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::OldBase => "old-base",
+            Self::Application => "application",
+        }
+    }
 }
 
 impl Inspection {
@@ -102,7 +118,7 @@ fn go(start: &Start) -> Option<&GoFacts> {
 fn program_line(platform: &InspectionPlatform) -> String {
     let Some(program) = &platform.program else { return String::new() };
     let go = platform.go.as_ref().and_then(|go| go.version.clone()).unwrap_or_default();
-    let words = [program.path.as_str(), program.linkage, &program.machine, &go];
+    let words = [program.path.as_str(), program.linkage.word(), &program.machine, &go];
     words
         .into_iter()
         .chain(program.needed.iter().map(String::as_str))
@@ -118,7 +134,7 @@ fn layers(image: &Image, old_base: usize) -> Vec<InspectionLayer> {
         digest: layer.descriptor.digest.to_string(),
         diff_id: layer.diff_id.to_string(),
         size: layer.descriptor.size,
-        origin: if at < old_base { "old-base" } else { "application" },
+        origin: if at < old_base { LayerOrigin::OldBase } else { LayerOrigin::Application },
         created_by: made.get(at).filter(|_| fits).map(|entry| entry.created_by().to_owned()),
     };
     image.layers.iter().enumerate().map(layer).collect()
@@ -144,7 +160,7 @@ impl Reportable for Inspection {
             findings: findings.collect(),
             bases,
             before: Some(self.platforms.iter().fold(0, |sum, platform| platform.size.saturating_add(sum))),
-            ..Row::new(&self.image.reference, "inspected")
+            ..Row::new(&self.image.reference, RowOutcome::Inspected)
         };
         Rows { command: "inspect", thing: "image", list: vec![row] }
     }
@@ -171,7 +187,7 @@ fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
         let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
         let size = ByteSize(layer.size).to_string();
         let by: String = layer.created_by.as_deref().unwrap_or_default().chars().take(60).collect();
-        let line = format!("  {:11}  {short}  {size:>10}  {}", layer.origin, printable(&by));
+        let line = format!("  {:11}  {short}  {size:>10}  {}", layer.origin.word(), printable(&by));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     for (key, value) in &platform.annotations {

@@ -1,9 +1,29 @@
 //! Models and errors as JSON, one line each.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::inspection::LayerOrigin;
+use super::model::Outcome;
+use super::rows::RowOutcome;
 use crate::error::Error;
+use crate::examine::base::{Rung, Sureness};
+use crate::plan::Fate;
+use crate::policy::{Movable, Stance};
+use crate::store::collect::Why;
+
+/// The JSON has the word that the other formats write too.
+macro_rules! written_as_word {
+    ($($type:ty),*) => {
+        $(impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        })*
+    };
+}
+
+written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, Stance, Movable, LayerOrigin, Why);
 
 /// `model` as one line of JSON. The models have string keys only, so this cannot fail.
 #[must_use]

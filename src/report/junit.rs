@@ -28,11 +28,11 @@ fn case(command: &str, row: &Row<'_>) -> TestCase {
     let status = match row.grade() {
         Grade::Refused => {
             let rules = row.refusals().map(|it| it.finding.rule).collect::<Vec<_>>().join(", ");
-            unlike_success(NonSuccessKind::Failure, row.outcome, &rules, &detail)
+            unlike_success(NonSuccessKind::Failure, row.outcome.word(), &rules, &detail)
         }
         Grade::Failed => {
             let (what, text) = row.error.map(|error| (error.what().to_owned(), error.to_string())).unwrap_or_default();
-            unlike_success(NonSuccessKind::Error, row.outcome, &what, &text)
+            unlike_success(NonSuccessKind::Error, row.outcome.word(), &what, &text)
         }
         Grade::Excepted => {
             let mut status = TestCaseStatus::skipped();
@@ -59,13 +59,13 @@ fn unlike_success(kind: NonSuccessKind, what: &str, message: &str, detail: &str)
 
 /// The findings as lines of text.
 fn detail(row: &Row<'_>) -> String {
-    let mut text = format!("{} {}\n", row.outcome, row.title());
+    let mut text = format!("{} {}\n", row.outcome.word(), row.title());
     for it in &row.findings {
         let finding = &it.finding;
         let at = it.at.map(|at| format!("line {}, column {}", at.line, at.column));
         let place = [Some(it.platform), at.as_deref()].into_iter().flatten().find(|place| !place.is_empty());
         let place = place.map(|place| format!("{place} ")).unwrap_or_default();
-        let _ = writeln!(text, "{place}{} [{}] {}", finding.level, finding.rule, finding.message);
+        let _ = writeln!(text, "{place}{} [{}] {}", finding.level.word(), finding.rule, finding.message);
         for (label, more) in [("", &finding.evidence), ("fix: ", &finding.fix)] {
             if !more.is_empty() {
                 let _ = writeln!(text, "  {label}{}", more.replace('\n', "\n  "));

@@ -60,7 +60,7 @@ impl Column {
     fn cell(self, row: &Row<'_>) -> String {
         match self {
             Self::Name => code(&row.title()),
-            Self::Outcome => row.outcome.to_owned(),
+            Self::Outcome => row.outcome.word().to_owned(),
             Self::OldBase => text(&row.bases.join(", ")),
             Self::NewBase => row.report.map(|report| code(&report.base.reference)).unwrap_or_default(),
             Self::Size => {
@@ -82,7 +82,7 @@ fn section(out: &mut String, row: &Row<'_>) {
         let line = it.at.map(|at| format!("line {}", at.line));
         let place = line.as_deref().or(Some(it.platform).filter(|platform| !platform.is_empty()));
         let place = place.map(|place| format!(" ({})", text(place))).unwrap_or_default();
-        let _ = writeln!(out, "- **{}** `{}`{place}: {}", finding.level, finding.rule, text(&finding.message));
+        let _ = writeln!(out, "- **{}** `{}`{place}: {}", finding.level.word(), finding.rule, text(&finding.message));
         if !finding.evidence.is_empty() {
             out.push('\n');
             fence(out, &finding.evidence);

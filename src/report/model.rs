@@ -2,21 +2,22 @@
 
 use serde::Serialize;
 
-use super::rows::{Reportable, Row, Rows};
+use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::{Assembled, AssembledPlatform, MadeLayer};
 use crate::elf::Linkage;
+use crate::examine::base::{Rung, Sureness};
 use crate::examine::{Bulk, Command, ExecForm, Facts, Helper, PlatformFacts, PlatformSubject, Start};
 use crate::oci::Location;
-use crate::plan::{Body, Plan, PlannedLayer, PlatformPlan};
-use crate::policy::{Finding, Findings};
+use crate::plan::{Body, Fate, Plan, PlannedLayer, PlatformPlan};
+use crate::policy::{Finding, Findings, Level};
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// What became of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Rebased,
     Unchanged,
@@ -26,12 +27,18 @@ pub enum Outcome {
 
 impl Outcome {
     #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Rebased => "rebased",
-            Self::Unchanged => "unchanged",
-            Self::Planned => "planned",
-            Self::Refused => "refused",
+    pub fn word(self) -> &'static str {
+        RowOutcome::from(self).word()
+    }
+}
+
+impl From<Outcome> for RowOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Rebased => Self::Rebased,
+            Outcome::Unchanged => Self::Unchanged,
+            Outcome::Planned => Self::Planned,
+            Outcome::Refused => Self::Refused,
         }
     }
 }
@@ -95,8 +102,8 @@ pub struct ReportedPlatform {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct ReportedOldBase {
-    pub how: &'static str,
-    pub sure: &'static str,
+    pub how: Rung,
+    pub sure: Sureness,
     pub reference: Option<String>,
     pub layers: usize,
 }
@@ -106,7 +113,7 @@ pub struct ReportedLayer {
     pub digest: String,
     pub diff_id: String,
     pub size: u64,
-    pub fate: &'static str,
+    pub fate: Fate,
     pub why: String,
     /// The source's layer that a filtered one takes the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,7 +159,7 @@ impl From<Bulk> for Amount {
 #[derive(Debug, Clone, Serialize)]
 pub struct Binary {
     pub path: String,
-    pub linkage: &'static str,
+    pub linkage: Linkage,
     pub machine: String,
     pub needed: Vec<String>,
 }
@@ -163,18 +170,18 @@ impl Binary {
         let program = started.program.as_ref();
         Some(Self {
             path: started.path.clone(),
-            linkage: linkage_word(program.map_or(Linkage::Other, |program| program.linkage)),
+            linkage: program_linkage(program.map_or(Linkage::Other, |program| program.linkage)),
             machine: program.and_then(|program| program.machine.clone()).unwrap_or_default(),
             needed: program.map(|program| program.needed.clone()).unwrap_or_default(),
         })
     }
 }
 
-/// The words that others rely on; a library that is started as a program is something else.
-const fn linkage_word(linkage: Linkage) -> &'static str {
+/// A library that is started as a program is neither, and the report has no word for it.
+const fn program_linkage(linkage: Linkage) -> Linkage {
     match linkage {
-        Linkage::SharedObject => Linkage::Other.word(),
-        linkage => linkage.word(),
+        Linkage::SharedObject => Linkage::Other,
+        linkage => linkage,
     }
 }
 
@@ -186,17 +193,34 @@ pub struct Words {
 
 #[derive(Debug, Serialize)]
 pub struct Logs {
-    pub strategy: &'static str,
+    pub strategy: LogStrategy,
     pub file: Option<String>,
+}
+
+/// How the log file that the shell redirected to is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogStrategy {
+    Klog,
+    Runner,
+    Stdout,
+    /// The command has no log file.
+    None,
+}
+
+impl From<&Strategy> for LogStrategy {
+    fn from(strategy: &Strategy) -> Self {
+        match strategy {
+            Strategy::Klog(_) => Self::Klog,
+            Strategy::Runner(_) => Self::Runner,
+            Strategy::Stdout => Self::Stdout,
+        }
+    }
 }
 
 impl Logs {
     fn of(form: &ExecForm) -> Self {
-        let strategy = form.log.as_ref().map_or("none", |log| match log.choice.strategy {
-            Strategy::Klog(_) => "klog",
-            Strategy::Runner(_) => "runner",
-            Strategy::Stdout => "stdout",
-        });
+        let strategy = form.log.as_ref().map_or(LogStrategy::None, |log| (&log.choice.strategy).into());
         Self { strategy, file: form.log.as_ref().map(|log| log.path.clone()) }
     }
 }
@@ -204,7 +228,7 @@ impl Logs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportedFinding {
     pub rule: &'static str,
-    pub level: &'static str,
+    pub level: Level,
     pub message: String,
     pub evidence: String,
     pub fix: String,
@@ -257,7 +281,7 @@ impl Report {
     pub fn refusals(&self) -> Vec<String> {
         let mut said = Vec::new();
         let findings = self.platforms.iter().flat_map(|platform| &platform.findings);
-        for finding in findings.filter(|finding| finding.level == "refuse") {
+        for finding in findings.filter(|finding| finding.level == Level::Refuse) {
             let text = format!("{} [{}]", finding.message, finding.rule);
             if !said.contains(&text) {
                 said.push(text);
@@ -373,7 +397,7 @@ impl ReportedPlatform {
             layers: Vec::new(),
             entrypoint: Words::default(),
             cmd: Words::default(),
-            logs: Logs { strategy: "none", file: None },
+            logs: Logs { strategy: LogStrategy::None, file: None },
             binaries: Vec::new(),
             findings: Vec::new(),
             size: Size::default(),
@@ -383,7 +407,7 @@ impl ReportedPlatform {
 
 impl From<&crate::examine::base::OldBase> for ReportedOldBase {
     fn from(old: &crate::examine::base::OldBase) -> Self {
-        Self { how: old.how.word(), sure: old.sure.word(), reference: old.reference.clone(), layers: old.layers }
+        Self { how: old.how, sure: old.sure, reference: old.reference.clone(), layers: old.layers }
     }
 }
 
@@ -408,7 +432,7 @@ impl ReportedLayer {
             amount: leaving.bulk.into(),
         });
         let stays = (!layer.leaving.is_empty()).then(|| layer.staying.into());
-        let (fate, why) = (layer.fate.word(), layer.why.clone());
+        let (fate, why) = (layer.fate, layer.why.clone());
         Self { digest, diff_id, size, fate, why, source, leaves: leaves.collect(), stays }
     }
 }
@@ -417,7 +441,7 @@ impl From<&Helper> for Binary {
     fn from(helper: &Helper) -> Self {
         Self {
             path: helper.path.clone(),
-            linkage: linkage_word(helper.linkage),
+            linkage: program_linkage(helper.linkage),
             machine: helper.machine.clone().unwrap_or_default(),
             needed: helper.needed.clone(),
         }
@@ -428,7 +452,7 @@ impl ReportedFinding {
     /// Something to know, with nothing to do about it.
     #[must_use]
     pub const fn note(rule: &'static str, message: String) -> Self {
-        Self { rule, level: "note", message, evidence: String::new(), fix: String::new() }
+        Self { rule, level: Level::Note, message, evidence: String::new(), fix: String::new() }
     }
 }
 
@@ -436,7 +460,7 @@ impl From<&Finding> for ReportedFinding {
     fn from(finding: &Finding) -> Self {
         Self {
             rule: finding.rule.id(),
-            level: finding.level.word(),
+            level: finding.level,
             message: finding.message.clone(),
             evidence: finding.evidence.clone(),
             fix: finding.fix.clone(),

@@ -170,7 +170,7 @@ impl NodeCollection {
         }
         for removed in &self.removed {
             let (name, size) = (printable(&removed.reference), ByteSize(removed.bytes));
-            let _ = writeln!(out, "{remove}  {name}  {size} ({})", removed.why);
+            let _ = writeln!(out, "{remove}  {name}  {size} ({})", removed.why.word());
         }
         for spared in &self.spared {
             let _ = writeln!(out, "left  {}  in use, pinned or protected by now", printable(&spared.reference));

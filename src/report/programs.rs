@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::model::ReportedFinding;
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::elf::{GoFacts, Program, Tool};
 use crate::error::{Error, Result, printable};
-use crate::policy::Rule;
+use crate::policy::{Level, Rule};
 
 /// The files in the order they were named, each with what it is.
 #[derive(Debug)]
@@ -20,12 +20,6 @@ impl Programs {
     /// Why files could not be read.
     pub fn errors(&self) -> impl Iterator<Item = &Error> {
         self.0.iter().filter_map(|(_, program)| program.as_ref().err())
-    }
-
-    /// Whether every file that could be read is a static program.
-    #[must_use]
-    pub fn all_static(&self) -> bool {
-        self.read().all(|(_, program)| program.linkage.is_static())
     }
 }
 
@@ -47,10 +41,10 @@ impl Reportable for Programs {
 fn row<'a>(path: &'a str, program: &'a Result<Program>) -> Row<'a> {
     match program {
         Err(error) => Row::failed(path, error),
-        Ok(program) if program.linkage.is_static() => Row::new(path, "passed"),
+        Ok(program) if program.linkage.is_static() => Row::new(path, RowOutcome::Passed),
         Ok(program) => {
             let findings = vec![RowFinding::plain(not_static(path, program), None)];
-            Row { findings, ..Row::new(path, "refused") }
+            Row { findings, ..Row::new(path, RowOutcome::Refused) }
         }
     }
 }
@@ -60,7 +54,7 @@ fn not_static(path: &str, program: &Program) -> ReportedFinding {
     let is_program = program.machine.is_some();
     ReportedFinding {
         rule: if is_program { Rule::DynamicBinary } else { Rule::NotABinary }.id(),
-        level: "refuse",
+        level: Level::Refuse,
         message: "the file is not a static program".to_owned(),
         evidence: [linkage, machine, more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
         fix: if is_program { "link it statically: CGO_ENABLED=0 for Go, -static for C" } else { "" }.to_owned(),

@@ -6,6 +6,7 @@ use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
 use crate::kube::Position;
+use crate::policy::Level;
 
 /// A report that can be written in every format.
 pub trait Reportable {
@@ -14,6 +15,11 @@ pub trait Reportable {
     /// One JSON document, or one a line.
     fn json(&self) -> String;
     fn rows(&self) -> Rows<'_>;
+
+    /// How good the worst of it is.
+    fn grade(&self) -> Grade {
+        Grade::worst(self.rows().list.iter().map(|row| row.outcome))
+    }
 }
 
 #[derive(Debug)]
@@ -30,8 +36,7 @@ pub struct Row<'a> {
     /// The text file that it is a part of. Images and whole files are part of none.
     pub file: Option<&'a str>,
     pub name: Cow<'a, str>,
-    /// One of [`OUTCOMES`].
-    pub outcome: &'a str,
+    pub outcome: RowOutcome,
     pub findings: Vec<RowFinding<'a>>,
     /// What it stands on, each base once.
     pub bases: Vec<String>,
@@ -42,22 +47,88 @@ pub struct Row<'a> {
     pub error: Option<&'a Error>,
 }
 
-/// The words for what became of a thing, from good to bad.
-pub(super) const OUTCOMES: [&str; 13] = [
-    "rebased",
-    "translated",
-    "changed",
-    "unchanged",
-    "planned",
-    "passed",
-    "verified",
-    "inspected",
-    "kept",
-    "to-change",
-    "excepted",
-    "refused",
-    "failed",
-];
+/// What became of a thing. Variants are ordered from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowOutcome {
+    Rebased,
+    Translated,
+    Changed,
+    Unchanged,
+    Planned,
+    Passed,
+    Verified,
+    Inspected,
+    Kept,
+    ToChange,
+    Excepted,
+    Refused,
+    Failed,
+}
+
+/// How good an outcome is, from good to bad: what the exit code, the colour and the CI status are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    Good,
+    Excepted,
+    Refused,
+    Failed,
+}
+
+impl RowOutcome {
+    /// The word that every format writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rebased => "rebased",
+            Self::Translated => "translated",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::Planned => "planned",
+            Self::Passed => "passed",
+            Self::Verified => "verified",
+            Self::Inspected => "inspected",
+            Self::Kept => "kept",
+            Self::ToChange => "to-change",
+            Self::Excepted => "excepted",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+
+    #[must_use]
+    pub const fn grade(self) -> Grade {
+        match self {
+            Self::Rebased
+            | Self::Translated
+            | Self::Changed
+            | Self::Unchanged
+            | Self::Planned
+            | Self::Passed
+            | Self::Verified
+            | Self::Inspected
+            | Self::Kept => Grade::Good,
+            Self::Excepted => Grade::Excepted,
+            Self::ToChange | Self::Refused => Grade::Refused,
+            Self::Failed => Grade::Failed,
+        }
+    }
+}
+
+impl Grade {
+    /// The worst of all outcomes; nothing at all is good.
+    #[must_use]
+    pub fn worst(outcomes: impl Iterator<Item = RowOutcome>) -> Self {
+        outcomes.map(RowOutcome::grade).max().unwrap_or(Self::Good)
+    }
+}
+
+/// `2 rebased, 1 refused`, from good to bad.
+pub(super) fn counts(outcomes: impl Iterator<Item = RowOutcome>) -> String {
+    let mut outcomes: Vec<RowOutcome> = outcomes.collect();
+    outcomes.sort_unstable();
+    let counts = outcomes.chunk_by(PartialEq::eq).filter_map(|same| Some((same.len(), same.first()?.word())));
+    counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
 
 #[derive(Debug, Clone)]
 pub struct RowFinding<'a> {
@@ -84,7 +155,7 @@ impl<'a> RowFinding<'a> {
 
 impl<'a> Row<'a> {
     #[must_use]
-    pub fn new(name: impl Into<Cow<'a, str>>, outcome: &'a str) -> Self {
+    pub fn new(name: impl Into<Cow<'a, str>>, outcome: RowOutcome) -> Self {
         Self {
             file: None,
             name: name.into(),
@@ -101,7 +172,7 @@ impl<'a> Row<'a> {
     /// The row of something that could not be looked at.
     #[must_use]
     pub fn failed(name: impl Into<Cow<'a, str>>, error: &'a Error) -> Self {
-        Self { error: Some(error), ..Self::new(name, "failed") }
+        Self { error: Some(error), ..Self::new(name, RowOutcome::Failed) }
     }
 
     /// The row of one move.
@@ -118,28 +189,23 @@ impl<'a> Row<'a> {
             before: Some(before),
             after: Some(after).filter(|_| report.moves()),
             report: Some(report),
-            ..Self::new(&report.source.reference, report.outcome.word())
+            ..Self::new(&report.source.reference, report.outcome.into())
         }
     }
 
     /// Whether it is as it should be, is excused, or is not.
-    pub(super) fn grade(&self) -> Grade {
-        match self.outcome {
-            "failed" => Grade::Failed,
-            "refused" | "to-change" => Grade::Refused,
-            "excepted" => Grade::Excepted,
-            _ => Grade::Good,
-        }
+    pub(super) const fn grade(&self) -> Grade {
+        self.outcome.grade()
     }
 
     /// The findings that refuse.
     pub(super) fn refusals(&self) -> impl Iterator<Item = &RowFinding<'a>> {
-        self.findings.iter().filter(|it| it.finding.level == "refuse")
+        self.findings.iter().filter(|it| it.finding.level == Level::Refuse)
     }
 
     /// The rules that have more than a note to say, each once.
     pub(super) fn rules(&self) -> Vec<&'static str> {
-        let loud = self.findings.iter().filter(|it| it.finding.level != "note");
+        let loud = self.findings.iter().filter(|it| it.finding.level != Level::Note);
         let mut rules: Vec<&str> = loud.map(|it| it.finding.rule).collect();
         rules.sort_unstable();
         rules.dedup();
@@ -155,22 +221,11 @@ impl<'a> Row<'a> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grade {
-    Good,
-    Excepted,
-    Refused,
-    Failed,
-}
-
 impl Rows<'_> {
     /// `3 images: 2 rebased, 1 refused`
     pub(super) fn summary(&self) -> String {
-        let count = |word: &str| self.list.iter().filter(|row| row.outcome == word).count();
-        let counts = OUTCOMES.iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
         let plural = if self.list.len() == 1 { "" } else { "s" };
-        format!("{} {}{plural}: {}", self.list.len(), self.thing, counts.join(", "))
+        format!("{} {}{plural}: {}", self.list.len(), self.thing, counts(self.list.iter().map(|row| row.outcome)))
     }
 }
 
@@ -187,9 +242,11 @@ mod tests {
 
     #[test]
     fn a_summary_counts_every_outcome_there_is() {
-        let list = OUTCOMES.iter().map(|word| Row::new("x", word)).collect();
+        use RowOutcome::{Excepted, Failed, Rebased, Refused, ToChange};
+        let outcomes = [Failed, Rebased, Excepted, Rebased, Refused, ToChange];
+        let list = outcomes.map(|outcome| Row::new("x", outcome)).into();
         let rows = Rows { command: "batch", thing: "image", list };
-        assert!(OUTCOMES.iter().all(|word| rows.summary().contains(&format!("1 {word}"))), "{}", rows.summary());
+        assert_eq!(rows.summary(), "6 images: 2 rebased, 1 to-change, 1 excepted, 1 refused, 1 failed");
         assert_eq!(Rows { list: Vec::new(), ..rows }.summary(), "0 images: ");
     }
 }

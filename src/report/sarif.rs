@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::rows::{Row, RowFinding, Rows};
 use super::to_json;
+use crate::policy::Level;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,10 +64,10 @@ fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     let text = [&finding.message, &finding.evidence, &finding.fix];
     let text: Vec<&str> = text.into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let (level, suppressed) = match finding.level {
-        "refuse" => ("error", false),
-        "excepted" => ("error", true),
-        "warn" => ("warning", false),
-        _ => ("note", false),
+        Level::Refuse => ("error", false),
+        Level::Excepted => ("error", true),
+        Level::Warn => ("warning", false),
+        Level::Note => ("note", false),
     };
     let suppression = json!({"kind": "external", "status": "accepted"});
     SarifResult {

@@ -1,22 +1,23 @@
 //! What an image says stays text, in every format that could take it for something else.
 
-use super::{ReportedFinding, Row, RowFinding, Rows, to_html, to_junit, to_markdown, to_sarif};
+use super::{ReportedFinding, Row, RowFinding, RowOutcome, Rows, to_html, to_junit, to_markdown, to_sarif};
 use crate::error::Error;
+use crate::policy::Level;
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
 
 fn evil() -> ReportedFinding {
     let text = || EVIL.to_owned();
-    ReportedFinding { rule: "needs-shell", level: "refuse", message: text(), evidence: text(), fix: text() }
+    ReportedFinding { rule: "needs-shell", level: Level::Refuse, message: text(), evidence: text(), fix: text() }
 }
 
 fn rows<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Rows<'a> {
     let findings = vec![RowFinding::on("linux/amd64", finding)];
-    let refused = Row { findings, ..Row::new(EVIL, "refused") };
+    let refused = Row { findings, ..Row::new(EVIL, RowOutcome::Refused) };
     Rows {
         command: "check",
         thing: "image",
-        list: vec![refused, Row::failed("a.io/b:c", error), Row::new("a.io/d:e", "passed")],
+        list: vec![refused, Row::failed("a.io/b:c", error), Row::new("a.io/d:e", RowOutcome::Passed)],
     }
 }
 
@@ -59,7 +60,8 @@ fn sarif_has_a_result_for_each_finding_and_says_what_failed() {
 
 #[test]
 fn of_many_images_only_the_bad_ones_are_open() {
-    let rows = ["rebased", "refused", "rebased", "excepted"].map(|outcome| Row::new("a", outcome));
+    let rows = [RowOutcome::Rebased, RowOutcome::Refused, RowOutcome::Rebased, RowOutcome::Excepted]
+        .map(|outcome| Row::new("a", outcome));
     let rows = Rows { command: "batch", thing: "image", list: rows.into() };
     let page = to_html(&rows);
     assert_eq!(page.matches("<details ").count(), 4);

@@ -6,6 +6,7 @@ use bytesize::ByteSize;
 
 use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform, TargetChange};
 use crate::error::printable;
+use crate::plan::Fate;
 
 /// How much a person wants to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
     }
     command_lines(out, platform);
     for binary in &platform.binaries {
-        let kind = [binary.linkage, &binary.machine].join(" ");
+        let kind = [binary.linkage.word(), &binary.machine].join(" ");
         line(out, format_args!("  program   {} ({})", printable(&binary.path), kind.trim_end()));
     }
     if platform.old_base.is_some() {
@@ -61,7 +62,7 @@ pub(super) fn old_base_line(old: &ReportedOldBase) -> String {
         (None, 0) => "none".to_owned(),
         (None, _) => "unnamed".to_owned(),
     };
-    format!("{} ({}, by {}, {})", printable(&name), plural(old.layers, "layer"), old.how, old.sure)
+    format!("{} ({}, by {}, {})", printable(&name), plural(old.layers, "layer"), old.how.word(), old.sure.word())
 }
 
 fn shortened(pinned: &str) -> String {
@@ -73,13 +74,13 @@ fn shortened(pinned: &str) -> String {
 
 fn layer_line(out: &mut String, layer: &ReportedLayer) {
     let mark = match layer.fate {
-        "stripped" | "dropped" => '-',
-        "base" | "added" => '+',
-        _ => '=',
+        Fate::Stripped | Fate::Dropped => '-',
+        Fate::Base | Fate::Added => '+',
+        Fate::Kept | Fate::Filtered => '=',
     };
     let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
     let size = ByteSize(layer.size).to_string();
-    line(out, format_args!("  {mark} {:8}  {short}  {size:>10}  {}", layer.fate, printable(&layer.why)));
+    line(out, format_args!("  {mark} {:8}  {short}  {size:>10}  {}", layer.fate.word(), printable(&layer.why)));
     leaving_lines(out, layer);
 }
 
@@ -107,11 +108,12 @@ fn entries(count: usize) -> String {
 }
 
 fn summary_line(out: &mut String, layers: &[ReportedLayer]) {
-    let of = |fate: &str| layers.iter().filter(|layer| layer.fate == fate).count();
-    let mut text = format!("{} stripped, {} of the new base, {} kept", of("stripped"), of("base"), of("kept"));
-    for fate in ["filtered", "dropped", "added"] {
-        if of(fate) > 0 {
-            let _ = write!(text, ", {} {fate}", of(fate));
+    let count = |fate: Fate| layers.iter().filter(|layer| layer.fate == fate).count();
+    let (stripped, base, kept) = (count(Fate::Stripped), count(Fate::Base), count(Fate::Kept));
+    let mut text = format!("{stripped} stripped, {base} of the new base, {kept} kept");
+    for fate in [Fate::Filtered, Fate::Dropped, Fate::Added] {
+        if count(fate) > 0 {
+            let _ = write!(text, ", {} {}", count(fate), fate.word());
         }
     }
     line(out, format_args!("  layers    {text}"));
@@ -132,7 +134,7 @@ fn command_lines(out: &mut String, platform: &ReportedPlatform) {
 }
 
 pub(super) fn finding_lines(out: &mut String, finding: &ReportedFinding) {
-    line(out, format_args!("  {} [{}] {}", finding.level, finding.rule, printable(&finding.message)));
+    line(out, format_args!("  {} [{}] {}", finding.level.word(), finding.rule, printable(&finding.message)));
     for evidence in evidence_lines(&finding.evidence) {
         line(out, format_args!("         {}", printable(evidence)));
     }

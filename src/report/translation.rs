@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::model::ReportedFinding;
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::model::{LogStrategy, ReportedFinding};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
+use crate::policy::Level;
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{Copied, Log, Meaning, Note, Opening, Place, Refusal, Verdict, Written, caret, not_text, translate};
 
@@ -19,7 +20,7 @@ pub struct Translation {
     /// The words with the log applied; those of the command itself where nothing was to be done.
     pub after: Vec<String>,
     pub notes: Vec<Note>,
-    strategy: Option<&'static str>,
+    strategy: Option<LogStrategy>,
 }
 
 impl Translation {
@@ -32,7 +33,7 @@ impl Translation {
             Some(word) => Verdict::Refuse(Box::new(not_text(word, &before))),
             None => translate(&before, script, place),
         };
-        let name = strategy.map(name);
+        let name = strategy.map(LogStrategy::from);
         let plain = |verdict, after, notes| Self { before: before.clone(), verdict, after, notes, strategy: name };
         match verdict {
             Verdict::Unchanged(ref notes) => {
@@ -55,14 +56,6 @@ impl Translation {
     }
 }
 
-fn name(strategy: &Strategy) -> &'static str {
-    match strategy {
-        Strategy::Klog(_) => "klog",
-        Strategy::Runner(_) => "runner",
-        Strategy::Stdout => "stdout",
-    }
-}
-
 impl Reportable for Translation {
     fn text(&self) -> String {
         to_text(self)
@@ -75,12 +68,12 @@ impl Reportable for Translation {
     fn rows(&self) -> Rows<'_> {
         let notes = self.notes.iter().map(|note| ReportedFinding::note(note.word(), note.to_string()));
         let (outcome, findings): (_, Vec<ReportedFinding>) = match &self.verdict {
-            Verdict::Unchanged(_) => ("unchanged", notes.collect()),
+            Verdict::Unchanged(_) => (RowOutcome::Unchanged, notes.collect()),
             Verdict::Translate(_) => {
                 let after = ReportedFinding::note("exec-form", words(&self.after));
-                ("translated", [after].into_iter().chain(notes).collect())
+                (RowOutcome::Translated, [after].into_iter().chain(notes).collect())
             }
-            Verdict::Refuse(refusal) => ("refused", vec![refusal_finding(refusal)]),
+            Verdict::Refuse(refusal) => (RowOutcome::Refused, vec![refusal_finding(refusal)]),
         };
         let findings = findings.into_iter().map(|finding| RowFinding::plain(finding, None)).collect();
         let row = Row { findings, ..Row::new(words(&self.before), outcome) };
@@ -91,7 +84,7 @@ impl Reportable for Translation {
 fn refusal_finding(refusal: &Refusal) -> ReportedFinding {
     ReportedFinding {
         rule: refusal.reason.word(),
-        level: "refuse",
+        level: Level::Refuse,
         message: refusal.detail.clone(),
         evidence: caret(refusal).into_iter().flatten().collect::<Vec<_>>().join("\n"),
         fix: refusal.reason.hint().to_owned(),
@@ -117,7 +110,7 @@ fn to_json(translation: &Translation) -> Value {
         "at": refusal.map_or(0, |refusal| refusal.span.start),
         "end": refusal.map_or(0, |refusal| refusal.span.end),
         "word": refusal.map_or(0, |refusal| refusal.word),
-        "logs": translation.strategy.unwrap_or("auto"),
+        "logs": translation.strategy.map_or_else(|| json!("auto"), |strategy| json!(strategy)),
         "notes": translation.notes.iter().map(|note| json!({"note": note.word(), "message": note.to_string()})).collect::<Vec<_>>(),
     })
 }

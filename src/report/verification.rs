@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::model::ReportedFinding;
-use super::rows::{Reportable, Row, RowFinding, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::to_json;
 use crate::oci::Digest;
-use crate::policy::Rule;
+use crate::policy::{Level, Rule};
 
 /// Whether the image is what its inputs give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,10 +47,10 @@ impl Reportable for Verification {
 
     fn rows(&self) -> Rows<'_> {
         let row = match self.outcome {
-            VerifyOutcome::Same => Row::new(&self.image, "verified"),
+            VerifyOutcome::Same => Row::new(&self.image, RowOutcome::Verified),
             VerifyOutcome::Different => {
                 let findings = vec![RowFinding::plain(self.difference(), None)];
-                Row { findings, ..Row::new(&self.image, "refused") }
+                Row { findings, ..Row::new(&self.image, RowOutcome::Refused) }
             }
         };
         Rows { command: "verify", thing: "image", list: vec![Row { bases: vec![self.base.clone()], ..row }] }
@@ -62,7 +62,7 @@ impl Verification {
         let Self { source, base, digest, derived, .. } = self;
         ReportedFinding {
             rule: Rule::DigestUnexpected.id(),
-            level: "refuse",
+            level: Level::Refuse,
             message: "the image is not what its recorded inputs give".to_owned(),
             evidence: format!("source {source}\nbase {base}\ndigest {digest}\nderived {derived}"),
             fix: "do not use it; move the source again".to_owned(),

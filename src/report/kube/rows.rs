@@ -2,7 +2,8 @@
 
 use super::{File, Mode, changes, refusals, summary, title, to_json};
 use crate::kube::{Command, Outcome, Position, Why};
-use crate::report::{Reportable, ReportedFinding, Row, RowFinding, Rows};
+use crate::policy::Level;
+use crate::report::{Reportable, ReportedFinding, Row, RowFinding, RowOutcome, Rows};
 use crate::shell::caret;
 
 /// The rule of a command that a shell starts and need not.
@@ -41,7 +42,7 @@ fn rows(file: &File, mode: Mode) -> Vec<Row<'_>> {
             let refused = judged
                 .refused
                 .iter()
-                .map(|(why, at)| Row { findings: vec![refusal(why, *at)], ..Row::new(whole, "refused") });
+                .map(|(why, at)| Row { findings: vec![refusal(why, *at)], ..Row::new(whole, RowOutcome::Refused) });
             refused.chain(judged.commands.iter().map(|command| of_command(command, mode))).collect()
         }
     };
@@ -54,11 +55,11 @@ fn rows(file: &File, mode: Mode) -> Vec<Row<'_>> {
 fn of_command(command: &Command, mode: Mode) -> Row<'_> {
     let at = command.position;
     let (outcome, finding) = match &command.outcome {
-        Outcome::Unchanged => ("unchanged", None),
-        Outcome::Kept(why) => ("kept", Some(RowFinding::plain(kept(why), Some(at)))),
-        Outcome::Refused(why) => ("refused", Some(refusal(why, at))),
+        Outcome::Unchanged => (RowOutcome::Unchanged, None),
+        Outcome::Kept(why) => (RowOutcome::Kept, Some(RowFinding::plain(kept(why), Some(at)))),
+        Outcome::Refused(why) => (RowOutcome::Refused, Some(refusal(why, at))),
         Outcome::Changed(_) => {
-            let outcome = if mode == Mode::Check { "to-change" } else { "changed" };
+            let outcome = if mode == Mode::Check { RowOutcome::ToChange } else { RowOutcome::Changed };
             (outcome, Some(RowFinding::plain(change(command, mode), Some(at))))
         }
     };
@@ -76,7 +77,7 @@ fn change(command: &Command, mode: Mode) -> ReportedFinding {
     let after: Vec<String> = changed.command.iter().chain(&changed.args).cloned().collect();
     ReportedFinding {
         rule: CHANGE,
-        level: if mode == Mode::Check { "refuse" } else { "note" },
+        level: if mode == Mode::Check { Level::Refuse } else { Level::Note },
         message: "a shell starts the program, and it need not".to_owned(),
         evidence: format!("before  {}\nafter   {}", words(&command.before), words(&after)),
         fix: if mode == Mode::Write { String::new() } else { "underpin kube --write FILE".to_owned() },
@@ -87,7 +88,7 @@ fn refusal(why: &Why, at: Position) -> RowFinding<'static> {
     let shown = why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten().collect::<Vec<_>>();
     let finding = ReportedFinding {
         rule: why.rule.word(),
-        level: "refuse",
+        level: Level::Refuse,
         message: why.detail.clone(),
         evidence: shown.join("\n"),
         fix: why.rule.hint().to_owned(),

@@ -19,6 +19,16 @@ pub enum Why {
     Room,
 }
 
+impl Why {
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Age => "age",
+            Self::Room => "room",
+        }
+    }
+}
+
 /// What goes.
 #[derive(Debug, Default)]
 pub struct Selection {
