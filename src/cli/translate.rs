@@ -13,7 +13,7 @@ use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
 use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
-use crate::shell::{Declared, Place, Verdict};
+use crate::shell::{CommandContext, Declared, Verdict};
 use crate::store::disk::{Links, open_regular};
 
 /// Say what a shell-form command becomes in exec form, or why it cannot; nothing is executed
@@ -84,9 +84,9 @@ impl Translate {
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         self.reports.check()?;
-        let place = self.place()?;
+        let context = self.context()?;
         let script = self.script.as_deref().map(read).transpose()?;
-        let translation = Translation::of(&self.argv, script.as_deref(), &place, self.strategy().as_ref());
+        let translation = Translation::of(&self.argv, script.as_deref(), &context, self.strategy().as_ref());
         self.reports.write(&translation)?;
         match (console.form, &translation.verdict) {
             (Form::Json, _) => console.data(&format!("{}\n", translation.json())),
@@ -100,14 +100,14 @@ impl Translate {
         })
     }
 
-    fn place(&self) -> Result<Place> {
+    fn context(&self) -> Result<CommandContext> {
         let frozen = self.image_env.iter().map(|text| pair(text, "--image-env")).collect::<Result<_>>()?;
         let declared: BTreeMap<String, Declared> = self.env.iter().map(|text| declared(text)).collect::<Result<_>>()?;
         Ok(match self.kube {
-            None => Place::Image { frozen },
-            Some(KubePlace::Command) => Place::Container { declared, frozen },
-            Some(KubePlace::Probe) => Place::Probe { declared },
-            Some(KubePlace::Hook) => Place::Hook,
+            None => CommandContext::Image { frozen },
+            Some(KubePlace::Command) => CommandContext::Container { declared, frozen },
+            Some(KubePlace::Probe) => CommandContext::Probe { declared },
+            Some(KubePlace::Hook) => CommandContext::Hook,
         })
     }
 

@@ -12,7 +12,7 @@ use super::tree::{Id, Tree};
 use super::why::{Remark, Rule, Why};
 use super::{Options, environment};
 use crate::shell::logs::Applied;
-use crate::shell::{self, Declared, Frozen, Log, Meaning, Place, Verdict};
+use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Verdict};
 
 /// What becomes of a command.
 #[derive(Debug, Clone)]
@@ -80,33 +80,33 @@ impl Setting<'_> {
         if command.is_empty() && !is_whole_command(args, answer(""))? {
             return Ok(Decision::Unchanged);
         }
-        match shell::translate(&line, None, &place(site.what, &declared)) {
+        match shell::translate(&line, None, &context(site.what, &declared)) {
             Verdict::Unchanged(notes) => {
                 remarks.extend(notes.iter().map(Remark::from));
-                for program in starters(&line, shell::lead(&line)) {
+                for program in starters(&line, shell::init_len(&line)) {
                     self.check_program(site.container, program, answer(program), remarks)?;
                 }
                 Ok(Decision::Unchanged)
             }
             Verdict::Refuse(refusal) => {
-                let program = line.get(shell::lead(&line)).map_or("", String::as_str);
+                let program = line.get(shell::init_len(&line)).map_or("", String::as_str);
                 let has_shell = answer(program).is_some_and(|answer| answer.missing.is_none());
                 let why = Box::new(Why::from(*refusal));
                 Ok(if has_shell { Decision::Keep(why) } else { Decision::Refuse(why) })
             }
-            Verdict::Translate(meaning) => {
-                placeholder::check(self.hidden, &line, &meaning)?;
-                for program in starters(&meaning.argv(), meaning.init.len()) {
+            Verdict::Translate(exec) => {
+                placeholder::check(self.hidden, &line, &exec)?;
+                for program in starters(&exec.argv(), exec.init.len()) {
                     self.check_program(site.container, program, answer(program), remarks)?;
                 }
-                let answer = answer(meaning.program.first().map_or("", String::as_str));
-                let applied = self.apply(site.what, &line, &meaning, answer.as_ref(), remarks)?;
-                check_is_last(&applied.argv, &place(site.what, &declared))?;
-                remarks.splice(0..0, meaning.notes.iter().chain(&applied.notes).map(Remark::from));
-                self.remark_on_log(site, &meaning, &applied, remarks);
-                remarks.extend(container_wide(&meaning));
-                remarks.extend(placeholder::remarks(self.hidden, &meaning));
-                Ok(Decision::Change(Box::new(change(command, args, &meaning, applied))))
+                let answer = answer(exec.program.first().map_or("", String::as_str));
+                let applied = self.apply(site.what, &line, &exec, answer.as_ref(), remarks)?;
+                check_is_last(&applied.argv, &context(site.what, &declared))?;
+                remarks.splice(0..0, exec.notes.iter().chain(&applied.notes).map(Remark::from));
+                self.remark_on_log(site, &exec, &applied, remarks);
+                remarks.extend(container_wide(&exec));
+                remarks.extend(placeholder::remarks(self.hidden, &exec));
+                Ok(Decision::Change(Box::new(change(command, args, &exec, applied))))
             }
         }
     }
@@ -149,22 +149,22 @@ impl Setting<'_> {
         &self,
         what: What,
         line: &[String],
-        meaning: &Meaning,
+        exec: &ExecCommand,
         answer: Option<&Answer>,
         remarks: &mut Vec<Remark>,
     ) -> Result<Applied, Why> {
         if what == What::Command {
-            return log::apply(meaning, self.options, answer, remarks);
+            return log::apply(exec, self.options, answer, remarks);
         }
-        let is_quiet = meaning.log.as_ref().is_none_or(|log| log.path == "/dev/null");
-        if !meaning.environment.is_empty() || meaning.workdir.is_some() || !is_quiet {
-            return Err(Why::from(shell::not_alone(line)));
+        let is_quiet = exec.log.as_ref().is_none_or(|log| log.path == "/dev/null");
+        if !exec.environment.is_empty() || exec.workdir.is_some() || !is_quiet {
+            return Err(Why::from(shell::refuse_side_effects(line)));
         }
-        Ok(Applied { argv: meaning.argv(), notes: Vec::new() })
+        Ok(Applied { argv: exec.argv(), notes: Vec::new() })
     }
 
-    fn remark_on_log(&self, site: &Site, meaning: &Meaning, applied: &Applied, remarks: &mut Vec<Remark>) {
-        let Some(log) = &meaning.log else { return };
+    fn remark_on_log(&self, site: &Site, exec: &ExecCommand, applied: &Applied, remarks: &mut Vec<Remark>) {
+        let Some(log) = &exec.log else { return };
         let is_written = applied.argv.iter().any(|word| word.ends_with(&format!("={}", log.path)));
         if is_written && mount::of(self.tree, site.container, &log.path) == Mounted::Nowhere {
             let message = format!(
@@ -181,8 +181,8 @@ fn is_whole_command(args: &[String], answer: Option<Answer>) -> Result<bool, Why
     if let Some(answer) = answer {
         return Ok(answer.entrypoint.is_empty());
     }
-    let place = Place::Image { frozen: Frozen::default() };
-    match shell::translate(args, None, &place) {
+    let context = CommandContext::Image { frozen: Frozen::default() };
+    match shell::translate(args, None, &context) {
         Verdict::Unchanged(_) => Ok(false),
         Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),
         _ => {
@@ -198,8 +198,8 @@ fn starters(line: &[String], lead: usize) -> impl Iterator<Item = &str> {
 }
 
 /// A second run makes no edit: what is started is no shell again.
-fn check_is_last(line: &[String], place: &Place) -> Result<(), Why> {
-    match shell::translate(line, None, place) {
+fn check_is_last(line: &[String], context: &CommandContext) -> Result<(), Why> {
+    match shell::translate(line, None, context) {
         Verdict::Translate(_) => {
             Err(Why::new(Rule::Shell(shell::Reason::NestedShell), "what it starts is a shell again"))
         }
@@ -207,36 +207,36 @@ fn check_is_last(line: &[String], place: &Place) -> Result<(), Why> {
     }
 }
 
-fn place(what: What, declared: &BTreeMap<String, Declared>) -> Place {
+fn context(what: What, declared: &BTreeMap<String, Declared>) -> CommandContext {
     match what {
-        What::Command => Place::Container { declared: declared.clone(), frozen: Frozen::default() },
-        What::Probe(_) => Place::Probe { declared: declared.clone() },
-        What::Hook(_) => Place::Hook,
+        What::Command => CommandContext::Container { declared: declared.clone(), frozen: Frozen::default() },
+        What::Probe(_) => CommandContext::Probe { declared: declared.clone() },
+        What::Hook(_) => CommandContext::Hook,
     }
 }
 
 /// The words, shared out between `command` and `args` as they were.
-fn change(command: &[String], args: &[String], meaning: &Meaning, applied: Applied) -> Change {
+fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Applied) -> Change {
     let line = applied.argv;
     let (command, args) = if args.is_empty() {
         (line, None)
     } else if command.is_empty() {
         (Vec::new(), Some(line))
-    } else if meaning.passed == args.len() && line.ends_with(args) {
+    } else if exec.passed == args.len() && line.ends_with(args) {
         // They were the program's own arguments before.
         let own = line.len() - args.len();
         (line.into_iter().take(own).collect(), Some(args.to_vec()))
     } else {
-        let program = meaning.program.first();
+        let program = exec.program.first();
         let at = line.iter().position(|word| Some(word) == program).map_or(line.len(), |at| at + 1);
         (line.iter().take(at).cloned().collect(), Some(line.into_iter().skip(at).collect()))
     };
-    let Meaning { environment, workdir, log, .. } = meaning;
+    let ExecCommand { environment, workdir, log, .. } = exec;
     Change { command, args, environment: environment.clone(), workdir: workdir.clone(), log: log.clone() }
 }
 
-fn container_wide(meaning: &Meaning) -> Option<Remark> {
-    let is_wide = meaning.workdir.is_some() || !meaning.environment.is_empty();
+fn container_wide(exec: &ExecCommand) -> Option<Remark> {
+    let is_wide = exec.workdir.is_some() || !exec.environment.is_empty();
     let message = "what the command set for itself holds for the whole container now, its probes and hooks included";
     is_wide.then(|| Remark::new("container-wide", message))
 }

@@ -4,7 +4,7 @@ use super::Options;
 use super::image::Answer;
 use super::why::{Remark, Rule, Why};
 use crate::examine::{Klog, KlogStyle, LogChoice};
-use crate::shell::Meaning;
+use crate::shell::ExecCommand;
 use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
 
 /// Where images have the runner.
@@ -12,15 +12,15 @@ const RUNNER: &str = "/go-runner";
 
 /// The words with the log where it was.
 pub(super) fn apply(
-    meaning: &Meaning,
+    exec: &ExecCommand,
     options: &Options<'_>,
     answer: Option<&Answer>,
     remarks: &mut Vec<Remark>,
 ) -> Result<Applied, Why> {
-    let Some(log) = &meaning.log else { return put(meaning, &Strategy::Stdout).map_err(|refusal| Why::from(*refusal)) };
+    let Some(log) = &exec.log else { return put(exec, &Strategy::Stdout).map_err(|refusal| Why::from(*refusal)) };
     let mut last = None;
     for strategy in strategies(options, answer, &log.path)? {
-        match put(meaning, &strategy) {
+        match put(exec, &strategy) {
             Ok(applied) => {
                 remarks.extend(assumed(&strategy, answer));
                 return Ok(applied);

@@ -7,7 +7,7 @@
 //!
 //! The rule of the module: text in, text out, and the new text is read again before anybody sees
 //! it. What is not proven to be the intended value is not written. How the kubelet expands
-//! variables is `shell::Place`'s; which of them are known is `environment`'s.
+//! variables is `shell::CommandContext`'s; which of them are known is `environment`'s.
 
 mod decide;
 mod environment;

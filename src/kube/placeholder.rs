@@ -2,12 +2,12 @@
 
 use super::template::{Hidden, Stands};
 use super::why::{Remark, Rule, Why};
-use crate::shell::Meaning;
+use crate::shell::ExecCommand;
 
 const PART: &str = "stands for several words, and is part of one here";
 
 /// Refuses a command in which a placeholder could change what is started.
-pub(super) fn check(hidden: &Hidden, before: &[String], meaning: &Meaning) -> Result<(), Why> {
+pub(super) fn check(hidden: &Hidden, before: &[String], exec: &ExecCommand) -> Result<(), Why> {
     let refuse = |placeholder: &str, detail: &str| Err(Why::new(Rule::Template, format!("{placeholder} {detail}")));
     for word in before {
         for (range, placeholder, stands) in hidden.within(word) {
@@ -24,25 +24,25 @@ pub(super) fn check(hidden: &Hidden, before: &[String], meaning: &Meaning) -> Re
             }
         }
     }
-    let values = meaning.environment.iter().map(|(_, value)| value);
-    let others = values.chain(&meaning.workdir).chain(meaning.log.iter().map(|log| &log.path));
+    let values = exec.environment.iter().map(|(_, value)| value);
+    let others = values.chain(&exec.workdir).chain(exec.log.iter().map(|log| &log.path));
     let several = |word: &String| hidden.within(word).into_iter().find(|(_, _, stands)| *stands == Stands::Several);
-    if let Some((_, placeholder, _)) = others.chain(&meaning.init).find_map(several) {
+    if let Some((_, placeholder, _)) = others.chain(&exec.init).find_map(several) {
         return refuse(placeholder, PART);
     }
     let is_part = |word: &&String| several(word).is_some_and(|(range, ..)| range != (0..word.len()));
-    if let Some((_, placeholder, _)) = meaning.program.iter().find(is_part).and_then(several) {
+    if let Some((_, placeholder, _)) = exec.program.iter().find(is_part).and_then(several) {
         return refuse(placeholder, PART);
     }
-    match meaning.program.first().map(|word| hidden.within(word)).unwrap_or_default().first() {
+    match exec.program.first().map(|word| hidden.within(word)).unwrap_or_default().first() {
         Some((_, placeholder, _)) => refuse(placeholder, "decides which program is started"),
         None => Ok(()),
     }
 }
 
 /// What a list of words that becomes an item asks of whoever fills it in.
-pub(super) fn remarks(hidden: &Hidden, meaning: &Meaning) -> Vec<Remark> {
-    let several = meaning.program.iter().flat_map(|word| hidden.within(word));
+pub(super) fn remarks(hidden: &Hidden, exec: &ExecCommand) -> Vec<Remark> {
+    let several = exec.program.iter().flat_map(|word| hidden.within(word));
     let several = several.filter(|(_, _, stands)| *stands == Stands::Several).map(|(_, placeholder, _)| {
         let message =
             format!("{placeholder} stood for several words: what fills it in must give one item of the list for each");

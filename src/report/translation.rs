@@ -10,7 +10,10 @@ use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
 use crate::policy::Level;
 use crate::shell::logs::{Strategy, apply};
-use crate::shell::{Copied, Log, Meaning, Note, Opening, Place, Refusal, Verdict, Written, caret, not_text, translate};
+use crate::shell::{
+    CommandContext, ExecCommand, Log, LogCopy, LogStreams, Note, OpenMode, Refusal, Verdict, caret, refuse_not_utf8,
+    translate,
+};
 
 /// A verdict with the command it is about.
 #[derive(Debug)]
@@ -26,12 +29,12 @@ pub struct Translation {
 impl Translation {
     /// Translates, and applies the strategy where one was chosen.
     #[must_use]
-    pub fn of(argv: &[OsString], script: Option<&[u8]>, place: &Place, strategy: Option<&Strategy>) -> Self {
+    pub fn of(argv: &[OsString], script: Option<&[u8]>, context: &CommandContext, strategy: Option<&Strategy>) -> Self {
         let before: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let odd = argv.iter().position(|word| word.to_str().is_none());
         let verdict = match odd {
-            Some(word) => Verdict::Refuse(Box::new(not_text(word, &before))),
-            None => translate(&before, script, place),
+            Some(word) => Verdict::Refuse(Box::new(refuse_not_utf8(word, &before))),
+            None => translate(&before, script, context),
         };
         let name = strategy.map(LogStrategy::from);
         let plain = |verdict, after, notes| Self { before: before.clone(), verdict, after, notes, strategy: name };
@@ -41,15 +44,15 @@ impl Translation {
                 plain(verdict, before.clone(), notes)
             }
             Verdict::Refuse(_) => plain(verdict, Vec::new(), Vec::new()),
-            Verdict::Translate(meaning) => match strategy.map(|strategy| apply(&meaning, strategy)) {
+            Verdict::Translate(exec) => match strategy.map(|strategy| apply(&exec, strategy)) {
                 Some(Err(refusal)) => plain(Verdict::Refuse(refusal), Vec::new(), Vec::new()),
                 Some(Ok(applied)) => {
-                    let notes = meaning.notes.iter().cloned().chain(applied.notes).collect();
-                    plain(Verdict::Translate(meaning), applied.argv, notes)
+                    let notes = exec.notes.iter().cloned().chain(applied.notes).collect();
+                    plain(Verdict::Translate(exec), applied.argv, notes)
                 }
                 None => {
-                    let (after, notes) = (meaning.argv(), meaning.notes.clone());
-                    plain(Verdict::Translate(meaning), after, notes)
+                    let (after, notes) = (exec.argv(), exec.notes.clone());
+                    plain(Verdict::Translate(exec), after, notes)
                 }
             },
         }
@@ -93,18 +96,18 @@ fn refusal_finding(refusal: &Refusal) -> ReportedFinding {
 
 /// The object of `docs/reports.md`. Keys may be added, never changed.
 fn to_json(translation: &Translation) -> Value {
-    let (word, meaning, refusal) = match &translation.verdict {
+    let (word, exec, refusal) = match &translation.verdict {
         Verdict::Unchanged(_) => ("unchanged", None, None),
-        Verdict::Translate(meaning) => ("translate", Some(meaning), None),
+        Verdict::Translate(exec) => ("translate", Some(exec), None),
         Verdict::Refuse(refusal) => ("refuse", None, Some(refusal)),
     };
-    let env: Map<String, Value> = meaning.map(|meaning| env(meaning)).unwrap_or_default();
+    let env: Map<String, Value> = exec.map(|exec| env(exec)).unwrap_or_default();
     json!({
         "verdict": word,
         "argv": translation.after,
         "env": env,
-        "workdir": meaning.and_then(|meaning| meaning.workdir.clone()),
-        "log": meaning.and_then(|meaning| meaning.log.as_ref()).map(log),
+        "workdir": exec.and_then(|exec| exec.workdir.clone()),
+        "log": exec.and_then(|exec| exec.log.as_ref()).map(log),
         "reason": refusal.map_or("", |refusal| refusal.reason.word()),
         "detail": refusal.map_or("", |refusal| refusal.detail.as_str()),
         "at": refusal.map_or(0, |refusal| refusal.span.start),
@@ -115,25 +118,25 @@ fn to_json(translation: &Translation) -> Value {
     })
 }
 
-fn env(meaning: &Meaning) -> Map<String, Value> {
-    meaning.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
+fn env(exec: &ExecCommand) -> Map<String, Value> {
+    exec.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
 }
 
 /// Where the output went, as `translate` and `kube` say it.
 pub(super) fn log(log: &Log) -> Value {
     json!({
         "path": log.path,
-        "append": log.opening == Opening::Appends,
+        "append": log.open_mode == OpenMode::Append,
         "streams": streams(log),
-        "tee": log.copy == Copied::AlsoStdout,
+        "tee": log.copy == LogCopy::AlsoStdout,
     })
 }
 
 fn streams(log: &Log) -> &'static str {
-    match log.written {
-        Written::Both => "both",
-        Written::Stdout => "stdout",
-        Written::Stderr => "stderr",
+    match log.streams {
+        LogStreams::Both => "both",
+        LogStreams::Stdout => "stdout",
+        LogStreams::Stderr => "stderr",
     }
 }
 
@@ -145,24 +148,24 @@ fn to_text(translation: &Translation) -> String {
             let line = format!("unchanged  {}\n           no shell is started\n", words(&translation.before));
             line + &notes(&translation.notes)
         }
-        Verdict::Translate(meaning) => translated(translation, meaning),
+        Verdict::Translate(exec) => translated(translation, exec),
     }
 }
 
-fn translated(translation: &Translation, meaning: &Meaning) -> String {
+fn translated(translation: &Translation, exec: &ExecCommand) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:9}  {value}");
     };
     line("before", &words(&translation.before));
     line("after", &words(&translation.after));
-    for (name, value) in &meaning.environment {
+    for (name, value) in &exec.environment {
         line("env", &printable(&format!("{name}={value}")));
     }
-    if let Some(folder) = &meaning.workdir {
+    if let Some(folder) = &exec.workdir {
         line("workdir", &printable(folder));
     }
-    if let Some(log) = &meaning.log {
+    if let Some(log) = &exec.log {
         line("log", &log_line(log));
         if translation.strategy.is_none() {
             line("", "left out of the words: choose --logs klog, --logs runner or --logs stdout");
@@ -172,10 +175,10 @@ fn translated(translation: &Translation, meaning: &Meaning) -> String {
 }
 
 fn log_line(log: &Log) -> String {
-    let streams = if log.written == Written::Both { "stdout and stderr" } else { streams(log) };
-    let opening = if log.opening == Opening::Appends { "appended" } else { "emptied at every start" };
-    let copy = if log.copy == Copied::AlsoStdout { ", also to the container's log" } else { "" };
-    format!("{} ({streams}, {opening}{copy})", printable(&log.path))
+    let streams = if log.streams == LogStreams::Both { "stdout and stderr" } else { streams(log) };
+    let open_mode = if log.open_mode == OpenMode::Append { "appended" } else { "emptied at every start" };
+    let copy = if log.copy == LogCopy::AlsoStdout { ", also to the container's log" } else { "" };
+    format!("{} ({streams}, {open_mode}{copy})", printable(&log.path))
 }
 
 fn notes(notes: &[Note]) -> String {

@@ -1,7 +1,7 @@
 //! Init wrappers and `env` in front of a command. They are kept: the process tree stays the same.
 
-use super::interpreter::{Lead, base_name, shell_of};
-use super::reason::{Fault, Reason, Refusal};
+use super::interpreter::{InitPrefix, base_name, shell_of};
+use super::refusal::{Reason, Refusal, Unsupported};
 use super::word::is_name;
 
 /// The options of a wrapper: those that stand alone, and those that take the next word.
@@ -23,15 +23,15 @@ fn wrapper(word: &str) -> Option<Wrapper> {
 }
 
 /// What stands before the program or the shell.
-pub(super) fn read(argv: &[String]) -> Result<Lead, Refusal> {
-    let mut lead = Lead::default();
+pub(super) fn read(argv: &[String]) -> Result<InitPrefix, Refusal> {
+    let mut lead = InitPrefix::default();
     if let Some(wrapper) = argv.first().and_then(|word| wrapper(word)) {
         lead.words = wrapped(argv, &wrapper)?;
         lead.init = argv.iter().take(lead.words).cloned().collect();
     }
     let words = argv.get(lead.words..).unwrap_or_default();
     let Some((environment, taken)) = env(words, lead.words)? else { return Ok(lead) };
-    Ok(Lead { environment, words: lead.words + taken, ..lead })
+    Ok(InitPrefix { environment, words: lead.words + taken, ..lead })
 }
 
 /// How many words the wrapper and its options are.
@@ -44,7 +44,8 @@ fn wrapped(argv: &[String], wrapper: &Wrapper) -> Result<usize, Refusal> {
             _ if wrapper.alone.contains(&word) => next += 1,
             _ if wrapper.valued.contains(&word) => next += 2,
             _ => {
-                let fault = Fault::of_words(Reason::ShellOption, format!("the wrapper's option {word} is not known"));
+                let fault =
+                    Unsupported::of_words(Reason::ShellOption, format!("the wrapper's option {word} is not known"));
                 return Err(fault.within(next, word));
             }
         }
@@ -68,7 +69,7 @@ fn env(words: &[String], first: usize) -> Result<Option<(Environment, usize)>, R
     }
     let hides_shell = (1..words.len()).any(|start| words.get(start..).and_then(shell_of).is_some());
     if hides_shell && words.get(1).is_some_and(|word| word.starts_with('-') || word.contains('=')) {
-        let fault = Fault::of_words(Reason::ShellOption, "`env` does more here than start a shell");
+        let fault = Unsupported::of_words(Reason::ShellOption, "`env` does more here than start a shell");
         return Err(fault.within(first, words.first().map_or("", String::as_str)));
     }
     Ok(None)

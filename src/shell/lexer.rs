@@ -1,11 +1,11 @@
 //! A script to words, redirections and operators (POSIX.1-2024, XCU 2.3), without recursion.
 //!
-//! Nothing nested has an exec form, so a nested construct becomes a fault inside its word and is
+//! Nothing nested has an exec form, so a nested construct is marked as unsupported inside its word and is
 //! stepped over; where stepping over goes wrong, only the reason for the refusal changes.
 
 use super::interpreter::Dialect;
-use super::reason::{Fault, Reason, Span};
-use super::source::{Seen, Source};
+use super::kubelet::{ExpandedScript, Unit};
+use super::refusal::{Reason, Span, Unsupported};
 use super::word::{Piece, Quoting, Word};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Operator {
 
 /// The operator of a redirection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrow {
+pub(super) enum RedirectOperator {
     Out,
     Append,
     In,
@@ -45,11 +45,11 @@ pub(super) enum Token {
     Word(Word),
     Operator(Operator, Span),
     /// The number in front, where there is one; the target is the next word.
-    Redirect(Option<String>, Arrow, Span),
+    Redirect(Option<String>, RedirectOperator, Span),
 }
 
 pub(super) struct Lexer<'a> {
-    pub(super) source: &'a Source,
+    pub(super) source: &'a ExpandedScript,
     dialect: Dialect,
     pub(super) next: usize,
 }
@@ -66,33 +66,33 @@ const OPERATORS: &[(&str, Operator)] = &[
     (")", Operator::Close),
 ];
 
-const ARROWS: &[(&str, Arrow)] = &[
-    ("&>>", Arrow::BothAppend),
-    ("&>", Arrow::BothOut),
-    ("<<", Arrow::HereDocument),
-    (">>", Arrow::Append),
-    (">|", Arrow::Out),
-    (">&", Arrow::Copy),
-    ("<&", Arrow::CopyIn),
-    ("<>", Arrow::InOut),
-    (">", Arrow::Out),
-    ("<", Arrow::In),
+const REDIRECT_OPERATORS: &[(&str, RedirectOperator)] = &[
+    ("&>>", RedirectOperator::BothAppend),
+    ("&>", RedirectOperator::BothOut),
+    ("<<", RedirectOperator::HereDocument),
+    (">>", RedirectOperator::Append),
+    (">|", RedirectOperator::Out),
+    (">&", RedirectOperator::Copy),
+    ("<&", RedirectOperator::CopyIn),
+    ("<>", RedirectOperator::InOut),
+    (">", RedirectOperator::Out),
+    ("<", RedirectOperator::In),
 ];
 
 impl<'a> Lexer<'a> {
-    pub fn new(source: &'a Source, dialect: Dialect) -> Self {
+    pub fn new(source: &'a ExpandedScript, dialect: Dialect) -> Self {
         Self { source, dialect, next: 0 }
     }
 
     /// The next token; `None` at the end.
-    pub fn token(&mut self) -> Result<Option<Token>, Fault> {
+    pub fn token(&mut self) -> Result<Option<Token>, Unsupported> {
         self.skip_blanks();
         let start = self.next;
         if self.source.get(start).is_none() {
             return Ok(None);
         }
-        if let Some(arrow) = self.arrow() {
-            return Ok(Some(Token::Redirect(None, arrow, self.span(start))));
+        if let Some(operator) = self.redirect_operator() {
+            return Ok(Some(Token::Redirect(None, operator, self.span(start))));
         }
         if let Some(operator) = self.operator() {
             return Ok(Some(Token::Operator(operator, self.span(start))));
@@ -103,9 +103,9 @@ impl<'a> Lexer<'a> {
         let number = word.bare().filter(|text| is_descriptor(text)).map(str::to_owned);
         if number.is_some()
             && matches!(self.source.char(self.next), Some('<' | '>'))
-            && let Some(arrow) = self.arrow()
+            && let Some(operator) = self.redirect_operator()
         {
-            return Ok(Some(Token::Redirect(number, arrow, self.span(start))));
+            return Ok(Some(Token::Redirect(number, operator, self.span(start))));
         }
         Ok(Some(Token::Word(word)))
     }
@@ -119,8 +119,8 @@ impl<'a> Lexer<'a> {
         let has_reference = word.pieces.iter().any(|(piece, _)| matches!(piece, Piece::Reference(_)));
         let before_arrow = matches!(self.peek(), Some('<' | '>'));
         if before_arrow && has_reference && word.pieces.iter().all(|(piece, _)| is_number(piece)) {
-            let detail = "a value that the kubelet puts in stands right before an arrow";
-            self.fault(word, Reason::RuntimeVariable, detail, start);
+            let detail = "a value that the kubelet puts in stands right before a redirection";
+            self.unsupported(word, Reason::RuntimeVariable, detail, start);
         }
     }
 
@@ -149,19 +149,19 @@ impl<'a> Lexer<'a> {
 
     /// To the end of the line, past what the kubelet put in; the newline still counts.
     fn skip_comment(&mut self) {
-        while self.source.get(self.next).is_some_and(|seen| seen != Seen::Char('\n')) {
+        while self.source.get(self.next).is_some_and(|seen| seen != Unit::Char('\n')) {
             self.next += 1;
         }
     }
 
-    fn arrow(&mut self) -> Option<Arrow> {
-        let found = ARROWS.iter().find(|(text, arrow)| {
-            let is_bash_only = matches!(arrow, Arrow::BothOut | Arrow::BothAppend);
+    fn redirect_operator(&mut self) -> Option<RedirectOperator> {
+        let found = REDIRECT_OPERATORS.iter().find(|(text, operator)| {
+            let is_bash_only = matches!(operator, RedirectOperator::BothOut | RedirectOperator::BothAppend);
             self.starts_with(text) && (self.dialect == Dialect::Bash || !is_bash_only)
         });
-        found.map(|(text, arrow)| {
+        found.map(|(text, operator)| {
             self.next += text.len();
-            *arrow
+            *operator
         })
     }
 
@@ -174,119 +174,6 @@ impl<'a> Lexer<'a> {
             *operator
         })
     }
-
-    fn word(&mut self) -> Result<Word, Fault> {
-        let start = self.next;
-        let mut word = Word::default();
-        while let Some(seen) = self.source.get(self.next) {
-            let at = self.next;
-            match seen {
-                Seen::Char(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => break,
-                Seen::Char('\'') => self.single(&mut word)?,
-                Seen::Char('"') => self.double(&mut word)?,
-                Seen::Char('\\') => self.backslash(&mut word)?,
-                Seen::Char('$') => self.dollar(&mut word, Quoting::Bare)?,
-                Seen::Char('`') => self.backtick(&mut word)?,
-                Seen::Char('\r') => {
-                    self.next += 1;
-                    let detail = "a carriage return becomes part of the word";
-                    self.fault(&mut word, Reason::ControlCharacter, detail, at);
-                }
-                Seen::Char(c @ ('*' | '?' | '[')) => {
-                    self.next += 1;
-                    word.pieces.push((Piece::Wildcard(c), self.span(at)));
-                }
-                other => self.take(&mut word, other, Quoting::Bare),
-            }
-        }
-        word.span = self.span(start);
-        word.settle_brackets();
-        Ok(word)
-    }
-
-    pub(super) fn fault(&self, word: &mut Word, reason: Reason, detail: impl Into<String>, start: usize) {
-        let span = self.span(start);
-        word.pieces.push((Piece::Fault(Fault::new(reason, detail, span)), span));
-    }
-
-    /// One unit that stands for itself.
-    fn take(&mut self, word: &mut Word, seen: Seen, quoting: Quoting) {
-        let start = self.next;
-        self.next += 1;
-        let span = self.span(start);
-        match seen {
-            Seen::Char(c) => word.push_text(c, quoting, span),
-            Seen::Reference(number) => word.pieces.push((Piece::Reference(self.source.name(number)), span)),
-        }
-    }
-
-    fn backslash(&mut self, word: &mut Word) -> Result<(), Fault> {
-        let start = self.next;
-        self.next += 1;
-        match self.source.get(self.next) {
-            Some(Seen::Char('\n')) => self.next += 1,
-            Some(seen @ Seen::Char(_)) => self.take(word, seen, Quoting::Quoted),
-            Some(Seen::Reference(_)) => {
-                self.next += 1;
-                let detail = "a backslash stands before a value that the kubelet puts in";
-                self.fault(word, Reason::RuntimeVariable, detail, start);
-            }
-            None => return Err(Fault::new(Reason::SyntaxError, "the script ends in a backslash", self.span(start))),
-        }
-        Ok(())
-    }
-
-    fn single(&mut self, word: &mut Word) -> Result<(), Fault> {
-        let start = self.next;
-        self.next += 1;
-        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
-        loop {
-            match self.source.get(self.next) {
-                Some(Seen::Char('\'')) => break,
-                Some(seen) => self.take(word, seen, Quoting::Quoted),
-                None => return Err(self.unclosed('\'', start)),
-            }
-        }
-        self.next += 1;
-        Ok(())
-    }
-
-    fn double(&mut self, word: &mut Word) -> Result<(), Fault> {
-        let start = self.next;
-        self.next += 1;
-        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
-        loop {
-            match self.source.get(self.next) {
-                Some(Seen::Char('"')) => break,
-                Some(Seen::Char('$')) => self.dollar(word, Quoting::Quoted)?,
-                Some(Seen::Char('`')) => self.backtick(word)?,
-                Some(Seen::Char('\\')) => self.backslash_in_double(word, start)?,
-                Some(seen) => self.take(word, seen, Quoting::Quoted),
-                None => return Err(self.unclosed('"', start)),
-            }
-        }
-        self.next += 1;
-        Ok(())
-    }
-
-    /// Between double quotes a backslash is itself, except before these five.
-    fn backslash_in_double(&mut self, word: &mut Word, start: usize) -> Result<(), Fault> {
-        match self.source.get(self.next + 1) {
-            Some(Seen::Char('\n')) => self.next += 2,
-            Some(seen @ Seen::Char('$' | '`' | '"' | '\\')) => {
-                self.next += 1;
-                self.take(word, seen, Quoting::Quoted);
-            }
-            Some(_) => self.take(word, Seen::Char('\\'), Quoting::Quoted),
-            None => return Err(self.unclosed('"', start)),
-        }
-        Ok(())
-    }
-
-    pub(super) fn unclosed(&self, quote: char, start: usize) -> Fault {
-        let span = self.source.span(start, start + 1);
-        Fault::new(Reason::SyntaxError, format!("this {quote} has no end"), span)
-    }
 }
 
 /// A number, or bash's `{name}`.
@@ -297,12 +184,12 @@ fn is_descriptor(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Frozen, Place};
+    use super::super::kubelet::{CommandContext, Frozen};
     use super::*;
 
     /// Words in brackets, quoted text in `<>`, operators and arrows by name.
     fn show(text: &str, dialect: Dialect) -> String {
-        let source = Source::new(text, &Place::Image { frozen: Frozen::default() }).unwrap();
+        let source = ExpandedScript::new(text, &CommandContext::Image { frozen: Frozen::default() }).unwrap();
         let mut lexer = Lexer::new(&source, dialect);
         let mut out = Vec::new();
         loop {
@@ -312,8 +199,8 @@ mod tests {
                     out.push(word.pieces.iter().map(|(piece, _)| piece_text(piece)).collect());
                 }
                 Ok(Some(Token::Operator(operator, _))) => out.push(format!("{operator:?}")),
-                Ok(Some(Token::Redirect(number, arrow, _))) => {
-                    out.push(format!("{}{arrow:?}", number.unwrap_or_default()));
+                Ok(Some(Token::Redirect(number, operator, _))) => {
+                    out.push(format!("{}{operator:?}", number.unwrap_or_default()));
                 }
                 Err(fault) => return format!("{} at {}", fault.reason.word(), fault.span.start),
             }
@@ -328,7 +215,7 @@ mod tests {
             Piece::Variable(name, quoting) => format!("var{name}{quoting:?}"),
             Piece::Reference(name) => format!("ref{name}"),
             Piece::Arguments(quoting) => format!("args{quoting:?}"),
-            Piece::Fault(fault) => format!("!{}", fault.reason.word()),
+            Piece::Unsupported(fault) => format!("!{}", fault.reason.word()),
         }
     }
 

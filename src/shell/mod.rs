@@ -5,84 +5,75 @@
 //! folder and files; all else is refused, with the construct that stands in the way.
 //!
 //! ```text
-//! argv ► init, interpreter ► Invocation ► source (kubelet) ► lexer ► outline ► meaning ► Meaning ► logs
+//! argv ► init, interpreter ► Invocation ► kubelet ► lexer ► parser ► expansion ► ExecCommand ► logs
 //! ```
 //!
 //! The grammar read is that of POSIX.1-2024 (XCU 2), with what dash, busybox ash and bash do
 //! differently; the kubelet's is `third_party/forked/golang/expansion/expand.go`.
 
-mod builtin;
-mod caret;
-mod dollar;
-mod fifo;
+mod builtins;
+mod exec_command;
+mod expansion;
 mod init;
 mod interpreter;
+mod klog;
+mod kubelet;
 mod lexer;
 pub mod logs;
-mod meaning;
 mod note;
-mod option;
-mod outline;
-mod place;
-mod prepare;
-mod program;
-mod reason;
+mod options;
+mod parser;
 mod redirect;
-mod scope;
-mod script;
-mod source;
+mod refusal;
 mod tee;
-mod value;
-mod variables;
 mod word;
 
 #[cfg(test)]
 mod tests;
 
-pub use caret::caret;
-pub use meaning::{Copied, Log, Meaning, Trailing};
+pub use exec_command::{ExecCommand, Log, LogCopy, Trailing};
+pub use kubelet::{CommandContext, Declared, Frozen};
 pub use note::Note;
-pub use place::{Declared, Frozen, Place};
-pub use reason::{Reason, Refusal, Span};
-pub use redirect::{Opening, Written};
+pub use redirect::{LogStreams, OpenMode};
+pub use refusal::{Reason, Refusal, Span, caret};
 
-use interpreter::{Invocation, ScriptAt, Started};
-use reason::Fault;
+use interpreter::{Invocation, Invoked, ScriptAt};
+use refusal::Unsupported;
 
 /// What becomes of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// No shell is started: the words stay as they are.
     Unchanged(Vec<Note>),
-    Translate(Box<Meaning>),
+    Translate(Box<ExecCommand>),
     Refuse(Box<Refusal>),
 }
 
 /// What `argv` means without a shell. `script` is the text of the file that it starts, where that
 /// is a script: the first word, or the file that a shell is given.
 #[must_use]
-pub fn translate(argv: &[String], script: Option<&[u8]>, place: &Place) -> Verdict {
-    judge(argv, script, place).unwrap_or_else(|refusal| Verdict::Refuse(Box::new(refusal)))
+pub fn translate(argv: &[String], script: Option<&[u8]>, context: &CommandContext) -> Verdict {
+    judge(argv, script, context).unwrap_or_else(|refusal| Verdict::Refuse(Box::new(refusal)))
 }
 
 /// How many words at the start are an init, such as `tini --`, and no part of the program's own.
 #[must_use]
-pub fn lead(argv: &[String]) -> usize {
-    init::read(argv).map_or(0, |lead| lead.init.len())
+pub fn init_len(argv: &[String]) -> usize {
+    init::read(argv).map_or(0, |prefix| prefix.init.len())
 }
 
 /// Whether a shell is what these words start, be it one that is not understood.
 #[must_use]
 pub fn starts_shell(argv: &[String]) -> bool {
-    !matches!(interpreter::read(argv), Ok(Started::Program(_)))
+    !matches!(interpreter::read(argv), Ok(Invoked::Program(_)))
 }
 
 /// The word that names the file whose text [`translate`] wants to see, where that is a script.
 #[must_use]
-pub fn file_word(argv: &[String]) -> Option<usize> {
+pub fn script_word(argv: &[String]) -> Option<usize> {
     match interpreter::read(argv).ok()? {
-        Started::Program(lead) => Some(lead.words),
-        Started::Shell(shell) => match shell.script {
+        Invoked::Program(lead) => Some(lead.words),
+        Invoked::Shell(shell) => match shell.script {
             ScriptAt::File(word) => Some(word),
             ScriptAt::Word(_) => None,
         },
@@ -91,7 +82,7 @@ pub fn file_word(argv: &[String]) -> Option<usize> {
 
 /// The refusal of a command that has a meaning, but needs more around it than its place gives.
 #[must_use]
-pub fn not_alone(argv: &[String]) -> Refusal {
+pub fn refuse_side_effects(argv: &[String]) -> Refusal {
     let text = argv.last().map_or("", String::as_str);
     let detail = "it sets variables, a folder or a file for its output, which this place cannot".to_owned();
     whole(Reason::ExtraFd, detail, text).within(argv.len().saturating_sub(1), text)
@@ -99,18 +90,18 @@ pub fn not_alone(argv: &[String]) -> Refusal {
 
 /// The refusal of a command that is not text at this word.
 #[must_use]
-pub fn not_text(word: usize, argv: &[String]) -> Refusal {
+pub fn refuse_not_utf8(word: usize, argv: &[String]) -> Refusal {
     let text = argv.get(word).map_or("", String::as_str);
     whole(Reason::NotText, "the word is not UTF-8 text".to_owned(), text).within(word, text)
 }
 
-fn judge(argv: &[String], script: Option<&[u8]>, place: &Place) -> Result<Verdict, Refusal> {
+fn judge(argv: &[String], script: Option<&[u8]>, context: &CommandContext) -> Result<Verdict, Refusal> {
     match interpreter::read(argv)? {
-        Started::Program(lead) => match script {
-            Some(bytes) => script::started(argv, lead.words, bytes, place).map(translated),
-            None => exec_form(argv, lead.words, place),
+        Invoked::Program(lead) => match script {
+            Some(bytes) => interpreter::read_started_script(argv, lead.words, bytes, context).map(translated),
+            None => exec_form(argv, lead.words, context),
         },
-        Started::Shell(shell) => match (shell.script, script) {
+        Invoked::Shell(shell) => match (shell.script, script) {
             (ScriptAt::Word(word), Some(_)) => {
                 let text = argv.get(word).map_or("", String::as_str);
                 let detail = "a script is given, and the command has one of its own".to_owned();
@@ -118,9 +109,11 @@ fn judge(argv: &[String], script: Option<&[u8]>, place: &Place) -> Result<Verdic
             }
             (ScriptAt::Word(word), None) => {
                 let text = argv.get(word).map_or("", String::as_str);
-                read(text, word, &shell, place).map(translated)
+                read(text, word, &shell, context).map(translated)
             }
-            (ScriptAt::File(word), Some(bytes)) => script::given(argv, word, &shell, bytes, place).map(translated),
+            (ScriptAt::File(word), Some(bytes)) => {
+                interpreter::read_given_script(argv, word, &shell, bytes, context).map(translated)
+            }
             (ScriptAt::File(word), None) => {
                 let name = argv.get(word).map_or("", String::as_str);
                 let detail = format!("the shell is given the script {name}");
@@ -130,25 +123,27 @@ fn judge(argv: &[String], script: Option<&[u8]>, place: &Place) -> Result<Verdic
     }
 }
 
-fn translated(meaning: Meaning) -> Verdict {
-    Verdict::Translate(Box::new(meaning))
+fn translated(exec: ExecCommand) -> Verdict {
+    Verdict::Translate(Box::new(exec))
 }
 
-fn whole(reason: Reason, detail: String, text: &str) -> Fault {
-    Fault::new(reason, detail, Span::new(0, text.len()))
+fn whole(reason: Reason, detail: String, text: &str) -> Unsupported {
+    Unsupported::new(reason, detail, Span::new(0, text.len()))
 }
 
 /// A command without a shell in sight.
-fn exec_form(argv: &[String], word: usize, place: &Place) -> Result<Verdict, Refusal> {
+fn exec_form(argv: &[String], word: usize, context: &CommandContext) -> Result<Verdict, Refusal> {
     let Some(name) = argv.get(word) else {
-        return Err(Fault::of_words(Reason::Incomplete, "there is no program").within(word, ""));
+        return Err(Unsupported::of_words(Reason::Incomplete, "there is no program").within(word, ""));
     };
-    if !program::looks_like_script(name) {
+    if !exec_command::looks_like_script(name) {
         return Ok(Verdict::Unchanged(Vec::new()));
     }
-    match place {
-        Place::Probe { .. } | Place::Hook => Ok(Verdict::Unchanged(vec![Note::LooksLikeScript(name.clone())])),
-        Place::Image { .. } | Place::Container { .. } => {
+    match context {
+        CommandContext::Probe { .. } | CommandContext::Hook => {
+            Ok(Verdict::Unchanged(vec![Note::LooksLikeScript(name.clone())]))
+        }
+        CommandContext::Image { .. } | CommandContext::Container { .. } => {
             let detail = format!("{name} is a shell script by its name");
             Err(whole(Reason::TargetIsShellScript, detail, name).within(word, name))
         }
@@ -156,29 +151,29 @@ fn exec_form(argv: &[String], word: usize, place: &Place) -> Result<Verdict, Ref
 }
 
 /// Reads a script, and holds the shell's own options against it last.
-fn read(text: &str, word: usize, shell: &Invocation<'_>, place: &Place) -> Result<Meaning, Refusal> {
-    let meaning = match (meaning::read(text, shell, place), template(text)) {
+fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContext) -> Result<ExecCommand, Refusal> {
+    let exec = match (exec_command::read(text, shell, context), template(text)) {
         // What a template leaves open may be anything, but what surrounds it is there to see.
         (Err(fault), Some(_)) if is_structural(fault.reason) => Err(fault),
         (_, Some(fault)) => Err(fault),
-        (meaning, None) => meaning,
+        (exec, None) => exec,
     };
-    let refuse = |fault: Fault| fault.within(word, text);
-    let meaning = meaning.map_err(refuse)?;
+    let refuse = |fault: Unsupported| fault.within(word, text);
+    let exec = exec.map_err(refuse)?;
     if let Some(objection) = shell.objection.clone() {
         return Err(refuse(objection));
     }
-    if shell.dialect == interpreter::Dialect::Bash && place.knows("BASH_ENV") {
-        return Err(refuse(Fault::of_words(Reason::Source, "BASH_ENV makes bash read a file first")));
+    if shell.dialect == interpreter::Dialect::Bash && context.knows("BASH_ENV") {
+        return Err(refuse(Unsupported::of_words(Reason::Source, "BASH_ENV makes bash read a file first")));
     }
-    Ok(meaning)
+    Ok(exec)
 }
 
 /// The first `{{`, which a template engine would replace.
-fn template(text: &str) -> Option<Fault> {
+fn template(text: &str) -> Option<Unsupported> {
     let at = text.find("{{").filter(|at| text.get(*at..).is_some_and(|rest| rest.contains("}}")))?;
     let detail = "a template stands where its value should be";
-    Some(Fault::new(Reason::UnrenderedTemplate, detail, Span::new(at, at + 2)))
+    Some(Unsupported::new(Reason::UnrenderedTemplate, detail, Span::new(at, at + 2)))
 }
 
 /// Constructs that no value of a template can remove.

@@ -1,42 +1,41 @@
 //! Redirections, one after the other as the shell evaluates them: `2>&1 1>>f` is not `1>>f 2>&1`.
 
+use super::expansion::{Expander, ValuePart, WordRole, WordValue};
 use super::interpreter::Dialect;
-use super::lexer::Arrow;
+use super::lexer::RedirectOperator;
 use super::note::Note;
-use super::outline::Redirect;
-use super::reason::{Fault, Reason, Span};
-use super::scope::{Scope, Use};
-use super::value::{Bit, Value};
+use super::parser::Redirect;
+use super::refusal::{Reason, Span, Unsupported};
 
 /// Whether a file keeps what is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    Appends,
-    Truncates,
+pub enum OpenMode {
+    Append,
+    Truncate,
 }
 
 /// Where a stream leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sink {
+pub(super) enum Destination {
     /// The container's stdout.
     Stdout,
     /// The container's stderr.
     Stderr,
     /// A file; equal numbers are one opening of it.
-    File { path: Value, opening: Opening, number: usize },
+    File { path: WordValue, open_mode: OpenMode, number: usize },
 }
 
-impl Sink {
+impl Destination {
     /// One opening, or two that both append.
     fn is_same_file(&self, other: &Self) -> bool {
         let (
-            Self::File { path, opening, number },
-            Self::File { path: other_path, opening: other_opening, number: other_number },
+            Self::File { path, open_mode, number },
+            Self::File { path: other_path, open_mode: other_mode, number: other_number },
         ) = (self, other)
         else {
             return false;
         };
-        let both_append = [opening, other_opening].iter().all(|opening| **opening == Opening::Appends);
+        let both_append = [open_mode, other_mode].iter().all(|open_mode| **open_mode == OpenMode::Append);
         number == other_number || (path == other_path && both_append)
     }
 }
@@ -44,8 +43,8 @@ impl Sink {
 /// stdout and stderr of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Streams {
-    pub stdout: Sink,
-    pub stderr: Sink,
+    pub stdout: Destination,
+    pub stderr: Destination,
     opened: usize,
     /// The last redirection, to point at.
     pub span: Span,
@@ -53,7 +52,7 @@ pub(super) struct Streams {
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { stdout: Sink::Stdout, stderr: Sink::Stderr, opened: 0, span: Span::default() }
+        Self { stdout: Destination::Stdout, stderr: Destination::Stderr, opened: 0, span: Span::default() }
     }
 }
 
@@ -65,45 +64,48 @@ enum Stream {
 
 /// Which streams lead into the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum LogStreams {
     Both,
     Stdout,
     Stderr,
 }
 
 impl Streams {
-    pub fn apply(&mut self, redirects: &[Redirect], scope: &mut Scope<'_>) -> Result<(), Fault> {
-        redirects.iter().try_for_each(|redirect| self.step(redirect, scope))
+    pub fn apply(&mut self, redirects: &[Redirect], expander: &mut Expander<'_>) -> Result<(), Unsupported> {
+        redirects.iter().try_for_each(|redirect| self.step(redirect, expander))
     }
 
-    fn step(&mut self, redirect: &Redirect, scope: &mut Scope<'_>) -> Result<(), Fault> {
-        let Redirect { number, arrow, target, span } = redirect;
+    fn step(&mut self, redirect: &Redirect, expander: &mut Expander<'_>) -> Result<(), Unsupported> {
+        let Redirect { number, operator, target, span } = redirect;
         self.span = *span;
-        let value = scope.value(target, Use::Target)?;
-        match arrow {
-            Arrow::In => return input(number.as_deref(), &value, *span, scope),
-            Arrow::InOut => return Err(descriptor(*span)),
-            Arrow::CopyIn => return Err(Fault::new(Reason::InputRedirect, "stdin is another stream", *span)),
-            Arrow::HereDocument => {
-                return Err(Fault::new(Reason::HereDocument, "the script holds a text for stdin", *span));
+        let value = expander.value(target, WordRole::Target)?;
+        match operator {
+            RedirectOperator::In => return input(number.as_deref(), &value, *span, expander),
+            RedirectOperator::InOut => return Err(descriptor(*span)),
+            RedirectOperator::CopyIn => {
+                return Err(Unsupported::new(Reason::InputRedirect, "stdin is another stream", *span));
             }
-            Arrow::BothOut | Arrow::BothAppend => {
-                let opening = if *arrow == Arrow::BothOut { Opening::Truncates } else { Opening::Appends };
-                return self.both(value, opening, *span);
+            RedirectOperator::HereDocument => {
+                return Err(Unsupported::new(Reason::HereDocument, "the script holds a text for stdin", *span));
             }
-            Arrow::Copy => return self.copy(number.as_deref(), &value, *span, scope.dialect),
-            Arrow::Out | Arrow::Append => {}
+            RedirectOperator::BothOut | RedirectOperator::BothAppend => {
+                let open_mode =
+                    if *operator == RedirectOperator::BothOut { OpenMode::Truncate } else { OpenMode::Append };
+                return self.both(value, open_mode, *span);
+            }
+            RedirectOperator::Copy => return self.copy(number.as_deref(), &value, *span, expander.dialect),
+            RedirectOperator::Out | RedirectOperator::Append => {}
         }
-        let opening = if *arrow == Arrow::Out { Opening::Truncates } else { Opening::Appends };
+        let open_mode = if *operator == RedirectOperator::Out { OpenMode::Truncate } else { OpenMode::Append };
         let stream = stream(number.as_deref(), *span)?;
-        let sink = self.open(value, opening, *span)?;
+        let sink = self.open(value, open_mode, *span)?;
         self.set(stream, sink, *span)
     }
 
     /// The sink for a file name. Names of the streams themselves open no file.
-    fn open(&mut self, path: Value, opening: Opening, span: Span) -> Result<Sink, Fault> {
+    fn open(&mut self, path: WordValue, open_mode: OpenMode, span: Span) -> Result<Destination, Unsupported> {
         let name = path.literal().unwrap_or_default();
-        let special = |detail: &str| Err(Fault::new(Reason::SpecialFile, detail, span));
+        let special = |detail: &str| Err(Unsupported::new(Reason::SpecialFile, detail, span));
         match name.as_str() {
             "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => reopened(&self.stdout, span),
             "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => reopened(&self.stderr, span),
@@ -113,36 +115,43 @@ impl Streams {
             _ if name.starts_with("/proc/") || name.starts_with("/sys/") => special("this file is part of the system"),
             _ => {
                 self.opened += 1;
-                Ok(Sink::File { path, opening, number: self.opened })
+                Ok(Destination::File { path, open_mode, number: self.opened })
             }
         }
     }
 
-    fn set(&mut self, stream: Stream, sink: Sink, span: Span) -> Result<(), Fault> {
+    fn set(&mut self, stream: Stream, sink: Destination, span: Span) -> Result<(), Unsupported> {
         let before = match stream {
             Stream::Stdout => std::mem::replace(&mut self.stdout, sink),
             Stream::Stderr => std::mem::replace(&mut self.stderr, sink),
         };
         let is_used = [&self.stdout, &self.stderr].iter().any(|sink| before.is_same_file(sink));
-        let is_nothing = matches!(&before, Sink::File { path, .. } if path.literal().as_deref() == Some("/dev/null"));
-        if matches!(before, Sink::File { .. }) && !is_used && !is_nothing {
+        let is_nothing =
+            matches!(&before, Destination::File { path, .. } if path.literal().as_deref() == Some("/dev/null"));
+        if matches!(before, Destination::File { .. }) && !is_used && !is_nothing {
             let detail = "a file is opened that nothing is written to";
-            return Err(Fault::new(Reason::PartialRedirect, detail, span));
+            return Err(Unsupported::new(Reason::PartialRedirect, detail, span));
         }
         Ok(())
     }
 
-    fn both(&mut self, path: Value, opening: Opening, span: Span) -> Result<(), Fault> {
+    fn both(&mut self, path: WordValue, open_mode: OpenMode, span: Span) -> Result<(), Unsupported> {
         if path.literal().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(Fault::new(Reason::Dialect, "the name of the file may be taken for a number", span));
+            return Err(Unsupported::new(Reason::Dialect, "the name of the file may be taken for a number", span));
         }
-        let sink = self.open(path, opening, span)?;
+        let sink = self.open(path, open_mode, span)?;
         self.set(Stream::Stdout, sink.clone(), span)?;
         self.set(Stream::Stderr, sink, span)
     }
 
     /// `N>&M`.
-    fn copy(&mut self, number: Option<&str>, target: &Value, span: Span, dialect: Dialect) -> Result<(), Fault> {
+    fn copy(
+        &mut self,
+        number: Option<&str>,
+        target: &WordValue,
+        span: Span,
+        dialect: Dialect,
+    ) -> Result<(), Unsupported> {
         let sink = match target.literal().as_deref() {
             Some("1") => self.stdout.clone(),
             Some("2") => self.stderr.clone(),
@@ -151,9 +160,9 @@ impl Streams {
             }
             // Bash takes `>&FILE` for both streams.
             _ if dialect == Dialect::Bash && number.is_none() => {
-                return self.both(target.clone(), Opening::Truncates, span);
+                return self.both(target.clone(), OpenMode::Truncate, span);
             }
-            _ => return Err(Fault::new(Reason::Dialect, "shells differ on `>&` before a file name", span)),
+            _ => return Err(Unsupported::new(Reason::Dialect, "shells differ on `>&` before a file name", span)),
         };
         self.set(stream(number, span)?, sink, span)
     }
@@ -161,39 +170,45 @@ impl Streams {
     /// Whether a file is open whose name means another one in another folder.
     pub fn names_relative_file(&self) -> bool {
         [&self.stdout, &self.stderr].iter().any(|sink| match sink {
-            Sink::File { path, .. } => !matches!(path.0.first(), Some(Bit::Text(text)) if text.starts_with('/')),
-            Sink::Stdout | Sink::Stderr => false,
+            Destination::File { path, .. } => {
+                !matches!(path.0.first(), Some(ValuePart::Text(text)) if text.starts_with('/'))
+            }
+            Destination::Stdout | Destination::Stderr => false,
         })
     }
 
     /// Which file, and what goes into it; `None` where the container's streams get everything.
-    pub fn file(&self, scope: &mut Scope<'_>) -> Result<Option<(Value, Opening, Written)>, Fault> {
-        let partial = |detail: &str| Err(Fault::new(Reason::PartialRedirect, detail, self.span));
+    pub fn file(&self, expander: &mut Expander<'_>) -> Result<Option<(WordValue, OpenMode, LogStreams)>, Unsupported> {
+        let partial = |detail: &str| Err(Unsupported::new(Reason::PartialRedirect, detail, self.span));
         match (&self.stdout, &self.stderr) {
-            (Sink::File { path, opening, .. }, other @ Sink::File { .. }) => {
+            (Destination::File { path, open_mode, .. }, other @ Destination::File { .. }) => {
                 if !self.stdout.is_same_file(other) {
                     return partial("stdout and stderr go to two files, or to one that is opened twice");
                 }
-                Ok(Some((path.clone(), *opening, Written::Both)))
+                Ok(Some((path.clone(), *open_mode, LogStreams::Both)))
             }
-            (Sink::File { path, opening, .. }, Sink::Stderr) => Ok(Some((path.clone(), *opening, Written::Stdout))),
-            (Sink::Stdout, Sink::File { path, opening, .. }) => Ok(Some((path.clone(), *opening, Written::Stderr))),
-            (Sink::File { .. }, Sink::Stdout) => {
+            (Destination::File { path, open_mode, .. }, Destination::Stderr) => {
+                Ok(Some((path.clone(), *open_mode, LogStreams::Stdout)))
+            }
+            (Destination::Stdout, Destination::File { path, open_mode, .. }) => {
+                Ok(Some((path.clone(), *open_mode, LogStreams::Stderr)))
+            }
+            (Destination::File { .. }, Destination::Stdout) => {
                 partial("stderr was sent to where stdout led before: only stdout goes to the file")
             }
-            (Sink::Stderr, Sink::File { .. }) => {
+            (Destination::Stderr, Destination::File { .. }) => {
                 partial("stdout was sent to where stderr led before: only stderr goes to the file")
             }
-            (Sink::Stdout, Sink::Stderr) => Ok(None),
+            (Destination::Stdout, Destination::Stderr) => Ok(None),
             _ => {
-                scope.note(Note::MergeDropped);
+                expander.note(Note::MergeDropped);
                 Ok(None)
             }
         }
     }
 }
 
-fn stream(number: Option<&str>, span: Span) -> Result<Stream, Fault> {
+fn stream(number: Option<&str>, span: Span) -> Result<Stream, Unsupported> {
     match number {
         None | Some("1") => Ok(Stream::Stdout),
         Some("2") => Ok(Stream::Stderr),
@@ -201,27 +216,27 @@ fn stream(number: Option<&str>, span: Span) -> Result<Stream, Fault> {
     }
 }
 
-fn descriptor(span: Span) -> Fault {
-    Fault::new(Reason::ExtraFd, "a file other than stdout and stderr is opened, or one of them is closed", span)
+fn descriptor(span: Span) -> Unsupported {
+    Unsupported::new(Reason::ExtraFd, "a file other than stdout and stderr is opened, or one of them is closed", span)
 }
 
 /// To open the name of a stream gives the stream, unless it is a file, which would be opened again.
-fn reopened(sink: &Sink, span: Span) -> Result<Sink, Fault> {
+fn reopened(sink: &Destination, span: Span) -> Result<Destination, Unsupported> {
     match sink {
-        Sink::File { .. } => {
-            Err(Fault::new(Reason::PartialRedirect, "the file is opened a second time, from its beginning", span))
+        Destination::File { .. } => {
+            Err(Unsupported::new(Reason::PartialRedirect, "the file is opened a second time, from its beginning", span))
         }
         other => Ok(other.clone()),
     }
 }
 
-fn input(number: Option<&str>, target: &Value, span: Span, scope: &mut Scope<'_>) -> Result<(), Fault> {
+fn input(number: Option<&str>, target: &WordValue, span: Span, expander: &mut Expander<'_>) -> Result<(), Unsupported> {
     match (number, target.literal().as_deref()) {
         (None | Some("0"), Some("/dev/null")) => {
-            scope.note(Note::InputFromNothing);
+            expander.note(Note::InputFromNothing);
             Ok(())
         }
-        (None | Some("0"), _) => Err(Fault::new(Reason::InputRedirect, "stdin comes from a file", span)),
+        (None | Some("0"), _) => Err(Unsupported::new(Reason::InputRedirect, "stdin comes from a file", span)),
         _ => Err(descriptor(span)),
     }
 }

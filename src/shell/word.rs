@@ -1,6 +1,9 @@
-//! The words of a script, in pieces that remember whether they were quoted.
+//! The words of a script, in pieces that remember whether they were quoted: quotes, backslashes and
+//! what begins with `$` or a backtick (POSIX.1-2024, XCU 2.2 and 2.6).
 
-use super::reason::{Fault, Span};
+use super::kubelet::Unit;
+use super::lexer::Lexer;
+use super::refusal::{Reason, Span, Unsupported};
 
 /// Whether the shell may still act on a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(super) enum Piece {
     /// `$@`.
     Arguments(Quoting),
     /// What no exec form can express.
-    Fault(Fault),
+    Unsupported(Unsupported),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,4 +110,292 @@ impl Word {
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+impl Lexer<'_> {
+    pub(super) fn word(&mut self) -> Result<Word, Unsupported> {
+        let start = self.next;
+        let mut word = Word::default();
+        while let Some(seen) = self.source.get(self.next) {
+            let at = self.next;
+            match seen {
+                Unit::Char(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => break,
+                Unit::Char('\'') => self.single(&mut word)?,
+                Unit::Char('"') => self.double(&mut word)?,
+                Unit::Char('\\') => self.backslash(&mut word)?,
+                Unit::Char('$') => self.dollar(&mut word, Quoting::Bare)?,
+                Unit::Char('`') => self.backtick(&mut word)?,
+                Unit::Char('\r') => {
+                    self.next += 1;
+                    let detail = "a carriage return becomes part of the word";
+                    self.unsupported(&mut word, Reason::ControlCharacter, detail, at);
+                }
+                Unit::Char(c @ ('*' | '?' | '[')) => {
+                    self.next += 1;
+                    word.pieces.push((Piece::Wildcard(c), self.span(at)));
+                }
+                other => self.take(&mut word, other, Quoting::Bare),
+            }
+        }
+        word.span = self.span(start);
+        word.settle_brackets();
+        Ok(word)
+    }
+
+    pub(super) fn unsupported(&self, word: &mut Word, reason: Reason, detail: impl Into<String>, start: usize) {
+        let span = self.span(start);
+        word.pieces.push((Piece::Unsupported(Unsupported::new(reason, detail, span)), span));
+    }
+
+    /// One unit that stands for itself.
+    fn take(&mut self, word: &mut Word, seen: Unit, quoting: Quoting) {
+        let start = self.next;
+        self.next += 1;
+        let span = self.span(start);
+        match seen {
+            Unit::Char(c) => word.push_text(c, quoting, span),
+            Unit::Reference(number) => word.pieces.push((Piece::Reference(self.source.name(number)), span)),
+        }
+    }
+
+    fn backslash(&mut self, word: &mut Word) -> Result<(), Unsupported> {
+        let start = self.next;
+        self.next += 1;
+        match self.source.get(self.next) {
+            Some(Unit::Char('\n')) => self.next += 1,
+            Some(seen @ Unit::Char(_)) => self.take(word, seen, Quoting::Quoted),
+            Some(Unit::Reference(_)) => {
+                self.next += 1;
+                let detail = "a backslash stands before a value that the kubelet puts in";
+                self.unsupported(word, Reason::RuntimeVariable, detail, start);
+            }
+            None => {
+                return Err(Unsupported::new(Reason::SyntaxError, "the script ends in a backslash", self.span(start)));
+            }
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, word: &mut Word) -> Result<(), Unsupported> {
+        let start = self.next;
+        self.next += 1;
+        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
+        loop {
+            match self.source.get(self.next) {
+                Some(Unit::Char('\'')) => break,
+                Some(seen) => self.take(word, seen, Quoting::Quoted),
+                None => return Err(self.unclosed('\'', start)),
+            }
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    fn double(&mut self, word: &mut Word) -> Result<(), Unsupported> {
+        let start = self.next;
+        self.next += 1;
+        word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
+        loop {
+            match self.source.get(self.next) {
+                Some(Unit::Char('"')) => break,
+                Some(Unit::Char('$')) => self.dollar(word, Quoting::Quoted)?,
+                Some(Unit::Char('`')) => self.backtick(word)?,
+                Some(Unit::Char('\\')) => self.backslash_in_double(word, start)?,
+                Some(seen) => self.take(word, seen, Quoting::Quoted),
+                None => return Err(self.unclosed('"', start)),
+            }
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Between double quotes a backslash is itself, except before these five.
+    fn backslash_in_double(&mut self, word: &mut Word, start: usize) -> Result<(), Unsupported> {
+        match self.source.get(self.next + 1) {
+            Some(Unit::Char('\n')) => self.next += 2,
+            Some(seen @ Unit::Char('$' | '`' | '"' | '\\')) => {
+                self.next += 1;
+                self.take(word, seen, Quoting::Quoted);
+            }
+            Some(_) => self.take(word, Unit::Char('\\'), Quoting::Quoted),
+            None => return Err(self.unclosed('"', start)),
+        }
+        Ok(())
+    }
+
+    fn unclosed(&self, quote: char, start: usize) -> Unsupported {
+        let span = self.source.span(start, start + 1);
+        Unsupported::new(Reason::SyntaxError, format!("this {quote} has no end"), span)
+    }
+}
+
+/// What begins with `$` or a backtick.
+impl Lexer<'_> {
+    fn dollar(&mut self, word: &mut Word, quoting: Quoting) -> Result<(), Unsupported> {
+        let start = self.next;
+        self.next += 1;
+        match self.source.get(self.next) {
+            Some(Unit::Char('\\')) if self.continues() => self.broken(word, start),
+            Some(Unit::Char('{')) => return self.braced(word, quoting, start),
+            Some(Unit::Char('(')) => return self.substitution(word, start),
+            Some(Unit::Char(c)) if c.is_ascii_alphabetic() || c == '_' => self.variable(word, quoting, start),
+            Some(Unit::Char('@')) => {
+                self.next += 1;
+                word.pieces.push((Piece::Arguments(quoting), self.span(start)));
+            }
+            Some(Unit::Char(c @ ('*' | '#' | '0'..='9'))) => {
+                self.next += 1;
+                self.unsupported(
+                    word,
+                    Reason::PositionalParameters,
+                    format!("${c} is one of the script's arguments"),
+                    start,
+                );
+            }
+            Some(Unit::Char(c @ ('?' | '!' | '-' | '$'))) => {
+                self.next += 1;
+                self.unsupported(
+                    word,
+                    Reason::RuntimeVariable,
+                    format!("${c} is known only to the running shell"),
+                    start,
+                );
+            }
+            Some(Unit::Char('\'' | '"')) if quoting == Quoting::Bare => {
+                self.unsupported(word, Reason::Dialect, "shells differ on a quote after `$`", start);
+            }
+            Some(Unit::Char('[')) => return self.old_arithmetic(word, start),
+            Some(Unit::Reference(_)) => {
+                let detail = "a `$` stands before a value that the kubelet puts in";
+                self.unsupported(word, Reason::RuntimeVariable, detail, start);
+            }
+            _ => word.push_text('$', quoting, self.span(start)),
+        }
+        Ok(())
+    }
+
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(c) = self.peek().filter(|c| c.is_ascii_alphanumeric() || *c == '_') {
+            name.push(c);
+            self.next += 1;
+        }
+        name
+    }
+
+    fn variable(&mut self, word: &mut Word, quoting: Quoting, start: usize) {
+        let name = self.name();
+        if matches!(self.source.get(self.next), Some(Unit::Reference(_))) {
+            let detail = format!("the kubelet puts a value right behind ${name}, which makes another name of it");
+            self.unsupported(word, Reason::RuntimeVariable, detail, start);
+        } else if self.continues() {
+            self.broken(word, start);
+        } else {
+            word.pieces.push((Piece::Variable(name, quoting), self.span(start)));
+        }
+    }
+
+    /// A line that goes on: the name may go on with it.
+    fn continues(&self) -> bool {
+        self.peek() == Some('\\') && self.source.char(self.next + 1) == Some('\n')
+    }
+
+    fn broken(&mut self, word: &mut Word, start: usize) {
+        self.next += 2;
+        self.unsupported(word, Reason::Dialect, "the name of a variable is broken by the end of a line", start);
+    }
+
+    /// After `${`.
+    fn braced(&mut self, word: &mut Word, quoting: Quoting, start: usize) -> Result<(), Unsupported> {
+        self.next += 1;
+        let inside = self.next;
+        let name = self.name();
+        if self.peek() == Some('}') && !name.is_empty() {
+            self.next += 1;
+            if name.starts_with(|c: char| c.is_ascii_digit()) {
+                let detail = format!("${{{name}}} is one of the script's arguments");
+                self.unsupported(word, Reason::PositionalParameters, detail, start);
+            } else {
+                word.pieces.push((Piece::Variable(name, quoting), self.span(start)));
+            }
+            return Ok(());
+        }
+        if self.peek() == Some('@') && self.source.char(self.next + 1) == Some('}') && name.is_empty() {
+            self.next += 2;
+            word.pieces.push((Piece::Arguments(quoting), self.span(start)));
+            return Ok(());
+        }
+        self.next = inside;
+        self.step_over('{', '}', start)?;
+        self.unsupported(word, Reason::ParameterExpansion, "the shell computes the value of this expansion", start);
+        Ok(())
+    }
+
+    /// At the bracket of `$(`.
+    fn substitution(&mut self, word: &mut Word, start: usize) -> Result<(), Unsupported> {
+        let is_arithmetic = self.source.char(self.next + 1) == Some('(');
+        self.next += 1;
+        self.step_over('(', ')', start)?;
+        if is_arithmetic {
+            self.unsupported(word, Reason::Arithmetic, "the shell computes this value", start);
+        } else {
+            self.unsupported(
+                word,
+                Reason::CommandSubstitution,
+                "the shell runs a command here and uses its output",
+                start,
+            );
+        }
+        Ok(())
+    }
+
+    /// At the bracket of `$[`.
+    fn old_arithmetic(&mut self, word: &mut Word, start: usize) -> Result<(), Unsupported> {
+        self.next += 1;
+        self.step_over('[', ']', start)?;
+        self.unsupported(word, Reason::Arithmetic, "bash computes this value, other shells do not", start);
+        Ok(())
+    }
+
+    fn backtick(&mut self, word: &mut Word) -> Result<(), Unsupported> {
+        let start = self.next;
+        self.next += 1;
+        loop {
+            match self.source.get(self.next) {
+                Some(Unit::Char('`')) => break,
+                Some(Unit::Char('\\')) => self.next += 2,
+                Some(_) => self.next += 1,
+                None => return Err(self.unclosed('`', start)),
+            }
+        }
+        self.next += 1;
+        self.unsupported(word, Reason::CommandSubstitution, "the shell runs a command here and uses its output", start);
+        Ok(())
+    }
+
+    /// Past the bracket that closes the one just read. Quotes hide brackets; nothing else is understood.
+    fn step_over(&mut self, open: char, close: char, start: usize) -> Result<(), Unsupported> {
+        let mut depth = 1_usize;
+        let mut quoting = Quoting::Bare;
+        while depth > 0 {
+            let Some(seen) = self.source.get(self.next) else { return Err(self.unclosed(open, start)) };
+            self.next += 1;
+            match seen {
+                Unit::Char('\\') => self.next += 1,
+                Unit::Char('"') => quoting = if quoting == Quoting::Bare { Quoting::Quoted } else { Quoting::Bare },
+                Unit::Char('\'') if quoting == Quoting::Bare => self.skip_past('\''),
+                Unit::Char(c) if c == open => depth += 1,
+                Unit::Char(c) if c == close => depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_past(&mut self, quote: char) {
+        while self.source.get(self.next).is_some_and(|seen| seen != Unit::Char(quote)) {
+            self.next += 1;
+        }
+        self.next += 1;
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::container::Container;
 use super::Setting;
-use crate::shell::{self, Meaning, Place, Refusal, Verdict};
+use crate::shell::{self, CommandContext, ExecCommand, Refusal, Verdict};
 
 #[derive(Debug, Clone, Default)]
 pub enum HealthOutcome {
@@ -20,7 +20,7 @@ pub(super) fn translate(container: &mut Container, setting: &Setting<'_>) -> Hea
     if setting.starts_as_it_is(container, &argv) {
         return HealthOutcome::Unchanged;
     }
-    let place = Place::Image { frozen: setting.frozen(container) };
+    let place = CommandContext::Image { frozen: setting.frozen(container) };
     match shell::translate(&argv, None, &place) {
         Verdict::Unchanged(_) => HealthOutcome::Unchanged,
         Verdict::Refuse(refusal) => HealthOutcome::Refused(refusal),
@@ -29,7 +29,7 @@ pub(super) fn translate(container: &mut Container, setting: &Setting<'_>) -> Hea
                 put(container, words);
                 HealthOutcome::Translated
             }
-            None => HealthOutcome::Refused(Box::new(shell::not_alone(&argv))),
+            None => HealthOutcome::Refused(Box::new(shell::refuse_side_effects(&argv))),
         },
     }
 }
@@ -54,7 +54,7 @@ fn argv(container: &Container) -> Option<Vec<String>> {
 
 /// A test has no variables and no folder of its own. What it prints is kept by the runtime, so a
 /// redirection to nowhere can go.
-fn words(meaning: &Meaning) -> Option<Vec<String>> {
+fn words(meaning: &ExecCommand) -> Option<Vec<String>> {
     let is_quiet = meaning.log.as_ref().is_none_or(|log| log.path == "/dev/null");
     let is_plain = meaning.environment.is_empty() && meaning.workdir.is_none() && is_quiet;
     is_plain.then(|| meaning.argv())

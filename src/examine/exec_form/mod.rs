@@ -20,7 +20,7 @@ use super::wishes::Wishes;
 use crate::layer::RootPath;
 use crate::rootfs::Root;
 use crate::shell::logs::Strategy;
-use crate::shell::{self, Log, Meaning, Note, Place, Reason, Refusal, Trailing, Verdict};
+use crate::shell::{self, CommandContext, ExecCommand, Log, Note, Reason, Refusal, Trailing, Verdict};
 
 pub use health::HealthOutcome;
 pub use strategy::{Choice, NoStrategy, RunnerAt};
@@ -78,7 +78,7 @@ impl ExecForm {
 
     /// The words before the program that are programs themselves.
     pub(super) fn wrappers(&self, container: &Container) -> Vec<usize> {
-        let init = shell::lead(&container.command.argv());
+        let init = shell::init_len(&container.command.argv());
         let words = [(init > 0).then_some(0), (self.lead > init).then_some(init)];
         words.into_iter().flatten().collect()
     }
@@ -118,7 +118,7 @@ impl Setting<'_> {
     /// An init that came with the old base is gone with it; the program can do without.
     fn without_lost_init(&self, mut container: Container) -> (Container, Vec<String>) {
         let argv = container.command.argv();
-        let lead = shell::lead(&argv);
+        let lead = shell::init_len(&argv);
         let is_lost =
             lead > 0 && argv.first().is_some_and(|init| program::search(self.root, &container, init).is_none());
         if !is_lost {
@@ -131,12 +131,12 @@ impl Setting<'_> {
 
     fn command(&self, container: Container) -> (Container, ExecForm) {
         let argv = container.command.argv();
-        let lead = shell::lead(&argv);
+        let lead = shell::init_len(&argv);
         let as_it_is = ExecForm { lead, ..ExecForm::default() };
         if self.starts_as_it_is(&container, argv.get(lead..).unwrap_or_default()) {
             return (container, as_it_is);
         }
-        let place = Place::Image { frozen: self.frozen(&container) };
+        let place = CommandContext::Image { frozen: self.frozen(&container) };
         let script = self.script(&container, &argv);
         let verdict = shell::translate(&argv, script.as_ref().map(|script| script.text), &place);
         match without_ignored_cmd(verdict, &container, &place) {
@@ -171,7 +171,7 @@ impl Setting<'_> {
 
     /// The shell script that the command starts, or gives to a shell.
     fn script(&self, container: &Container, argv: &[String]) -> Option<ScriptText<'_>> {
-        let word = shell::file_word(argv).and_then(|at| argv.get(at))?;
+        let word = shell::script_word(argv).and_then(|at| argv.get(at))?;
         let found = program::search(self.root, container, word)?;
         let script = self.root.program(found.file.node)?.script.as_ref()?;
         let words = [Some(&script.interpreter), script.argument.as_ref()].into_iter().flatten();
@@ -190,13 +190,13 @@ impl Setting<'_> {
     }
 
     /// Writes the meaning into the container.
-    fn put(&self, container: Container, meaning: &Meaning) -> (Container, ExecForm) {
+    fn put(&self, container: Container, meaning: &ExecCommand) -> (Container, ExecForm) {
         let mut after = container.clone();
         after.add_environment(&meaning.environment);
         meaning.workdir.iter().for_each(|folder| after.set_working_dir(folder));
         // Words that came from CMD stay there; a strategy's flags go before them.
         let (own, passed) = meaning.program.split_at(meaning.program.len().saturating_sub(meaning.passed));
-        let own = Meaning { program: own.to_vec(), passed: 0, ..meaning.clone() };
+        let own = ExecCommand { program: own.to_vec(), passed: 0, ..meaning.clone() };
         let (argv, log, notes) = match self.keep_log(&own, passed, &after) {
             Ok(kept) => kept,
             Err(outcome) => return (container, ExecForm::stuck(outcome)),
@@ -217,7 +217,7 @@ impl Setting<'_> {
 
     /// The words with the log where it was, by the first strategy that can be proven and can
     /// express it.
-    fn keep_log(&self, meaning: &Meaning, passed: &[String], after: &Container) -> Result<Kept, Outcome> {
+    fn keep_log(&self, meaning: &ExecCommand, passed: &[String], after: &Container) -> Result<Kept, Outcome> {
         let Some(Log { path, .. }) = &meaning.log else { return Ok((meaning.argv(), None, Vec::new())) };
         let program = meaning.program.first().and_then(|word| program::search(self.root, after, word));
         let program = program.and_then(|found| self.root.program(found.file.node));
@@ -247,7 +247,7 @@ fn is_shell(path: &str) -> bool {
 }
 
 /// A shell-form ENTRYPOINT ignores CMD: what stands there is no part of the command.
-fn without_ignored_cmd(verdict: Verdict, container: &Container, place: &Place) -> Verdict {
+fn without_ignored_cmd(verdict: Verdict, container: &Container, place: &CommandContext) -> Verdict {
     match (&verdict, &container.command.entrypoint, &container.command.cmd) {
         (Verdict::Refuse(refusal), Some(entrypoint), Some(_)) if refusal.reason == Reason::DeadArguments => {
             match shell::translate(entrypoint, None, place) {

@@ -4,7 +4,7 @@
 use super::super::klog::{self, Klog};
 use super::super::wishes::{KlogStyle, LogChoice, Wishes};
 use crate::elf::Program;
-use crate::shell::Meaning;
+use crate::shell::ExecCommand;
 use crate::shell::logs::{Spelling, Strategy};
 
 /// A runner in the rebased root.
@@ -26,7 +26,7 @@ pub struct Choice {
 
 impl Choice {
     /// How many words the strategy puts between the init and the program.
-    pub(super) fn words_before(&self, meaning: &Meaning, argv: &[String]) -> usize {
+    pub(super) fn words_before(&self, meaning: &ExecCommand, argv: &[String]) -> usize {
         match self.strategy {
             Strategy::Runner(_) => argv.len().saturating_sub(meaning.init.len() + meaning.program.len()),
             Strategy::Klog(_) | Strategy::Stdout => 0,

@@ -6,34 +6,34 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{LogChoice, Outcome, judge, options};
-use crate::shell::{Declared, Frozen, Place, Verdict, translate};
+use crate::shell::{CommandContext, Declared, Frozen, Verdict, translate};
 
 fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
 }
 
 /// The row's command in a manifest, and its place as the shell knows it.
-fn manifest(row: &Value) -> (Value, Place) {
+fn manifest(row: &Value) -> (Value, CommandContext) {
     let names = strings(&row["container_env_names"]);
     let entry = |name: &String| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
     let env: Vec<Value> = names.iter().map(entry).collect();
     let declared: BTreeMap<String, Declared> = names.into_iter().map(|name| (name, Declared::OneWord)).collect();
     let mut container = json!({"name": "c", "image": "i", "env": env});
-    let place = match row["where"].as_str() {
+    let context = match row["where"].as_str() {
         Some(probe @ ("readinessProbe" | "livenessProbe")) => {
             container[probe] = json!({"exec": {"command": row["argv"]}});
-            Place::Probe { declared }
+            CommandContext::Probe { declared }
         }
         Some("preStop") => {
             container["lifecycle"] = json!({"preStop": {"exec": {"command": row["argv"]}}});
-            Place::Hook
+            CommandContext::Hook
         }
         _ => {
             container["command"] = row["argv"].clone();
-            Place::Container { declared, frozen: Frozen::default() }
+            CommandContext::Container { declared, frozen: Frozen::default() }
         }
     };
-    (json!({"kind": "Pod", "spec": {"containers": [container]}}), place)
+    (json!({"kind": "Pod", "spec": {"containers": [container]}}), context)
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
             continue;
         }
         rows += 1;
-        let (manifest, place) = manifest(&row);
+        let (manifest, context) = manifest(&row);
         let argv = strings(&row["argv"]);
-        let verdict = translate(&argv, None, &place);
+        let verdict = translate(&argv, None, &context);
         // The same value is JSON in one line, JSON in many lines, and YAML.
         for text in
             [manifest.to_string(), serde_json::to_string_pretty(&manifest).unwrap(), format!("# y\n{manifest}\n")]
@@ -60,17 +60,18 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
                     assert_eq!(why.rule.word(), expected.reason.word(), "{text}");
                     assert_eq!(judged.text, text);
                 }
-                (Verdict::Translate(meaning), Outcome::Changed(became)) => {
-                    assert_eq!(became.command, meaning.argv(), "{text}");
-                    assert_eq!(became.environment, meaning.environment, "{text}");
+                (Verdict::Translate(exec), Outcome::Changed(became)) => {
+                    assert_eq!(became.command, exec.argv(), "{text}");
+                    assert_eq!(became.environment, exec.environment, "{text}");
                     changed += 1;
                 }
                 // In these places a command has no surroundings of its own.
-                (Verdict::Translate(meaning), Outcome::Refused(why)) => {
-                    let is_alone = meaning.environment.is_empty() && meaning.workdir.is_none();
+                (Verdict::Translate(exec), Outcome::Refused(why)) => {
+                    let is_alone = exec.environment.is_empty() && exec.workdir.is_none();
                     assert!(
                         why.rule.word() == "env-taken"
-                            || (!is_alone || meaning.log.is_some()) && !matches!(place, Place::Container { .. }),
+                            || (!is_alone || exec.log.is_some())
+                                && !matches!(context, CommandContext::Container { .. }),
                         "{text}\n{why:?}"
                     );
                 }

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::super::logs::{Spelling, Strategy, apply};
-use super::super::{Copied, Declared, Frozen, Log, Meaning, Opening, Place, Verdict, Written, translate};
+use super::super::{
+    CommandContext, Declared, ExecCommand, Frozen, Log, LogCopy, LogStreams, OpenMode, Verdict, translate,
+};
 
 fn rows() -> Vec<Value> {
     let text = include_str!("../../../testdata/commands.jsonl");
@@ -14,23 +16,23 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
 }
 
-fn place(row: &Value) -> Place {
+fn context(row: &Value) -> CommandContext {
     let names = strings(&row["container_env_names"]).into_iter();
     let declared = names.map(|name| (name, Declared::OneWord)).collect();
     match (row["kind"].as_str(), row["where"].as_str()) {
-        (Some("dockerfile"), _) => Place::Image { frozen: Frozen::default() },
-        (_, Some("readinessProbe" | "livenessProbe")) => Place::Probe { declared },
-        (_, Some("preStop")) => Place::Hook,
-        _ => Place::Container { declared, frozen: Frozen::default() },
+        (Some("dockerfile"), _) => CommandContext::Image { frozen: Frozen::default() },
+        (_, Some("readinessProbe" | "livenessProbe")) => CommandContext::Probe { declared },
+        (_, Some("preStop")) => CommandContext::Hook,
+        _ => CommandContext::Container { declared, frozen: Frozen::default() },
     }
 }
 
 fn log(log: &Log) -> Value {
     serde_json::json!({
         "path": log.path,
-        "append": log.opening == Opening::Appends,
-        "streams": match log.written { Written::Both => "both", Written::Stdout => "stdout", Written::Stderr => "stderr" },
-        "tee": log.copy == Copied::AlsoStdout,
+        "append": log.open_mode == OpenMode::Append,
+        "streams": match log.streams { LogStreams::Both => "both", LogStreams::Stdout => "stdout", LogStreams::Stderr => "stderr" },
+        "tee": log.copy == LogCopy::AlsoStdout,
     })
 }
 
@@ -43,16 +45,16 @@ fn differences(verdict: &Verdict, answer: &Value) -> String {
             Some(reason) if reason != refusal.reason.word() => format!("{} for {reason}", refusal.reason.word()),
             _ => String::new(),
         },
-        Verdict::Translate(meaning) if expected == "translate" => translation(meaning, answer),
+        Verdict::Translate(exec) if expected == "translate" => translation(exec, answer),
         other => format!("{other:?}, expected {expected}"),
     }
 }
 
-fn translation(meaning: &Meaning, answer: &Value) -> String {
+fn translation(exec: &ExecCommand, answer: &Value) -> String {
     let environment: serde_json::Map<String, Value> =
-        meaning.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        exec.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let default = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
-    let got = serde_json::json!([meaning.argv(), environment, meaning.workdir, meaning.log.as_ref().map(log),]);
+    let got = serde_json::json!([exec.argv(), environment, exec.workdir, exec.log.as_ref().map(log),]);
     let wanted = serde_json::json!([
         answer["argv"],
         default(&answer["env"], serde_json::json!({})),
@@ -66,7 +68,7 @@ fn translation(meaning: &Meaning, answer: &Value) -> String {
 fn every_answer_of_the_corpus_is_reached() {
     let (mut right, mut acceptable, mut wrong) = (0, 0, Vec::new());
     for row in rows().iter().filter(|row| !row["expected"].is_null()) {
-        let verdict = translate(&strings(&row["argv"]), None, &place(row));
+        let verdict = translate(&strings(&row["argv"]), None, &context(row));
         let first = differences(&verdict, &row["expected"]);
         let others = row["expected"]["also_acceptable"].as_array();
         if first.is_empty() {
@@ -87,11 +89,11 @@ fn every_line_of_the_corpus_gets_a_verdict_that_can_be_shown() {
     let mut tally = [0; 3];
     for row in rows() {
         let argv = strings(&row["argv"]);
-        match translate(&argv, None, &place(&row)) {
+        match translate(&argv, None, &context(&row)) {
             Verdict::Unchanged(_) => tally[0] += 1,
-            Verdict::Translate(meaning) => {
+            Verdict::Translate(exec) => {
                 tally[1] += 1;
-                assert!(!meaning.program.is_empty(), "{argv:?}");
+                assert!(!exec.program.is_empty(), "{argv:?}");
             }
             Verdict::Refuse(refusal) => {
                 tally[2] += 1;
@@ -112,8 +114,8 @@ fn every_line_of_the_corpus_gets_a_verdict_that_can_be_shown() {
 fn rows_to_be_refused_are_never_translated_in_another_place() {
     for row in rows().iter().filter(|row| row["expected"]["verdict"] == "refuse") {
         let acceptable = row["expected"]["also_acceptable"].as_array().is_some();
-        for place in [Place::Image { frozen: Frozen::default() }, super::container(&[])] {
-            let verdict = translate(&strings(&row["argv"]), None, &place);
+        for context in [CommandContext::Image { frozen: Frozen::default() }, super::container(&[])] {
+            let verdict = translate(&strings(&row["argv"]), None, &context);
             assert!(acceptable || !matches!(verdict, Verdict::Translate(_)), "{}: {verdict:?}", row["id"]);
         }
     }
@@ -128,8 +130,8 @@ fn logs_get_where_the_corpus_says() {
         if runner.is_empty() {
             continue;
         }
-        let Verdict::Translate(meaning) = translate(&strings(&row["argv"]), None, &place(&row)) else { panic!() };
-        let got = apply(&meaning, &Strategy::Runner("/go-runner".to_owned())).unwrap();
+        let Verdict::Translate(exec) = translate(&strings(&row["argv"]), None, &context(&row)) else { panic!() };
+        let got = apply(&exec, &Strategy::Runner("/go-runner".to_owned())).unwrap();
         assert_eq!(got.argv, runner, "{}", row["id"]);
         seen[0] += 1;
         if klog.is_empty() {
@@ -137,7 +139,7 @@ fn logs_get_where_the_corpus_says() {
         }
         let spelling =
             if klog.iter().any(|word| word.starts_with("--log_file")) { Spelling::Underscore } else { Spelling::Dash };
-        let mut got = apply(&meaning, &Strategy::Klog(spelling)).unwrap().argv;
+        let mut got = apply(&exec, &Strategy::Klog(spelling)).unwrap().argv;
         // The corpus names the flags that differ between programs; these two always belong to them.
         let always = ["--log-file-max-size=0", "--log_file_max_size=0", "--stderrthreshold=FATAL"];
         got.retain(|word| !always.contains(&word.as_str()));

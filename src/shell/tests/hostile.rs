@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::super::{Place, Verdict, caret, translate};
+use super::super::{CommandContext, Verdict, caret, translate};
 use super::{container, image, words};
 
 /// Translates on a stack too small for recursion over the input.
-fn verdict(script: &str, place: &Place) -> Verdict {
-    let (script, place) = (script.to_owned(), place.clone());
-    let run = move || translate(&words(&["bash", "-c", &script]), None, &place);
+fn verdict(script: &str, context: &CommandContext) -> Verdict {
+    let (script, context) = (script.to_owned(), context.clone());
+    let run = move || translate(&words(&["bash", "-c", &script]), None, &context);
     std::thread::Builder::new().stack_size(128 << 10).spawn(run).unwrap().join().unwrap()
 }
 
@@ -79,11 +79,11 @@ proptest! {
     /// Any text gets a verdict whose mark lies inside the text.
     #[test]
     fn any_text_gets_a_verdict(text in r#"[ab ='"$(){}\[\]&|;<>\n\\`#*?~!1-3é\u{0}/:-]{0,40}"#, kube in any::<bool>()) {
-        let place = if kube { container(&["a", "b"]) } else { image() };
-        if let Verdict::Refuse(refusal) = translate(&words(&["bash", "-c", &text]), None, &place) {
+        let context = if kube { container(&["a", "b"]) } else { image() };
+        if let Verdict::Refuse(refusal) = translate(&words(&["bash", "-c", &text]), None, &context) {
             prop_assert!(refusal.text.get(refusal.span.start..refusal.span.end).is_some(), "{:?}", refusal);
         }
-        let _ = translate(&words(&["x"]), Some(format!("#!/bin/sh\n{text}").as_bytes()), &place);
+        let _ = translate(&words(&["x"]), Some(format!("#!/bin/sh\n{text}").as_bytes()), &context);
     }
 
     #[test]

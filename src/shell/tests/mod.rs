@@ -5,20 +5,20 @@ mod hostile;
 mod refusals;
 mod translations;
 
-use super::{Declared, Frozen, Place, Verdict, translate};
+use super::{CommandContext, Declared, Frozen, Verdict, translate};
 
 fn words<S: AsRef<str>>(argv: &[S]) -> Vec<String> {
     argv.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
-fn image() -> Place {
-    Place::Image { frozen: Frozen::default() }
+fn image() -> CommandContext {
+    CommandContext::Image { frozen: Frozen::default() }
 }
 
 /// A container that declares these names, each one plain word.
-fn container(names: &[&str]) -> Place {
+fn container(names: &[&str]) -> CommandContext {
     let declared = names.iter().map(|name| ((*name).to_owned(), Declared::OneWord)).collect();
-    Place::Container { declared, frozen: Frozen::default() }
+    CommandContext::Container { declared, frozen: Frozen::default() }
 }
 
 /// `sh -c SCRIPT` in an image.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Declared, Place, Reason, Refusal, Verdict, translate};
+use super::super::{CommandContext, Declared, Reason, Refusal, Verdict, translate};
 use super::{container, image, words};
 
-fn verdict(argv: &[&str], place: &Place) -> Result<(), Box<Refusal>> {
-    match translate(&words(argv), None, place) {
+fn verdict(argv: &[&str], context: &CommandContext) -> Result<(), Box<Refusal>> {
+    match translate(&words(argv), None, context) {
         Verdict::Refuse(refusal) => Err(refusal),
         Verdict::Translate(_) | Verdict::Unchanged(_) => Ok(()),
     }
@@ -198,14 +198,14 @@ fn every_form_of_command_has_its_reason_and_its_twin_is_accepted() {
 
 #[test]
 fn places_refuse_what_they_cannot_expand() {
-    let probe = Place::Probe { declared: [("A".to_owned(), Declared::OneWord)].into() };
-    let file = Place::Image { frozen: [("BASH_ENV".to_owned(), "/x".to_owned())].into() };
-    for (reason, script, place) in [
+    let probe = CommandContext::Probe { declared: [("A".to_owned(), Declared::OneWord)].into() };
+    let file = CommandContext::Image { frozen: [("BASH_ENV".to_owned(), "/x".to_owned())].into() };
+    for (reason, script, context) in [
         (Reason::ProbeVariable, "app $A", &probe),
         (Reason::ProbeVariable, "app $B", &probe),
         (Reason::ProbeVariable, "app $(A)", &probe),
-        (Reason::RuntimeVariable, "app $A", &Place::Hook),
-        (Reason::CommandSubstitution, "app $(A)", &Place::Hook),
+        (Reason::RuntimeVariable, "app $A", &CommandContext::Hook),
+        (Reason::CommandSubstitution, "app $(A)", &CommandContext::Hook),
         (Reason::CommandSubstitution, "app $(B)", &container(&["A"])),
         (Reason::CommandSubstitution, "app $$(A)", &container(&["A"])),
         (Reason::RuntimeVariable, "app $B", &container(&["A"])),
@@ -225,7 +225,7 @@ fn places_refuse_what_they_cannot_expand() {
         (Reason::Source, "app", &file),
     ] {
         let shell = if reason == Reason::Source { "bash" } else { "sh" };
-        let got = verdict(&[shell, "-c", script], place).map_err(|refusal| refusal.reason);
+        let got = verdict(&[shell, "-c", script], context).map_err(|refusal| refusal.reason);
         assert_eq!(got, Err(reason), "{script}");
     }
     assert_eq!(verdict(&["sh", "-c", "app"], &file), Ok(()), "only bash reads it");
@@ -234,9 +234,9 @@ fn places_refuse_what_they_cannot_expand() {
 #[test]
 fn a_variable_that_is_set_anew_is_not_referred_to_by_words_passed_on() {
     let argv = |word| ["sh", "-c", "A=1 exec app \"$@\"", "--", word];
-    let place = container(&["A", "B"]);
-    assert_eq!(verdict(&argv("$(A)"), &place).map_err(|refusal| refusal.reason), Err(Reason::Assignment));
-    assert_eq!(verdict(&argv("$(B)"), &place), Ok(()));
+    let context = container(&["A", "B"]);
+    assert_eq!(verdict(&argv("$(A)"), &context).map_err(|refusal| refusal.reason), Err(Reason::Assignment));
+    assert_eq!(verdict(&argv("$(B)"), &context), Ok(()));
     assert_eq!(verdict(&argv("$(A)"), &image()), Ok(()), "nobody expands it there");
 }
 

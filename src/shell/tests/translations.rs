@@ -1,31 +1,33 @@
 //! What is translated, in all its parts.
 
 use super::super::logs::{Strategy, apply};
-use super::super::{Copied, Declared, Frozen, Note, Opening, Place, Trailing, Verdict, Written, translate};
+use super::super::{
+    CommandContext, Declared, Frozen, LogCopy, LogStreams, Note, OpenMode, Trailing, Verdict, translate,
+};
 use super::{bash, container, image, sh, words};
 
 /// `argv | NAME=value... | folder | log`, parts that are empty left out.
 fn show(verdict: &Verdict) -> String {
-    let Verdict::Translate(meaning) = verdict else { return format!("{verdict:?}") };
-    let mut parts = vec![meaning.argv().join(" ")];
-    parts.extend(meaning.environment.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.extend(meaning.workdir.iter().map(|folder| format!("in {folder}")));
-    parts.extend(meaning.log.iter().map(|log| {
-        let opening = if log.opening == Opening::Appends { ">>" } else { ">" };
-        let written = match log.written {
-            Written::Both => "both",
-            Written::Stdout => "stdout",
-            Written::Stderr => "stderr",
+    let Verdict::Translate(exec) = verdict else { return format!("{verdict:?}") };
+    let mut parts = vec![exec.argv().join(" ")];
+    parts.extend(exec.environment.iter().map(|(name, value)| format!("{name}={value}")));
+    parts.extend(exec.workdir.iter().map(|folder| format!("in {folder}")));
+    parts.extend(exec.log.iter().map(|log| {
+        let open_mode = if log.open_mode == OpenMode::Append { ">>" } else { ">" };
+        let streams = match log.streams {
+            LogStreams::Both => "both",
+            LogStreams::Stdout => "stdout",
+            LogStreams::Stderr => "stderr",
         };
-        let tee = if log.copy == Copied::AlsoStdout { " tee" } else { "" };
-        format!("{written}{tee}{opening}{}", log.path)
+        let tee = if log.copy == LogCopy::AlsoStdout { " tee" } else { "" };
+        format!("{streams}{tee}{open_mode}{}", log.path)
     }));
     parts.join(" | ")
 }
 
 fn notes(verdict: &Verdict) -> Vec<&'static str> {
-    let Verdict::Translate(meaning) = verdict else { panic!("{verdict:?}") };
-    meaning.notes.iter().map(Note::word).collect()
+    let Verdict::Translate(exec) = verdict else { panic!("{verdict:?}") };
+    exec.notes.iter().map(Note::word).collect()
 }
 
 #[test]
@@ -127,8 +129,8 @@ fn arguments_after_the_script_are_used_or_missed() {
 
 #[test]
 fn a_container_refers_to_its_variables() {
-    let place = container(&["A", "B"]);
-    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &place);
+    let context = container(&["A", "B"]);
+    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &context);
     for (script, expected) in [
         ("app $A", "app $(A)"),
         ("app --x=\"$A-${B}\"", "app --x=$(A)-$(B)"),
@@ -144,16 +146,19 @@ fn a_container_refers_to_its_variables() {
         assert_eq!(show(&run(script)), expected, "{script}");
     }
     let passed = words(&["sh", "-c", "app \"$@\" -z", "--", "$(A)", "$$x"]);
-    assert_eq!(show(&translate(&passed, None, &place)), "app $(A) $$x -z", "the kubelet reads them again");
+    assert_eq!(show(&translate(&passed, None, &context)), "app $(A) $$x -z", "the kubelet reads them again");
 }
 
 #[test]
 fn values_decide_what_may_stand_without_quotes() {
     let run = |declared: &Declared, script: &str, probe: bool| {
         let declared = [("A".to_owned(), declared.clone())].into();
-        let place =
-            if probe { Place::Probe { declared } } else { Place::Container { declared, frozen: Frozen::default() } };
-        matches!(translate(&words(&["sh", "-c", script]), None, &place), Verdict::Translate(_))
+        let context = if probe {
+            CommandContext::Probe { declared }
+        } else {
+            CommandContext::Container { declared, frozen: Frozen::default() }
+        };
+        matches!(translate(&words(&["sh", "-c", script]), None, &context), Verdict::Translate(_))
     };
     let literal = |value: &str| Declared::Literal(value.to_owned());
     for (declared, bare, quoted, bare_probe, quoted_probe) in [
@@ -173,8 +178,8 @@ fn values_decide_what_may_stand_without_quotes() {
 #[test]
 fn an_image_has_its_values_written_in() {
     let frozen = [("A".to_owned(), "x".to_owned()), ("B".to_owned(), "a b".to_owned())].into();
-    let place = Place::Image { frozen };
-    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &place);
+    let context = CommandContext::Image { frozen };
+    let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &context);
     assert_eq!(show(&run("exec ./$A --b=\"$B\"")), "./x --b=a b");
     assert!(notes(&run("app $A")).contains(&"env-frozen"));
     assert!(matches!(run("app $B"), Verdict::Refuse(_)), "the shell would split it");
@@ -202,7 +207,7 @@ fn what_changes_is_noted() {
 #[test]
 fn arguments_given_later_reach_the_program_only_where_they_did() {
     let trailing = |argv: &[&str]| match translate(&words(argv), None, &image()) {
-        Verdict::Translate(meaning) => meaning.trailing,
+        Verdict::Translate(exec) => exec.trailing,
         other => panic!("{other:?}"),
     };
     assert_eq!(trailing(&["sh", "-c", "app \"$@\"", "--"]), Trailing::Passed);
@@ -212,16 +217,16 @@ fn arguments_given_later_reach_the_program_only_where_they_did() {
 
 #[test]
 fn without_a_log_every_strategy_leaves_the_words_alone() {
-    let Verdict::Translate(meaning) = sh("app 2>&1") else { panic!() };
+    let Verdict::Translate(exec) = sh("app 2>&1") else { panic!() };
     for strategy in [Strategy::Stdout, Strategy::Runner("/r".to_owned())] {
-        assert_eq!(apply(&meaning, &strategy).unwrap().argv, ["app"]);
+        assert_eq!(apply(&exec, &strategy).unwrap().argv, ["app"]);
     }
-    let Verdict::Translate(meaning) = translate(&words(&["tini", "sh", "-c", "app >f 2>&1"]), None, &image()) else {
+    let Verdict::Translate(exec) = translate(&words(&["tini", "sh", "-c", "app >f 2>&1"]), None, &image()) else {
         panic!()
     };
-    let runner = apply(&meaning, &Strategy::Runner("/r".to_owned())).unwrap();
+    let runner = apply(&exec, &Strategy::Runner("/r".to_owned())).unwrap();
     assert_eq!(runner.argv.join(" "), "tini /r --log-file=f app", "the wrapper stays in front");
-    let stdout = apply(&meaning, &Strategy::Stdout).unwrap();
+    let stdout = apply(&exec, &Strategy::Stdout).unwrap();
     assert_eq!((stdout.argv.join(" ").as_str(), stdout.notes.len()), ("tini app", 1));
 }
 
@@ -230,6 +235,6 @@ fn commands_without_a_shell_stay() {
     for argv in [&["/app", "$X", "*"][..], &["tini", "--", "/app"], &["env", "A=b", "/app"]] {
         assert_eq!(translate(&words(argv), None, &image()), Verdict::Unchanged(Vec::new()), "{argv:?}");
     }
-    let probe = Place::Hook;
+    let probe = CommandContext::Hook;
     assert!(matches!(translate(&words(&["x.sh"]), None, &probe), Verdict::Unchanged(notes) if notes.len() == 1));
 }

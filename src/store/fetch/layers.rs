@@ -47,7 +47,7 @@ impl<'a> LayerReader<'a> {
             let indexes = parallel::map(layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
             Ok(start(
                 &container,
-                crate::shell::lead(&container.command.argv()),
+                crate::shell::init_len(&container.command.argv()),
                 &merge(indexes.iter().map(AsRef::as_ref)),
             ))
         };

@@ -4,7 +4,7 @@
 
 use super::interpreter::Dialect;
 use super::note::Note;
-use super::reason::Reason;
+use super::refusal::Reason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Globbing {
@@ -22,7 +22,7 @@ pub(super) enum Switch {
 
 /// What the options so far amount to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Options {
+pub(super) struct ShellOptions {
     pub globbing: Globbing,
     pub notes: Vec<Note>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Options {
 /// Why an option cannot be left out.
 pub(super) type Objection = (Reason, String);
 
-impl Options {
+impl ShellOptions {
     /// One letter.
     pub fn letter(&mut self, letter: char, switch: Switch) -> Result<(), Objection> {
         let name = match letter {
@@ -81,7 +81,7 @@ fn objection(detail: &str) -> Objection {
 pub(super) fn read<S: AsRef<str>>(
     words: &[S],
     dialect: Dialect,
-    options: &mut Options,
+    options: &mut ShellOptions,
     mut extra: impl FnMut(char, Switch) -> Option<Result<(), Objection>>,
 ) -> Result<usize, Objection> {
     let mut next = 0;
@@ -117,7 +117,7 @@ mod tests {
 
     fn outcome(text: &str, dialect: Dialect) -> Result<usize, Reason> {
         let words: Vec<&str> = text.split(' ').collect();
-        read(&words, dialect, &mut Options::default(), |_, _| None).map_err(|(reason, _)| reason)
+        read(&words, dialect, &mut ShellOptions::default(), |_, _| None).map_err(|(reason, _)| reason)
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn noglob_is_remembered_and_traces_are_noted_once() {
-        let mut options = Options::default();
+        let mut options = ShellOptions::default();
         read(&["-fxx"], Dialect::Posix, &mut options, |_, _| None).unwrap();
         assert_eq!((options.globbing, options.notes.as_slice()), (Globbing::Off, &[Note::TraceDropped][..]));
         read(&["+f"], Dialect::Posix, &mut options, |_, _| None).unwrap();

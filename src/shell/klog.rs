@@ -3,11 +3,11 @@
 //! Without the last flag klog empties the file at 1.8 GB. With a file, lines from ERROR up still go
 //! to stderr, unless `--stderrthreshold=FATAL` says otherwise.
 
-use super::super::meaning::{Copied, Log};
-use super::super::note::Note;
-use super::super::reason::Reason;
-use super::super::redirect::{Opening, Written};
-use super::Outcome;
+use super::exec_command::{Log, LogCopy};
+use super::logs::Rewritten;
+use super::note::Note;
+use super::redirect::{LogStreams, OpenMode};
+use super::refusal::Reason;
 
 /// How a program spells the names of its flags: a fact of the binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,9 @@ const REPLACED: &[&str] = &["logtostderr", "alsologtostderr", "stderrthreshold",
 /// Of these, the ones that take their value from the next word when there is no `=`.
 const VALUED: &[&str] = &["stderrthreshold", "log_file_max_size"];
 
-pub(super) fn apply(program: &[String], log: &Log, spelling: Spelling) -> Outcome {
-    match (log.written, log.copy) {
-        (Written::Both, _) | (Written::Stderr, Copied::FileOnly) => {}
+pub(super) fn apply(program: &[String], log: &Log, spelling: Spelling) -> Rewritten {
+    match (log.streams, log.copy) {
+        (LogStreams::Both, _) | (LogStreams::Stderr, LogCopy::FileOnly) => {}
         _ => return Err((Reason::PartialRedirect, "klog writes to stderr, and only stdout went to the file")),
     }
     let (kept, end) = without_old(program)?;
@@ -43,7 +43,7 @@ pub(super) fn apply(program: &[String], log: &Log, spelling: Spelling) -> Outcom
     if spelling == Spelling::AssumedDash {
         notes.push(Note::SpellingAssumed);
     }
-    if log.opening == Opening::Truncates && log.path != "/dev/null" {
+    if log.open_mode == OpenMode::Truncate && log.path != "/dev/null" {
         notes.push(Note::Appends);
     }
     Ok((words, notes))
@@ -55,8 +55,8 @@ fn flags(log: &Log, spelling: Spelling) -> Vec<String> {
         Spelling::Dash | Spelling::AssumedDash => ["log-file", "log-file-max-size"],
     };
     let last = match log.copy {
-        Copied::AlsoStdout => "--alsologtostderr=true",
-        Copied::FileOnly => "--stderrthreshold=FATAL",
+        LogCopy::AlsoStdout => "--alsologtostderr=true",
+        LogCopy::FileOnly => "--stderrthreshold=FATAL",
     };
     vec!["--logtostderr=false".to_owned(), format!("--{file}={}", log.path), format!("--{size}=0"), last.to_owned()]
 }
@@ -126,13 +126,13 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    fn log(written: Written, copy: Copied) -> Log {
-        Log { path: "/l".to_owned(), opening: Opening::Appends, written, copy }
+    fn log(streams: LogStreams, copy: LogCopy) -> Log {
+        Log { path: "/l".to_owned(), open_mode: OpenMode::Append, streams, copy }
     }
 
     #[test]
     fn contradicting_flags_are_replaced_and_others_stay() {
-        let both = log(Written::Both, Copied::FileOnly);
+        let both = log(LogStreams::Both, LogCopy::FileOnly);
         let new = "--logtostderr=false --log-file=/l --log-file-max-size=0 --stderrthreshold=FATAL";
         for (program, kept) in [
             ("app", "app NEW"),
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn programs_with_log_files_of_their_own_are_refused() {
-        let both = log(Written::Both, Copied::FileOnly);
+        let both = log(LogStreams::Both, LogCopy::FileOnly);
         for (program, fine) in [
             ("app --logtostderr=false", false),
             ("app --logtostderr=true", true),
@@ -167,23 +167,24 @@ mod tests {
     #[test]
     fn flags_are_those_of_the_streams_and_the_spelling() {
         let show = |log: &Log, spelling| apply(&words("app"), log, spelling).map(|(words, _)| words.join(" "));
-        let tee = show(&log(Written::Both, Copied::AlsoStdout), Spelling::Underscore).unwrap();
+        let tee = show(&log(LogStreams::Both, LogCopy::AlsoStdout), Spelling::Underscore).unwrap();
         assert_eq!(tee, "app --logtostderr=false --log_file=/l --log_file_max_size=0 --alsologtostderr=true");
-        assert!(show(&log(Written::Stderr, Copied::FileOnly), Spelling::Dash).is_ok());
-        for copy in [Copied::FileOnly, Copied::AlsoStdout] {
-            assert_eq!(show(&log(Written::Stdout, copy), Spelling::Dash).unwrap_err().0, Reason::PartialRedirect);
+        assert!(show(&log(LogStreams::Stderr, LogCopy::FileOnly), Spelling::Dash).is_ok());
+        for copy in [LogCopy::FileOnly, LogCopy::AlsoStdout] {
+            assert_eq!(show(&log(LogStreams::Stdout, copy), Spelling::Dash).unwrap_err().0, Reason::PartialRedirect);
         }
-        let plain = apply(&words("app -v 2 x"), &log(Written::Both, Copied::FileOnly), Spelling::Underscore).unwrap().0;
+        let plain =
+            apply(&words("app -v 2 x"), &log(LogStreams::Both, LogCopy::FileOnly), Spelling::Underscore).unwrap().0;
         assert_eq!(plain.get(1).map(String::as_str), Some("--logtostderr=false"), "before words that end the flags");
     }
 
     #[test]
     fn what_was_assumed_or_changes_is_said() {
         let notes = |log: &Log, spelling| apply(&words("app"), log, spelling).unwrap().1;
-        let both = log(Written::Both, Copied::FileOnly);
+        let both = log(LogStreams::Both, LogCopy::FileOnly);
         assert_eq!(notes(&both, Spelling::Dash), [Note::KlogOnly]);
         assert_eq!(notes(&both, Spelling::AssumedDash), [Note::KlogOnly, Note::SpellingAssumed]);
-        let emptied = Log { opening: Opening::Truncates, ..both };
+        let emptied = Log { open_mode: OpenMode::Truncate, ..both };
         assert_eq!(notes(&emptied, Spelling::Dash), [Note::KlogOnly, Note::Appends]);
     }
 }

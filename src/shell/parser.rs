@@ -3,17 +3,17 @@
 //! The first construct without an exec form decides the refusal; only where there is none are the
 //! words themselves looked at.
 
-use super::builtin::{Taken, taken};
-use super::fifo::{self, Fifo};
-use super::lexer::{Arrow, Lexer, Operator, Token};
-use super::reason::{Fault, Reason, Span};
+use super::builtins::{Reserved, reserved};
+use super::lexer::{Lexer, Operator, RedirectOperator, Token};
+use super::refusal::{Reason, Span, Unsupported};
+use super::tee::{self, Fifo};
 use super::word::Word;
 
 /// A redirection with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub number: Option<String>,
-    pub arrow: Arrow,
+    pub operator: RedirectOperator,
     pub target: Word,
     pub span: Span,
 }
@@ -27,7 +27,7 @@ impl Redirect {
 
 /// A simple command: assignments, words, redirections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Command {
+pub(super) struct SimpleCommand {
     pub assignments: Vec<(String, Word)>,
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,
@@ -36,7 +36,7 @@ pub(super) struct Command {
     pub joint: Option<(Operator, Span)>,
 }
 
-impl Command {
+impl SimpleCommand {
     /// The first word, where it is known without the shell.
     pub fn name(&self) -> Option<String> {
         self.words.first().and_then(Word::literal)
@@ -59,16 +59,16 @@ impl Command {
 
 /// A script that runs one program.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outline {
-    pub before: Vec<Command>,
-    pub program: Command,
+pub(super) struct ParsedScript {
+    pub before: Vec<SimpleCommand>,
+    pub program: SimpleCommand,
     /// `| tee`, and what joined it.
-    pub tee: Option<(Operator, Command)>,
+    pub tee: Option<(Operator, SimpleCommand)>,
     pub fifo: Option<Fifo>,
 }
 
 /// Reads the whole script.
-pub(super) fn draw(mut lexer: Lexer<'_>) -> Result<Outline, Fault> {
+pub(super) fn parse(mut lexer: Lexer<'_>) -> Result<ParsedScript, Unsupported> {
     let mut reader = Reader::default();
     while let Some(token) = lexer.token()? {
         reader.take(token, &mut lexer)?;
@@ -79,24 +79,24 @@ pub(super) fn draw(mut lexer: Lexer<'_>) -> Result<Outline, Fault> {
 
 #[derive(Default)]
 struct Reader {
-    commands: Vec<Command>,
-    current: Command,
+    commands: Vec<SimpleCommand>,
+    current: SimpleCommand,
     fifo: Option<Fifo>,
 }
 
 impl Reader {
-    fn take(&mut self, token: Token, lexer: &mut Lexer<'_>) -> Result<(), Fault> {
+    fn take(&mut self, token: Token, lexer: &mut Lexer<'_>) -> Result<(), Unsupported> {
         match token {
             Token::Word(word) => self.word(word),
-            Token::Redirect(number, arrow, span) => {
-                let redirect = redirect(number, arrow, span, lexer)?;
+            Token::Redirect(number, operator, span) => {
+                let redirect = redirect(number, operator, span, lexer)?;
                 self.grow(redirect.span);
                 self.current.redirects.push(redirect);
                 Ok(())
             }
             Token::Operator(Operator::Open, span) => self.open(span, lexer),
             Token::Operator(Operator::Close, span) => {
-                Err(Fault::new(Reason::SyntaxError, "this bracket closes nothing", span))
+                Err(Unsupported::new(Reason::SyntaxError, "this bracket closes nothing", span))
             }
             Token::Operator(operator, span) => self.close(Some((operator, span))),
         }
@@ -106,7 +106,7 @@ impl Reader {
         self.current.span = if self.current.is_empty() { span } else { self.current.span.to(span) };
     }
 
-    fn word(&mut self, word: Word) -> Result<(), Fault> {
+    fn word(&mut self, word: Word) -> Result<(), Unsupported> {
         self.grow(word.span);
         if !self.current.words.is_empty() {
             self.current.words.push(word);
@@ -122,19 +122,19 @@ impl Reader {
     }
 
     /// The first word of a command may be one of the shell's own.
-    fn check_first(&self, word: &Word) -> Result<(), Fault> {
+    fn check_first(&self, word: &Word) -> Result<(), Unsupported> {
         let name = word.literal().unwrap_or_default();
-        match taken(&name) {
+        match reserved(&name) {
             // Quotes turn a keyword into a plain name, but not a builtin.
-            Some(Taken::Keyword(reason)) if word.bare().is_some() && self.current.assignments.is_empty() => {
-                Err(Fault::new(reason, format!("`{name}` is part of the shell's language"), word.span))
+            Some(Reserved::Keyword(reason)) if word.bare().is_some() && self.current.assignments.is_empty() => {
+                Err(Unsupported::new(reason, format!("`{name}` is part of the shell's language"), word.span))
             }
-            Some(Taken::Act(reason)) => {
-                Err(Fault::new(reason, format!("`{name}` acts on the shell itself"), word.span))
+            Some(Reserved::ActsOnShell(reason)) => {
+                Err(Unsupported::new(reason, format!("`{name}` acts on the shell itself"), word.span))
             }
             _ if word.bare_text().starts_with('-') && self.follows_a_line() => {
                 let detail = "this line is a command of its own: the line before it has ended";
-                Err(Fault::new(Reason::NewlineSplitsCommand, detail, word.span))
+                Err(Unsupported::new(Reason::NewlineSplitsCommand, detail, word.span))
             }
             _ => Ok(()),
         }
@@ -144,109 +144,113 @@ impl Reader {
         self.commands.last().is_some_and(|last| matches!(last.joint, Some((Operator::Newline, _))))
     }
 
-    fn open(&mut self, span: Span, lexer: &mut Lexer<'_>) -> Result<(), Fault> {
+    fn open(&mut self, span: Span, lexer: &mut Lexer<'_>) -> Result<(), Unsupported> {
         match self.current.words.len() {
             0 if self.current.assignments.is_empty() => {
-                self.fifo = Some(fifo::read(&self.commands, span, lexer)?);
+                self.fifo = Some(tee::read_fifo(&self.commands, span, lexer)?);
                 Ok(())
             }
-            0 => Err(Fault::new(Reason::Assignment, "a list is known only to bash", span)),
+            0 => Err(Unsupported::new(Reason::Assignment, "a list is known only to bash", span)),
             1 if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Close, _)))) => {
-                Err(Fault::new(Reason::Function, "a function is defined here", self.current.span.to(span)))
+                Err(Unsupported::new(Reason::Function, "a function is defined here", self.current.span.to(span)))
             }
-            _ => Err(Fault::new(Reason::SyntaxError, "a bracket does not fit here", span)),
+            _ => Err(Unsupported::new(Reason::SyntaxError, "a bracket does not fit here", span)),
         }
     }
 
     /// Ends the current command.
-    fn close(&mut self, joint: Option<(Operator, Span)>) -> Result<(), Fault> {
+    fn close(&mut self, joint: Option<(Operator, Span)>) -> Result<(), Unsupported> {
         if let Some((Operator::Background, span)) = joint {
-            return Err(Fault::new(Reason::BackgroundJob, "`&` leaves the command running beside the shell", span));
+            return Err(Unsupported::new(
+                Reason::BackgroundJob,
+                "`&` leaves the command running beside the shell",
+                span,
+            ));
         }
         if self.current.is_empty() {
             return self.close_empty(joint);
         }
-        let command = Command { joint, ..std::mem::take(&mut self.current) };
+        let command = SimpleCommand { joint, ..std::mem::take(&mut self.current) };
         if let (1, Some(kept)) = (command.words.len(), command.redirects.iter().find(|redirect| redirect.is_extra()))
             && command.words.iter().all(|word| word.is("exec"))
         {
             let detail = "`exec` without a program keeps the shell, with another file open";
-            return Err(Fault::new(Reason::ExtraFd, detail, kept.span));
+            return Err(Unsupported::new(Reason::ExtraFd, detail, kept.span));
         }
         self.commands.push(command);
         Ok(())
     }
 
     /// Only the end of a line may follow nothing.
-    fn close_empty(&self, joint: Option<(Operator, Span)>) -> Result<(), Fault> {
+    fn close_empty(&self, joint: Option<(Operator, Span)>) -> Result<(), Unsupported> {
         match joint {
             None => match self.commands.last().and_then(|last| last.joint) {
                 Some((Operator::And | Operator::Or | Operator::Pipe | Operator::PipeBoth, span)) => {
-                    Err(Fault::new(Reason::SyntaxError, "nothing follows here", span))
+                    Err(Unsupported::new(Reason::SyntaxError, "nothing follows here", span))
                 }
                 _ => Ok(()),
             },
             Some((Operator::Newline, _)) => Ok(()),
-            Some((_, span)) => Err(Fault::new(Reason::SyntaxError, "there is no command before this", span)),
+            Some((_, span)) => Err(Unsupported::new(Reason::SyntaxError, "there is no command before this", span)),
         }
     }
 }
 
 pub(super) fn redirect(
     number: Option<String>,
-    arrow: Arrow,
+    operator: RedirectOperator,
     span: Span,
     lexer: &mut Lexer<'_>,
-) -> Result<Redirect, Fault> {
-    if arrow == Arrow::HereDocument {
-        return Err(Fault::new(Reason::HereDocument, "the script holds a text for stdin", span));
+) -> Result<Redirect, Unsupported> {
+    if operator == RedirectOperator::HereDocument {
+        return Err(Unsupported::new(Reason::HereDocument, "the script holds a text for stdin", span));
     }
     match lexer.token()? {
-        Some(Token::Word(target)) => Ok(Redirect { number, arrow, span: span.to(target.span), target }),
+        Some(Token::Word(target)) => Ok(Redirect { number, operator, span: span.to(target.span), target }),
         Some(Token::Operator(Operator::Open, open)) => {
-            Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", span.to(open)))
+            Err(Unsupported::new(Reason::ProcessSubstitution, "bash runs a command here", span.to(open)))
         }
         Some(Token::Redirect(None, _, inner))
             if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Open, _)))) =>
         {
-            Err(Fault::new(Reason::ProcessSubstitution, "bash runs a command here", inner))
+            Err(Unsupported::new(Reason::ProcessSubstitution, "bash runs a command here", inner))
         }
-        _ => Err(Fault::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
+        _ => Err(Unsupported::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
     }
 }
 
 /// Finds the one program among the commands.
-fn arrange(commands: Vec<Command>, fifo: Option<Fifo>) -> Result<Outline, Fault> {
+fn arrange(commands: Vec<SimpleCommand>, fifo: Option<Fifo>) -> Result<ParsedScript, Unsupported> {
     let skipped = fifo.as_ref().map(|fifo| fifo.after - 1);
     let mut commands = commands.into_iter().enumerate().filter(|(index, _)| Some(*index) != skipped).map(|(_, c)| c);
     let mut before = Vec::new();
     let program = loop {
         let Some(command) = commands.next() else {
-            let last = before.last().map_or(Span::default(), |last: &Command| last.span);
-            return Err(Fault::new(Reason::Incomplete, "the script starts no program", last));
+            let last = before.last().map_or(Span::default(), |last: &SimpleCommand| last.span);
+            return Err(Unsupported::new(Reason::Incomplete, "the script starts no program", last));
         };
         if !command.prepares() {
             break command;
         }
         match command.joint {
             Some((Operator::Or, span)) => {
-                return Err(Fault::new(Reason::MultipleCommands, "`||` makes a choice", span));
+                return Err(Unsupported::new(Reason::MultipleCommands, "`||` makes a choice", span));
             }
             Some((Operator::Pipe | Operator::PipeBoth, span)) => return Err(not_tee(span)),
             _ => before.push(command),
         }
     };
-    let rest: Vec<Command> = commands.collect();
+    let rest: Vec<SimpleCommand> = commands.collect();
     let tee = after(&program, rest)?;
-    Ok(Outline { before, program, tee, fifo })
+    Ok(ParsedScript { before, program, tee, fifo })
 }
 
-fn not_tee(span: Span) -> Fault {
-    Fault::new(Reason::Pipeline, "the output goes through another program", span)
+fn not_tee(span: Span) -> Unsupported {
+    Unsupported::new(Reason::Pipeline, "the output goes through another program", span)
 }
 
 /// What may follow the program: nothing, or `| tee` and then nothing.
-fn after(program: &Command, rest: Vec<Command>) -> Result<Option<(Operator, Command)>, Fault> {
+fn after(program: &SimpleCommand, rest: Vec<SimpleCommand>) -> Result<Option<(Operator, SimpleCommand)>, Unsupported> {
     let Some((operator, span)) = program.joint else { return Ok(None) };
     let mut rest = rest.into_iter();
     let Some(next) = rest.next() else { return Ok(None) };
@@ -261,21 +265,21 @@ fn after(program: &Command, rest: Vec<Command>) -> Result<Option<(Operator, Comm
         Operator::Pipe | Operator::PipeBoth => Err(not_tee(span)),
         _ if is_exec => {
             let detail = "nothing after `exec` runs: the program has taken the shell's place";
-            Err(Fault::new(Reason::Unreachable, detail, span.to(next.span)))
+            Err(Unsupported::new(Reason::Unreachable, detail, span.to(next.span)))
         }
         Operator::Or if matches!(next.name().as_deref(), Some("true" | ":")) => {
             let detail = "the exit status of the program is thrown away";
-            Err(Fault::new(Reason::StatusMasking, detail, span.to(next.span)))
+            Err(Unsupported::new(Reason::StatusMasking, detail, span.to(next.span)))
         }
         _ => Err(follows(operator, span)),
     }
 }
 
-fn follows(operator: Operator, span: Span) -> Fault {
+fn follows(operator: Operator, span: Span) -> Unsupported {
     let detail = match operator {
         Operator::Or => "a second command runs when the first fails",
         Operator::And => "a second command runs when the first succeeds",
         _ => "a second command follows",
     };
-    Fault::new(Reason::MultipleCommands, detail, span)
+    Unsupported::new(Reason::MultipleCommands, detail, span)
 }

@@ -1,0 +1,268 @@
+//! The names that a shell takes for itself before it looks for a program, and what the few builtins
+//! do that may come before the program: `set`, `export`, `cd`, and `exec` with redirections only.
+
+use super::expansion::{Expander, WordRole};
+use super::note::Note;
+use super::options;
+use super::parser::SimpleCommand;
+use super::redirect::Streams;
+use super::refusal::{Reason, Span, Unsupported};
+use super::word::{Word, is_name};
+
+/// How the shell takes a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reserved {
+    /// Starts or is part of a construct of the language.
+    Keyword(Reason),
+    /// Changes the process itself, so that nothing else stands for it.
+    ActsOnShell(Reason),
+    /// A builtin that is also a program everywhere, by POSIX.
+    AlsoProgram,
+    /// A builtin only.
+    Builtin,
+}
+
+/// What the shell makes of an unquoted first word; `None` for a program.
+pub(super) fn reserved(name: &str) -> Option<Reserved> {
+    Some(match name {
+        "if" | "case" | "[[" => Reserved::Keyword(Reason::Conditional),
+        "for" | "while" | "until" | "select" => Reserved::Keyword(Reason::Loop),
+        "function" => Reserved::Keyword(Reason::Function),
+        "{" => Reserved::Keyword(Reason::Subshell),
+        "!" => Reserved::Keyword(Reason::StatusMasking),
+        "coproc" => Reserved::Keyword(Reason::BackgroundJob),
+        "time" => Reserved::Keyword(Reason::Dialect),
+        "then" | "else" | "elif" | "fi" | "do" | "done" | "esac" | "in" | "}" | "]]" => {
+            Reserved::Keyword(Reason::SyntaxError)
+        }
+        "trap" => Reserved::ActsOnShell(Reason::Trap),
+        "ulimit" => Reserved::ActsOnShell(Reason::Ulimit),
+        "umask" => Reserved::ActsOnShell(Reason::Umask),
+        "." | "source" => Reserved::ActsOnShell(Reason::Source),
+        "true" | "false" | "echo" | "test" | "[" | "kill" | "printf" | "pwd" => Reserved::AlsoProgram,
+        _ if BUILTINS.contains(&name) => Reserved::Builtin,
+        _ => return None,
+    })
+}
+
+/// Of dash, bash and busybox ash, without those named above and those that `outline` understands.
+const BUILTINS: &[&str] = &[
+    ":",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "cd",
+    "chdir",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "declare",
+    "dirs",
+    "disown",
+    "enable",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "jobs",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "pushd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "suspend",
+    "times",
+    "type",
+    "typeset",
+    "unalias",
+    "unset",
+    "wait",
+];
+
+/// Whether the builtin and the program of this name do the same with these arguments.
+pub(super) fn is_same_as_program(name: &str, arguments: &[String]) -> bool {
+    // A reference to a variable could begin with a dash.
+    let is_word = |word: &String| !word.starts_with(['-', '$']) && !word.contains('\\');
+    match name {
+        "true" | "false" => arguments.is_empty(),
+        "echo" => arguments.iter().all(is_word),
+        "test" => is_simple_test(arguments),
+        "[" => arguments.split_last().is_some_and(|(last, rest)| last == "]" && is_simple_test(rest)),
+        _ => false,
+    }
+}
+
+/// The tests that POSIX defines for one and three arguments, without those on a shell's own state.
+fn is_simple_test(arguments: &[String]) -> bool {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        ["-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-L" | "-p" | "-S" | "-s" | "-u" | "-n" | "-z", _]
+            | [_, "=" | "!=" | "-eq" | "-ne" | "-gt" | "-ge" | "-lt" | "-le", _]
+    )
+}
+
+/// Variables that a shell sets, reads or protects itself: not for a command to set or to look up.
+pub(super) fn is_shells_own(name: &str) -> bool {
+    const OWN: &[&str] = &[
+        "_",
+        "CDPATH",
+        "COMP_WORDS",
+        "DIRSTACK",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "GROUPS",
+        "HISTCMD",
+        "IFS",
+        "LINENO",
+        "MAILCHECK",
+        "OLDPWD",
+        "OPTARG",
+        "OPTERR",
+        "OPTIND",
+        "PIPESTATUS",
+        "POSIXLY_CORRECT",
+        "PPID",
+        "PS1",
+        "PS2",
+        "PS4",
+        "PWD",
+        "RANDOM",
+        "SECONDS",
+        "SHELLOPTS",
+        "SHLVL",
+        "SRANDOM",
+        "UID",
+        "GLOBIGNORE",
+        "EXECIGNORE",
+        "FIGNORE",
+    ];
+    OWN.contains(&name) || name.starts_with("BASH")
+}
+
+/// Does to the scope, the folder and the streams what the command does to the shell.
+pub(super) fn run(
+    command: &SimpleCommand,
+    expander: &mut Expander<'_>,
+    folder: &mut Option<String>,
+    streams: &mut Streams,
+) -> Result<(), Unsupported> {
+    let Some((name, words)) = command.words.split_first() else {
+        for (name, word) in &command.assignments {
+            let value = expander.value(word, WordRole::Assigned)?;
+            expander.variables.assign(name, value, word.span)?;
+        }
+        return no_redirects(command);
+    };
+    if let Some((_, word)) = command.assignments.first() {
+        return Err(Unsupported::new(Reason::Assignment, "a variable is set for a builtin of the shell", word.span));
+    }
+    match name.bare() {
+        Some("exec") => return streams.apply(&command.redirects, expander),
+        Some("export") if words.is_empty() => {
+            return Err(Unsupported::new(Reason::ShellBuiltin, "`export` alone prints the variables", command.span));
+        }
+        Some("export") => export(words, expander)?,
+        Some("cd") if streams.names_relative_file() => {
+            let detail = "a file was opened by a relative name before";
+            return Err(Unsupported::new(Reason::RelativeDirectory, detail, command.span));
+        }
+        Some("cd") => *folder = Some(change_folder(words, expander, folder.as_deref(), command.span)?),
+        _ => set(words, expander, command.span)?,
+    }
+    no_redirects(command)
+}
+
+fn no_redirects(command: &SimpleCommand) -> Result<(), Unsupported> {
+    match command.redirects.first() {
+        None => Ok(()),
+        Some(redirect) => {
+            let detail = "the output of a command before the program is redirected";
+            Err(Unsupported::new(Reason::PartialRedirect, detail, redirect.span))
+        }
+    }
+}
+
+fn export(words: &[Word], expander: &mut Expander<'_>) -> Result<(), Unsupported> {
+    for word in words {
+        if let Some((name, value)) = word.assignment() {
+            // Old shells split the value here.
+            let value = expander.value(&value, WordRole::Argument)?;
+            expander.variables.export(&name, value, word.span)?;
+        } else if let Some(name) = word.bare().filter(|name| is_name(name)) {
+            expander.variables.publish(name);
+        } else {
+            let detail = "only NAME=value and NAME can be exported";
+            return Err(Unsupported::new(Reason::Assignment, detail, word.span));
+        }
+    }
+    Ok(())
+}
+
+fn set(words: &[Word], expander: &mut Expander<'_>, span: Span) -> Result<(), Unsupported> {
+    let texts: Option<Vec<String>> = words.iter().map(Word::literal).collect();
+    let texts = texts.ok_or_else(|| Unsupported::new(Reason::ShellOption, "an option comes from a variable", span))?;
+    let refuse = |(reason, detail): options::Objection| Unsupported::new(reason, detail, span);
+    let read = options::read(&texts, expander.dialect, &mut expander.options, |_, _| None).map_err(refuse)?;
+    let is_list = read < texts.len() || texts.iter().any(|text| text == "--");
+    match texts.is_empty() {
+        true => Err(Unsupported::new(Reason::ShellBuiltin, "`set` alone prints the variables", span)),
+        false if is_list => {
+            Err(Unsupported::new(Reason::PositionalParameters, "`set` changes the script's arguments", span))
+        }
+        false => Ok(()),
+    }
+}
+
+fn change_folder(
+    words: &[Word],
+    expander: &mut Expander<'_>,
+    from: Option<&str>,
+    span: Span,
+) -> Result<String, Unsupported> {
+    let relative = |detail: &str| Unsupported::new(Reason::RelativeDirectory, detail, span);
+    let [word] = words else { return Err(relative("`cd` without one folder goes somewhere else")) };
+    let value = expander.value(word, WordRole::Argument)?;
+    let unknown = || Unsupported::new(Reason::RuntimeVariable, "no working folder can hold a variable", word.span);
+    let folder = value.literal().ok_or_else(unknown)?;
+    if folder.split('/').any(|part| part == "..") {
+        return Err(relative("the shell and the kernel may read `..` differently"));
+    }
+    let is_own = folder.starts_with("./") || folder == ".";
+    match from {
+        _ if folder.starts_with('/') => {}
+        // CDPATH is searched for other names.
+        Some(from) if is_own => return Ok(join(from, folder.trim_start_matches("./").trim_start_matches('.'))),
+        _ => return Err(relative("where the folder is depends on where the container starts")),
+    }
+    expander.note(Note::FolderMustExist(folder.clone()));
+    Ok(folder)
+}
+
+fn join(folder: &str, name: &str) -> String {
+    match name {
+        "" => folder.to_owned(),
+        _ => format!("{}/{name}", folder.trim_end_matches('/')),
+    }
+}

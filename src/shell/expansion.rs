@@ -1,0 +1,374 @@
+//! Words to values: the variables, wildcards and arguments that a command may use, and the variables
+//! that the script itself sets.
+//!
+//! A value is either known exactly before the container starts, or refused.
+
+use std::collections::BTreeMap;
+
+use super::builtins::is_shells_own;
+use super::interpreter::Dialect;
+use super::kubelet::{CommandContext, Declared, Kubelet, is_plain};
+use super::note::{Note, Notes};
+use super::options::{Globbing, ShellOptions};
+use super::refusal::{Reason, Span, Unsupported};
+use super::word::{Piece, Quoting, Word};
+
+/// What the shell does to a word after its variables are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordRole {
+    /// Splits it and matches file names.
+    Argument,
+    /// Takes it as it is: the value of an assignment.
+    Assigned,
+    /// The target of a redirection, where shells differ.
+    Target,
+}
+
+/// Everything that decides what a word comes to.
+pub(super) struct Expander<'a> {
+    pub context: &'a CommandContext,
+    pub dialect: Dialect,
+    pub options: ShellOptions,
+    pub variables: Variables,
+    pub arguments: &'a [String],
+    pub notes: Notes,
+}
+
+impl Expander<'_> {
+    pub fn note(&mut self, note: Note) {
+        self.notes.add(note);
+    }
+
+    /// The words that one word of the script becomes: one, or the arguments for `"$@"`.
+    pub fn arguments(&mut self, word: &Word) -> Result<Vec<WordValue>, Unsupported> {
+        let Some(quoting) = sole_arguments(word) else { return Ok(vec![self.value(word, WordRole::Argument)?]) };
+        if quoting == Quoting::Bare && !self.arguments.is_empty() {
+            let detail = "$@ without quotes: the shell splits the arguments again";
+            return Err(Unsupported::new(Reason::PositionalParameters, detail, word.span));
+        }
+        let wrap = |word: &String| match self.context.kubelet() {
+            Kubelet::Expands => WordValue(vec![ValuePart::Raw(word.clone())]),
+            Kubelet::Keeps => WordValue::text(word),
+        };
+        Ok(self.arguments.iter().map(wrap).collect())
+    }
+
+    /// The one value of a word.
+    pub fn value(&mut self, word: &Word, usage: WordRole) -> Result<WordValue, Unsupported> {
+        self.check_spelling(word)?;
+        self.check_wildcards(word, usage)?;
+        let mut value = WordValue::default();
+        for (piece, span) in &word.pieces {
+            match piece {
+                Piece::Text(text, _) => value.0.push(ValuePart::Text(text.clone())),
+                Piece::Wildcard(c) => value.0.push(ValuePart::Text(c.to_string())),
+                Piece::Reference(name) => {
+                    self.reference(name);
+                    value.0.push(ValuePart::Reference(name.clone()));
+                }
+                Piece::Variable(name, quoting) => value.0.extend(self.variable(name, *quoting, usage, *span)?.0),
+                Piece::Arguments(_) => {
+                    let detail = "$@ must be a word of its own";
+                    return Err(Unsupported::new(Reason::PositionalParameters, detail, *span));
+                }
+                Piece::Unsupported(fault) => return Err(fault.clone()),
+            }
+        }
+        Ok(value)
+    }
+
+    fn reference(&mut self, name: &str) {
+        if self.context.declared(name) == Some(&Declared::OneWord) {
+            self.note(Note::OneWordAssumed(name.to_owned()));
+        }
+    }
+
+    /// What shells do to unquoted characters before anything else.
+    fn check_spelling(&self, word: &Word) -> Result<(), Unsupported> {
+        let bare = word.bare_text();
+        if bare.starts_with('~') || bare.contains("=~") || bare.contains(":~") {
+            return Err(Unsupported::new(Reason::TildeExpansion, "the shell replaces ~ with a folder", word.span));
+        }
+        let may_expand = !matches!(self.dialect, Dialect::Dash | Dialect::Ash);
+        let is_list = bare.contains('{') && bare.contains('}') && (bare.contains(',') || bare.contains(".."));
+        if may_expand && is_list {
+            return Err(Unsupported::new(Reason::BraceExpansion, "bash makes several words of the braces", word.span));
+        }
+        Ok(())
+    }
+
+    /// A wildcard stays only where it can match nothing: in a URL, or in the value of a flag.
+    fn check_wildcards(&mut self, word: &Word, usage: WordRole) -> Result<(), Unsupported> {
+        let first = word.pieces.iter().position(|(piece, _)| matches!(piece, Piece::Wildcard(_)));
+        let Some((front, [(_, span), ..])) = first.and_then(|first| word.pieces.split_at_checked(first)) else {
+            return Ok(());
+        };
+        if usage == WordRole::Assigned || (self.options.globbing == Globbing::Off && usage == WordRole::Argument) {
+            return Ok(());
+        }
+        let texts = front.iter().map_while(|(piece, _)| match piece {
+            Piece::Text(text, _) => Some(text.as_str()),
+            _ => None,
+        });
+        let front: String = texts.collect();
+        let is_flag = front.starts_with('-') && front.contains('=');
+        if usage == WordRole::Argument && (is_flag || front.contains("://")) {
+            self.note(Note::WildcardKept(front));
+            return Ok(());
+        }
+        Err(Unsupported::new(Reason::Glob, "the shell replaces the word with the file names that match", *span))
+    }
+
+    fn variable(
+        &mut self,
+        name: &str,
+        quoting: Quoting,
+        usage: WordRole,
+        span: Span,
+    ) -> Result<WordValue, Unsupported> {
+        let splits = quoting == Quoting::Bare && usage != WordRole::Assigned;
+        if let Some(value) = self.variables.get(name) {
+            if splits && !value.is_plain() {
+                return Err(split(name, span));
+            }
+            return Ok(value.clone());
+        }
+        if is_shells_own(name) {
+            let detail = format!("${name} is set by the shell itself");
+            return Err(Unsupported::new(Reason::RuntimeVariable, detail, span));
+        }
+        match self.context.declared(name).cloned() {
+            Some(declared) => self.declared(name, &declared, splits, span),
+            None => self.frozen(name, splits, span),
+        }
+    }
+
+    fn declared(
+        &mut self,
+        name: &str,
+        declared: &Declared,
+        splits: bool,
+        span: Span,
+    ) -> Result<WordValue, Unsupported> {
+        if matches!(self.context, CommandContext::Probe { .. }) && !matches!(declared, Declared::Literal(_)) {
+            return Err(probe(name, span));
+        }
+        match declared {
+            Declared::Literal(value) if splits && !is_plain(value) => return Err(split(name, span)),
+            Declared::Unknown if splits => return Err(split(name, span)),
+            Declared::OneWord if splits => self.note(Note::OneWordAssumed(name.to_owned())),
+            _ => {}
+        }
+        Ok(WordValue(vec![ValuePart::Reference(name.to_owned())]))
+    }
+
+    fn frozen(&mut self, name: &str, splits: bool, span: Span) -> Result<WordValue, Unsupported> {
+        let Some(value) = self.context.frozen(name) else {
+            return Err(match self.context {
+                CommandContext::Probe { .. } => probe(name, span),
+                CommandContext::Container { .. } => unknown(&format!("${name} is not declared by the container"), span),
+                CommandContext::Image { .. } | CommandContext::Hook => {
+                    unknown(&format!("${name} is known only when it runs"), span)
+                }
+            });
+        };
+        if splits && !is_plain(value) {
+            return Err(split(name, span));
+        }
+        let value = WordValue::text(value);
+        self.note(Note::Frozen(name.to_owned()));
+        Ok(value)
+    }
+}
+
+/// How `$@` is quoted, where it is all of the word. Empty quotes beside it would leave an empty word.
+fn sole_arguments(word: &Word) -> Option<Quoting> {
+    match word.pieces.as_slice() {
+        [(Piece::Arguments(Quoting::Bare), _)] => Some(Quoting::Bare),
+        // The first piece stands for the opening quote.
+        [(Piece::Text(text, Quoting::Quoted), _), (Piece::Arguments(Quoting::Quoted), _)] if text.is_empty() => {
+            Some(Quoting::Quoted)
+        }
+        _ => None,
+    }
+}
+
+fn split(name: &str, span: Span) -> Unsupported {
+    let detail = format!("${name} is not quoted: the shell splits its value and matches file names");
+    Unsupported::new(Reason::RuntimeVariable, detail, span)
+}
+
+fn probe(name: &str, span: Span) -> Unsupported {
+    let detail = format!("in a probe the kubelet knows only literal values, and ${name} has none");
+    Unsupported::new(Reason::ProbeVariable, detail, span)
+}
+
+fn unknown(detail: &str, span: Span) -> Unsupported {
+    Unsupported::new(Reason::RuntimeVariable, detail, span)
+}
+
+/// A part of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ValuePart {
+    Text(String),
+    /// A variable of the container, by name.
+    Reference(String),
+    /// A word of the manifest, passed on as it stands there.
+    Raw(String),
+}
+
+/// A value in parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct WordValue(pub Vec<ValuePart>);
+
+impl WordValue {
+    pub fn text(text: &str) -> Self {
+        Self(vec![ValuePart::Text(text.to_owned())])
+    }
+
+    /// The text, where no variable is in it.
+    pub fn literal(&self) -> Option<String> {
+        let texts = self.0.iter().map(|bit| match bit {
+            ValuePart::Text(text) => Some(text.as_str()),
+            ValuePart::Reference(_) | ValuePart::Raw(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Whether a shell would keep it as one word if it were not quoted.
+    pub fn is_plain(&self) -> bool {
+        self.literal().is_some_and(|text| is_plain(&text))
+    }
+
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|bit| match bit {
+            ValuePart::Reference(name) => Some(name.as_str()),
+            ValuePart::Text(_) | ValuePart::Raw(_) => None,
+        })
+    }
+
+    /// As it must be written so that the program gets this value.
+    pub fn write(&self, kubelet: Kubelet) -> String {
+        let mut out = String::new();
+        let mut bits = self.0.iter().peekable();
+        while let Some(bit) = bits.next() {
+            match bit {
+                ValuePart::Text(text) if kubelet == Kubelet::Keeps => out.push_str(text),
+                ValuePart::Text(text) => escape(&mut out, text, bits.peek().is_some()),
+                ValuePart::Reference(name) => out.extend(["$(", name, ")"]),
+                ValuePart::Raw(word) => out.push_str(word),
+            }
+        }
+        out
+    }
+}
+
+/// Doubles a `$` wherever the kubelet would otherwise act on it.
+fn escape(out: &mut String, text: &str, more: bool) {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_read = match chars.peek() {
+            Some(next) => matches!(next, '$' | '(') || !next.is_ascii(),
+            None => more,
+        };
+        out.push(c);
+        if c == '$' && is_read {
+            out.push('$');
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Known to the shell; in the program's environment only if it was there before.
+    Shell,
+    Program,
+}
+
+/// Set by the script, in the order of first mention.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Variables {
+    list: Vec<(String, WordValue, Reach, Span)>,
+    places: BTreeMap<String, usize>,
+}
+
+impl Variables {
+    pub fn get(&self, name: &str) -> Option<&WordValue> {
+        self.list.get(*self.places.get(name)?).map(|(_, value, ..)| value)
+    }
+
+    /// `NAME=value` as a command of its own.
+    pub fn assign(&mut self, name: &str, value: WordValue, span: Span) -> Result<(), Unsupported> {
+        self.set(name, value, Reach::Shell, span)
+    }
+
+    /// `export NAME=value`, or `NAME=value program`.
+    pub fn export(&mut self, name: &str, value: WordValue, span: Span) -> Result<(), Unsupported> {
+        self.set(name, value, Reach::Program, span)
+    }
+
+    /// `export NAME`: nothing to do where the script has not set it.
+    pub fn publish(&mut self, name: &str) {
+        if let Some((.., reach, _)) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
+            *reach = Reach::Program;
+        }
+    }
+
+    fn set(&mut self, name: &str, value: WordValue, reach: Reach, span: Span) -> Result<(), Unsupported> {
+        if is_shells_own(name) {
+            let detail = format!("{name} has a meaning for the shell itself");
+            return Err(Unsupported::new(Reason::Assignment, detail, span));
+        }
+        if let Some(known) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
+            known.1 = value;
+            // Once exported, always exported.
+            if reach == Reach::Program {
+                known.2 = reach;
+            }
+        } else {
+            self.places.insert(name.to_owned(), self.list.len());
+            self.list.push((name.to_owned(), value, reach, span));
+        }
+        Ok(())
+    }
+
+    /// What the program gets. Whether it gets a variable that was not exported depends on whether
+    /// the container has one of this name.
+    pub fn environment(self) -> Result<Vec<(String, WordValue)>, Unsupported> {
+        let exported = |(name, value, reach, span): (String, WordValue, Reach, Span)| match reach {
+            Reach::Program => Ok((name, value)),
+            Reach::Shell => {
+                let detail = format!("{name} is set but not exported: the program gets it only if it was there before");
+                Err(Unsupported::new(Reason::Assignment, detail, span))
+            }
+        };
+        self.list.into_iter().map(exported).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_survive_the_kubelet() {
+        for (text, expected) in [
+            ("a", "a"),
+            ("$", "$"),
+            ("s/$/x/", "s/$/x/"),
+            ("$(A)", "$$(A)"),
+            ("$$", "$$$"),
+            ("$$(A)", "$$$$(A)"),
+            ("$é", "$$é"),
+        ] {
+            assert_eq!(WordValue::text(text).write(Kubelet::Expands), expected);
+            assert_eq!(WordValue::text(text).write(Kubelet::Keeps), text);
+        }
+        let mixed = WordValue(vec![
+            ValuePart::Text("a$".into()),
+            ValuePart::Reference("N".into()),
+            ValuePart::Text("$".into()),
+        ]);
+        assert_eq!(mixed.write(Kubelet::Expands), "a$$$(N)$");
+    }
+}

@@ -1,0 +1,290 @@
+//! What the kubelet does to a command before any shell starts, and what it knows of the variables.
+//!
+//! It expands `$(NAME)` and `$$`, even inside single quotes: in the command of a container from every
+//! declared variable, in a probe from literal values only, in a hook from none. An image's command
+//! is never expanded (k/k `third_party/forked/golang/expansion/expand.go`,
+//! `ExpandContainerCommandAndArgs`, `ExpandContainerCommandOnlyStatic`).
+
+use std::collections::BTreeMap;
+
+use super::refusal::{Reason, Span, Unsupported};
+
+/// What is known about the value of a variable that a container declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declared {
+    /// `value:` in the manifest.
+    Literal(String),
+    /// One word without blanks or characters that a shell would act on: a `fieldRef` to a name or an address.
+    OneWord,
+    /// Anything: a secret, a config map.
+    Unknown,
+}
+
+/// The variables of an image that may be written into its command.
+pub type Frozen = BTreeMap<String, String>;
+
+/// Where the command stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandContext {
+    /// The config of an image.
+    Image { frozen: Frozen },
+    /// `command` and `args` of a container. Of the image's own variables only `frozen` are known.
+    Container { declared: BTreeMap<String, Declared>, frozen: Frozen },
+    /// An exec probe.
+    Probe { declared: BTreeMap<String, Declared> },
+    /// A lifecycle hook.
+    Hook,
+}
+
+/// Whether the kubelet replaces `$(NAME)` and `$$`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kubelet {
+    Expands,
+    Keeps,
+}
+
+impl CommandContext {
+    pub(super) fn kubelet(&self) -> Kubelet {
+        match self {
+            Self::Image { .. } | Self::Hook => Kubelet::Keeps,
+            Self::Container { .. } | Self::Probe { .. } => Kubelet::Expands,
+        }
+    }
+
+    pub(super) fn declared(&self, name: &str) -> Option<&Declared> {
+        match self {
+            Self::Container { declared, .. } | Self::Probe { declared } => declared.get(name),
+            Self::Image { .. } | Self::Hook => None,
+        }
+    }
+
+    pub(super) fn frozen(&self, name: &str) -> Option<&str> {
+        match self {
+            Self::Image { frozen } | Self::Container { frozen, .. } => frozen.get(name).map(String::as_str),
+            Self::Probe { .. } | Self::Hook => None,
+        }
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.declared(name).is_some() || self.frozen(name).is_some()
+    }
+}
+
+/// Whether a shell reads `value`, unquoted, as exactly this one word.
+pub(super) fn is_plain(value: &str) -> bool {
+    !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric() || "_./:@%+,-".contains(c))
+}
+
+/// Longer scripts are not read. Linux takes no argument of more than 128 KiB.
+pub(super) const LONGEST: usize = 256 << 10;
+
+/// One thing the shell reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Char(char),
+    /// The value of a variable, put in by the kubelet: a plain word. The number is that of its name.
+    Reference(usize),
+}
+
+/// The script in units, each with its place.
+#[derive(Debug, Default)]
+pub(super) struct ExpandedScript {
+    units: Vec<(Unit, usize)>,
+    names: Vec<String>,
+    end: usize,
+}
+
+impl ExpandedScript {
+    pub fn new(text: &str, context: &CommandContext) -> Result<Self, Unsupported> {
+        if text.len() > LONGEST {
+            return Err(Unsupported::of_words(Reason::TooLong, format!("the script has more than {LONGEST} bytes")));
+        }
+        if let Some((at, found)) = text.char_indices().find(|(_, c)| c.is_control() && !"\n\t\r".contains(*c)) {
+            let detail = format!("the character {} stands in the script", found.escape_unicode());
+            return Err(Unsupported::new(Reason::ControlCharacter, detail, Span::new(at, at + found.len_utf8())));
+        }
+        let mut source = Self { end: text.len(), ..Self::default() };
+        match context.kubelet() {
+            Kubelet::Keeps => source.keep(text, 0),
+            Kubelet::Expands => source.expand(text, context)?,
+        }
+        Ok(source)
+    }
+
+    pub fn get(&self, index: usize) -> Option<Unit> {
+        self.units.get(index).map(|(seen, _)| *seen)
+    }
+
+    pub fn char(&self, index: usize) -> Option<char> {
+        match self.get(index) {
+            Some(Unit::Char(c)) => Some(c),
+            _ => None,
+        }
+    }
+
+    pub fn name(&self, number: usize) -> String {
+        self.names.get(number).cloned().unwrap_or_default()
+    }
+
+    /// The place of a unit in the text.
+    pub fn at(&self, index: usize) -> usize {
+        self.units.get(index).map_or(self.end, |(_, at)| *at)
+    }
+
+    pub fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.at(start), self.at(end))
+    }
+
+    fn keep(&mut self, text: &str, at: usize) {
+        self.units.extend(text.char_indices().map(|(index, c)| (Unit::Char(c), at + index)));
+    }
+
+    fn expand(&mut self, text: &str, context: &CommandContext) -> Result<(), Unsupported> {
+        let mut at = 0;
+        // Looked up once: a search for each `$(` would read the script over and over.
+        let last = text.rfind(')').unwrap_or(0);
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let plain = rest.find('$').unwrap_or(rest.len());
+            let (before, dollar) = rest.split_at_checked(plain).unwrap_or((rest, ""));
+            self.keep(before, at);
+            at += plain + self.dollar(dollar, at + plain, last, context)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what begins at a `$`, and says how many bytes that was.
+    fn dollar(&mut self, text: &str, at: usize, last: usize, context: &CommandContext) -> Result<usize, Unsupported> {
+        let mut chars = text.chars().skip(1);
+        let taken = match chars.next() {
+            None => text.len(),
+            Some('$') => {
+                self.keep("$", at);
+                return Ok(2);
+            }
+            Some('(') => match (at < last).then(|| text.find(')')).flatten() {
+                Some(close) => return self.reference(text.get(..=close).unwrap_or(text), at, context),
+                None => 2,
+            },
+            Some(next) if next.is_ascii() => 2,
+            Some(_) => {
+                let detail = "the kubelet damages a character outside ASCII after `$`";
+                return Err(Unsupported::new(Reason::ControlCharacter, detail, Span::new(at, at + 1)));
+            }
+        };
+        self.keep(text.get(..taken).unwrap_or(text), at);
+        Ok(taken)
+    }
+
+    fn reference(&mut self, whole: &str, at: usize, context: &CommandContext) -> Result<usize, Unsupported> {
+        let name = whole.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
+        let span = Span::new(at, at + whole.len());
+        match context.declared(name) {
+            // Unknown names stay: the shell will see a command substitution.
+            None => self.keep(whole, at),
+            Some(value) => {
+                check_value(name, value, context, span)?;
+                self.units.push((Unit::Reference(self.names.len()), at));
+                self.names.push(name.to_owned());
+            }
+        }
+        Ok(whole.len())
+    }
+}
+
+/// The kubelet puts the value into the script's text, where it may become code.
+fn check_value(name: &str, value: &Declared, context: &CommandContext, span: Span) -> Result<(), Unsupported> {
+    match (value, context) {
+        (Declared::Literal(value), _) if is_plain(value) => Ok(()),
+        (Declared::OneWord, CommandContext::Container { .. }) => Ok(()),
+        (Declared::OneWord | Declared::Unknown, CommandContext::Probe { .. }) => {
+            let detail = format!("in a probe the kubelet replaces $({name}) with nothing, as its value is not literal");
+            Err(Unsupported::new(Reason::ProbeVariable, detail, span))
+        }
+        _ => {
+            let detail = format!("the value of $({name}) is put into the script, and the shell reads it as code");
+            Err(Unsupported::new(Reason::RuntimeVariable, detail, span))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(names: &[(&str, Declared)]) -> CommandContext {
+        let declared = names.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        CommandContext::Container { declared, frozen: Frozen::default() }
+    }
+
+    fn seen(source: &ExpandedScript) -> String {
+        let show = |(seen, _): &(Unit, usize)| match seen {
+            Unit::Char(c) => c.to_string(),
+            Unit::Reference(number) => format!("<{}>", source.name(*number)),
+        };
+        source.units.iter().map(show).collect()
+    }
+
+    #[test]
+    fn dollars_are_replaced_as_the_kubelet_does() {
+        let context = container(&[("A", Declared::OneWord)]);
+        for (text, expected) in [
+            ("x", "x"),
+            ("$(A)", "<A>"),
+            ("'$(A)'", "'<A>'"),
+            ("$(B)", "$(B)"),
+            ("$$(A)", "$(A)"),
+            ("$$$(A)", "$<A>"),
+            ("$$$/", "$$/"),
+            ("$A ${A}", "$A ${A}"),
+            ("$(A", "$(A"),
+            ("a$", "a$"),
+            ("$(B$$)$(A)", "$(B$$)<A>"),
+            ("$x$(A)", "$x<A>"),
+        ] {
+            assert_eq!(seen(&ExpandedScript::new(text, &context).unwrap()), expected, "{text}");
+        }
+        let image = CommandContext::Image { frozen: Frozen::default() };
+        assert_eq!(seen(&ExpandedScript::new("$$(A)", &image).unwrap()), "$$(A)");
+    }
+
+    #[test]
+    fn places_are_those_of_the_written_text() {
+        let source = ExpandedScript::new("é$$$(A)z", &container(&[("A", Declared::OneWord)])).unwrap();
+        let places: Vec<usize> = source.units.iter().map(|(_, at)| *at).collect();
+        assert_eq!(places, [0, 2, 4, 8]);
+        assert_eq!(source.at(99), 9);
+    }
+
+    #[test]
+    fn values_that_could_become_code_are_refused() {
+        let literal = |value: &str| Declared::Literal(value.to_owned());
+        for (value, fine) in [
+            (literal("10.0.0.1"), true),
+            (literal("a b"), false),
+            (literal("$(B)"), false),
+            (literal("a;b"), false),
+            (literal(""), false),
+            (Declared::OneWord, true),
+            (Declared::Unknown, false),
+        ] {
+            let context = container(&[("A", value.clone())]);
+            assert_eq!(ExpandedScript::new("app $(A)", &context).is_ok(), fine, "{value:?}");
+            let probe = CommandContext::Probe { declared: [("A".to_owned(), value.clone())].into() };
+            let literal = matches!(value, Declared::Literal(_));
+            assert_eq!(ExpandedScript::new("app $(A)", &probe).is_ok(), fine && literal, "{value:?}");
+        }
+        let fault = ExpandedScript::new("$é", &container(&[])).unwrap_err();
+        assert_eq!(fault.reason, Reason::ControlCharacter);
+    }
+
+    #[test]
+    fn control_characters_and_long_scripts_are_refused() {
+        let image = CommandContext::Image { frozen: Frozen::default() };
+        for text in ["a\0b", "a\u{1b}b", "a\u{7f}", "a\u{85}"] {
+            assert_eq!(ExpandedScript::new(text, &image).unwrap_err().reason, Reason::ControlCharacter, "{text:?}");
+        }
+        assert!(ExpandedScript::new("a\tb\r\n", &image).is_ok());
+        assert!(ExpandedScript::new(&"a".repeat(LONGEST), &image).is_ok());
+        assert_eq!(ExpandedScript::new(&"a".repeat(LONGEST + 1), &image).unwrap_err().reason, Reason::TooLong);
+    }
+}
