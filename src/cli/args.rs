@@ -20,58 +20,58 @@ use crate::store::collect;
 use crate::store::disk::line;
 use crate::store::fetch::{OldBaseChoice, Request};
 
-/// What to move, and onto what.
+/// What to move, and onto what. Fields are in the order of `--help`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// The image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:[NAME:]TAG]
+    /// Image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:[NAME:]TAG]
     #[arg(value_name = "SOURCE")]
     source: String,
-    /// The new base
-    #[arg(long, value_name = "REF", default_value = DEFAULT_BASE)]
+    /// New base
+    #[arg(long, value_name = "REF", default_value = DEFAULT_BASE, help_heading = "Where")]
     base: String,
-    /// The base the image was built on: an image, `scratch`, or `layers:N` [default: detect]
-    #[arg(long, value_name = "REF|scratch|layers:N")]
-    old_base: Option<String>,
-    /// An image that may be the old base, tried when the image does not name one (repeatable)
-    #[arg(long, value_name = "REF")]
-    known_base: Vec<String>,
-    /// Move only this platform (repeatable) [default: all of the source]
-    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    /// Move only this platform (repeatable) [default: all platforms of the source]
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
     platform: Vec<String>,
-    /// What to do about a platform that the new base does not have
-    #[arg(long, value_enum, default_value = "refuse")]
+    /// What to do if the new base lacks a platform
+    #[arg(long, value_name = "ACTION", value_enum, default_value = "refuse", help_heading = "Where")]
     on_missing_platform: OnMissingPlatform,
-    /// Go on in spite of this refusal (repeatable); recorded in the report and in the image
-    #[arg(long, value_name = "RULE[=PATH]")]
-    allow: Vec<Allow>,
-    /// Who writes the log file that a shell wrote
-    #[arg(long, value_enum, default_value = "auto")]
-    logs: Logs,
-    /// How klog's flags are spelled
-    #[arg(long, value_enum, default_value = "auto")]
-    klog_style: Style,
-    /// An image whose program is a log runner, such as registry.k8s.io/build-image/go-runner
-    #[arg(long, value_name = "REF")]
-    log_runner: Option<String>,
-    /// Write the image's value of this variable into the command (repeatable)
-    #[arg(long, value_name = "NAME")]
-    freeze_env: Vec<String>,
-    /// Say the entrypoint yourself, as a JSON list; it is still proven to start
-    #[arg(long, value_name = "JSON")]
+    /// Base the image was built on: an image, `scratch`, or `layers:N` for the first N layers [default: detect]
+    #[arg(long, value_name = "REF|scratch|layers:N", help_heading = "Old base")]
+    old_base: Option<String>,
+    /// Candidate for the old base, tried if the image does not name its base (repeatable)
+    #[arg(long, value_name = "REF", help_heading = "Old base")]
+    known_base: Vec<String>,
+    /// Override ENTRYPOINT (JSON array); still verified
+    #[arg(long, value_name = "JSON", help_heading = "Command")]
     entrypoint: Option<Words>,
-    /// Say the cmd yourself, as a JSON list
-    #[arg(long, value_name = "JSON")]
+    /// Override CMD (JSON array); still verified
+    #[arg(long, value_name = "JSON", help_heading = "Command")]
     cmd: Option<Words>,
-    /// Take only the program and what it needs, out of all layers: for squashed images and unknown bases
-    #[arg(long)]
+    /// Replace this variable in the command with its value in the image (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    freeze_env: Vec<String>,
+    /// How to keep the log file that the shell redirected to
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", help_heading = "Command")]
+    logs: Logs,
+    /// How to spell klog's flags
+    #[arg(long, value_name = "STYLE", value_enum, default_value = "auto", help_heading = "Command")]
+    klog_style: Style,
+    /// Image to copy the log runner from, such as registry.k8s.io/build-image/go-runner
+    #[arg(long, value_name = "REF", help_heading = "Command")]
+    log_runner: Option<String>,
+    /// Copy only the program and the files it needs; for squashed images and unknown bases
+    #[arg(long, help_heading = "Contents")]
     extract: bool,
-    /// Take this path of the image along, whatever it belongs to (repeatable)
-    #[arg(long, value_name = "PATH")]
+    /// Keep this path of the image even if it belongs to the old base or to a package (repeatable)
+    #[arg(long, value_name = "PATH", help_heading = "Contents")]
     keep: Vec<String>,
+    /// Move the image in spite of this refusal (repeatable); recorded in the report and in the image
+    #[arg(long, value_name = "RULE[=PATH]", help_heading = "Policy")]
+    allow: Vec<Allow>,
     #[command(flatten)]
     policy: PolicyArgs,
     /// Refuse unless the result has this digest
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "DIGEST", help_heading = "Policy")]
     expect_digest: Option<String>,
 }
 
@@ -144,20 +144,20 @@ impl FromStr for Words {
     fn from_str(text: &str) -> Result<Self> {
         let words = serde_json::from_str(text).map(Self);
         words.map_err(|_| {
-            Error::usage("expected a JSON list of words, such as [\"/app\", \"--flag\"]").fact("given", text)
+            Error::usage("expected a JSON array of strings, such as [\"/app\", \"--flag\"]").fact("given", text)
         })
     }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Logs {
-    /// klog where the program is proven to take its flags, else a runner where there is one
+    /// klog's flags if the program is proven to accept them, else a log runner if there is one
     Auto,
-    /// The program's own flags of klog
+    /// Pass klog's flags to the program
     Klog,
-    /// kube-log-runner before the program
+    /// Start the program through kube-log-runner
     Runner,
-    /// Nothing: the container runtime keeps the log
+    /// Drop the file: the container runtime keeps the log
     Stdout,
 }
 
@@ -174,7 +174,7 @@ impl From<Logs> for LogChoice {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Style {
-    /// As the program shows
+    /// As the program spells them
     Auto,
     /// `--log-file`
     Dash,
@@ -201,29 +201,27 @@ pub(super) fn epoch() -> Result<Option<Epoch>> {
     value.as_deref().map(settings::epoch).transpose()
 }
 
-const CACHE_HELP: &str =
-    "The folder that keeps what was fetched [default: $UNDERPIN_CACHE, or the user's cache folder]";
+const CACHE_HELP: &str = "Cache directory [default: $UNDERPIN_CACHE, or underpin in the user's cache directory]";
 
 /// How to deal with the world.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Registries and cache")]
 pub struct WorldArgs {
-    /// Never use the network
-    #[arg(long)]
+    /// Do not use the network; images must be on disk or in the cache
+    #[arg(long, help_heading = "Registries and cache")]
     offline: bool,
-    /// Allow plain HTTP or an unknown certificate for this host (repeatable); loopback hosts need no flag
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// Allow plain HTTP or an untrusted certificate for this host (repeatable); always allowed for loopback
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registries and cache")]
     insecure: Vec<String>,
-    /// Trust the certificates in this PEM file besides the system's
-    #[arg(long, value_name = "FILE")]
+    /// Trust the certificates in this PEM file, in addition to the system's
+    #[arg(long, value_name = "FILE", help_heading = "Registries and cache")]
     cacert: Option<PathBuf>,
-    #[arg(long, value_name = "DIR", conflicts_with = "no_cache", help = CACHE_HELP)]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_cache", help = CACHE_HELP, help_heading = "Registries and cache")]
     cache: Option<PathBuf>,
-    /// Keep nothing
-    #[arg(long)]
+    /// Do not use a cache
+    #[arg(long, help_heading = "Registries and cache")]
     no_cache: bool,
-    /// How many transfers at once [default: 4, or 16 where there are many images]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Transfers at a time [default: 4 for one image, 16 for many]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Registries and cache")]
     jobs: Option<u16>,
 }
 
@@ -269,7 +267,7 @@ impl WorldArgs {
         match limit() {
             Ok(Some(limit)) => collect::after_run(&folder, &limit, &console.notices()),
             Ok(None) => {}
-            Err(error) => console.notices().warn(format!("the store was not collected: {}", line(&error))),
+            Err(error) => console.notices().warn(format!("garbage in the cache was not collected: {}", line(&error))),
         }
     }
 }
@@ -285,16 +283,20 @@ pub(super) fn pace() -> Result<u32> {
     }
 }
 
-/// How much to say, and in which form.
+/// How much to print, and in which format. Commands that have these flags set `disable_help_flag`, so that
+/// `--help` is listed with them.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct SayArgs {
     /// Print the report as JSON on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Say nothing but errors and refusals
-    #[arg(short, long, conflicts_with = "verbose")]
+    /// Print only errors and refusals
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub quiet: bool,
-    /// Say every request and decision
-    #[arg(short, long)]
+    /// Print every request and decision
+    #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
+    /// Print help (-h prints a summary)
+    #[arg(short, long, action = clap::ArgAction::Help, help_heading = "Output")]
+    pub help: Option<bool>,
 }

@@ -17,49 +17,49 @@ use crate::store::disk::{Mode, Patience, check_writable, lock_folder, sync_folde
 use crate::world::World;
 use crate::yaml;
 
-/// Move many images, named in one YAML file
+/// Move many images, listed in a YAML file
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Batch {
-    /// The batch file
+    /// Batch file
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Do only part I of N, from 0; `/N` takes I from `JOB_COMPLETION_INDEX`
+    /// Process only part I of N, counted from 0; `/N` takes I from $JOB_COMPLETION_INDEX
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
-    /// Refuse whatever differs from underpin.lock, and do not write it
+    /// Refuse anything that differs from underpin.lock, and do not update it
     #[arg(long, conflicts_with = "update_lock")]
     locked: bool,
-    /// Look every name up anew, and write underpin.lock
+    /// Resolve every tag again, and update underpin.lock
     #[arg(long)]
     update_lock: bool,
-    /// Write the results as an image promoter's list of digests and tags
-    #[arg(long, value_name = "FILE")]
+    /// Write the results as a manifest for the Kubernetes image promoter
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     promoter: Option<PathBuf>,
-    /// Print the JSON Schema of the batch file
-    #[arg(long)]
+    /// Print the JSON Schema of batch files
+    #[arg(long, help_heading = "Output")]
     schema: bool,
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
-    reports: ReportArgs,
-    #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # all images of a release; what each name led to is kept in underpin.lock beside the file
+  # all images of a release; what each tag resolves to is recorded in underpin.lock next to the file
   underpin batch images.yaml --report html=report.html
 
-  # again in CI: the same digests, or a refusal
+  # in CI: the same digests, or a refusal
   underpin batch images.yaml --locked
 
-  # one of sixteen machines
+  # on one of sixteen machines
   underpin batch images.yaml --locked --shard 3/16
 
-Exit codes: 0 all images are where they should be, or stay by an exception; 1 one was refused; 2 one could not be done.";
+Exit codes: 0 every image was moved, was already up to date, or has an exception; 1 an image was refused; 2 an image failed.";
 
 impl Batch {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
@@ -124,9 +124,9 @@ impl Batch {
         match (path.exists(), self.locking()) {
             (true, Locking::Update) => Ok(read_lock(path).unwrap_or_default()),
             (true, _) => read_lock(path),
-            (false, Locking::Strict) => Err(Error::usage("there is no underpin.lock to hold the images to")
+            (false, Locking::Strict) => Err(Error::usage("there is no underpin.lock, which --locked needs")
                 .fact("path", path.display())
-                .hint("run once without --locked, and keep the file")),
+                .hint("run once without --locked, and commit the file")),
             (false, _) => Ok(Lock::default()),
         }
     }

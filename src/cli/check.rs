@@ -22,53 +22,53 @@ use crate::settings::{DEFAULT_BASE, Job, old_base};
 use crate::store::parallel;
 use crate::world::World;
 
-/// Say which base images stand on, whether they may, and whether they could move
+/// Check images against the base-image policy
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Check {
-    /// The images to check
+    /// Images to check
     #[arg(value_name = "IMAGE", required_unless_present = "batch")]
     images: Vec<String>,
-    /// Check the images of this batch file too
-    #[arg(long, value_name = "FILE")]
+    /// Also check the images of this batch file
+    #[arg(long, value_name = "FILE", help_heading = "Where")]
     batch: Option<PathBuf>,
-    /// A base that images may stand on, or `scratch` (repeatable) [default: gcr.io/distroless/static]
-    #[arg(long, value_name = "REF")]
+    /// Base to try a move to [default: the first allowed base]
+    #[arg(long, value_name = "REF", help_heading = "Where")]
+    base: Option<String>,
+    /// Check only this platform (repeatable) [default: all]
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
+    platform: Vec<String>,
+    /// Base the images were built on: an image, `scratch`, or `layers:N` for the first N layers [default: detect]
+    #[arg(long, value_name = "REF|scratch|layers:N", help_heading = "Old base")]
+    old_base: Option<String>,
+    /// Allowed base, or `scratch` (repeatable) [default: gcr.io/distroless/static]
+    #[arg(long, value_name = "REF", help_heading = "Policy")]
     allow_base: Vec<BaseName>,
-    /// A base that images may stand on with an exception (repeatable) [default: debian-base of Kubernetes]
-    #[arg(long, value_name = "REF")]
+    /// Base allowed with an exception (repeatable) [default: the debian-base of Kubernetes]
+    #[arg(long, value_name = "REF", help_heading = "Policy")]
     exception_base: Vec<BaseName>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The base that a move is tried to [default: the first that is allowed]
-    #[arg(long, value_name = "REF")]
-    base: Option<String>,
-    /// The base the images were built on [default: detect]
-    #[arg(long, value_name = "REF|scratch|layers:N")]
-    old_base: Option<String>,
-    /// Check only this platform (repeatable) [default: all]
-    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
-    platform: Vec<String>,
-    #[command(flatten)]
-    reports: ReportArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # may these images stand on their bases?
+  # are these images on an allowed base, or on the exception list?
   underpin check --exceptions exceptions.md registry.example/kube-proxy:v1 registry.example/etcd:v3
 
   # all images of a release
   underpin check --batch batch.yaml --exceptions exceptions.md --report junit=junit.xml
 
-  # with bases of your own
+  # with your own bases
   underpin check registry.example/app:v1 \\
       --allow-base registry.example/static --exception-base registry.example/debian
 
-Exit codes: 0 all may; 1 one may not, or an exception is no longer needed; 2 an image could not be looked at.";
+Exit codes: 0 all pass; 1 a violation, or an exception that is no longer needed; 2 an image could not be read.";
 
 /// An image to check, and the list that speaks of it.
 struct Asked {

@@ -6,19 +6,19 @@ use clap_complete::Shell;
 use super::Ended;
 use super::console::Console;
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
 const EXAMPLES: &str = "Examples:
-  # for this bash
+  # for the current bash
   source <(underpin completions bash)
 
-  # for every bash of yours
+  # for every new bash
   underpin completions bash >~/.local/share/bash-completion/completions/underpin";
 
 impl Completions {

@@ -14,28 +14,28 @@ use crate::error::{Error, Result};
 use crate::report::{Programs, Reportable as _};
 use crate::store::disk::{Links, open_regular};
 
-/// Say how programs are linked and for which machine; exit 1 unless all of them are static
+/// Show how programs are linked, and for which machine; exit 1 unless all are statically linked
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Elf {
-    /// The files to look at
+    /// Programs to examine
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Print one JSON object for each file
-    #[arg(long)]
+    /// Print one JSON object per file
+    #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     reports: ReportArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # fail a build step whose result would not start on distroless/static
+  # fail a build whose program would not start on distroless/static
   underpin elf bin/app
 
-  # what a program needs, for scripts
+  # the libraries a program needs, for scripts
   underpin elf --json /bin/ls | jq -r .needed[]
 
-Exit codes: 0 all are static; 1 one is not; 2 a file cannot be read.";
+Exit codes: 0 all are statically linked; 1 one is not; 2 a file could not be read.";
 
 const BUFFER: usize = 256 << 10;
 
@@ -63,7 +63,7 @@ impl Elf {
 
 /// What the file is. Links are followed: the user named them.
 fn look(path: &Path) -> Result<Program> {
-    let missing = || Error::missing("there is no such file").fact("path", path.display());
+    let missing = || Error::missing("no such file").fact("path", path.display());
     let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
     let mut probe = Probe::new(file.len());
     let mut reader = file.reader(0);

@@ -20,28 +20,28 @@ use crate::store::disk::{read_file, write_file};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Exceptions {
-    /// The Markdown file with the table
+    /// Markdown file with the table
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print the list as JSON on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     /// Add a row for this component
     #[arg(long, value_name = "COMPONENT", requires_all = ["base", "reason"], conflicts_with_all = ["remove", "render"])]
     add: Option<Component>,
-    /// The base that it stays on
+    /// Base that it keeps
     #[arg(long, value_name = "REF", requires = "add")]
     base: Option<String>,
-    /// Why it cannot move; may hold Markdown links
+    /// Why it cannot move; may contain Markdown links
     #[arg(long, value_name = "TEXT", requires = "add")]
     reason: Option<String>,
-    /// Remove the row of this component
+    /// Remove the row for this component
     #[arg(long, value_name = "COMPONENT", conflicts_with = "render")]
     remove: Option<Component>,
-    /// Print the page that says which component stands on which base
-    #[arg(long, conflicts_with = "json")]
+    /// Print a Markdown page of which component is based on what
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
     render: bool,
-    /// The batch file that has all components: refuse rows of others, and render all of them
+    /// Batch file with all components: reject rows for others, and render all of them
     #[arg(long, value_name = "FILE")]
     batch: Option<PathBuf>,
     #[command(flatten)]
@@ -49,17 +49,17 @@ pub struct Exceptions {
 }
 
 const EXAMPLES: &str = "Examples:
-  # is the list sound? Lists the exceptions, and what is wrong with them
+  # list the exceptions and any mistakes in the table
   underpin exceptions exceptions.md
 
-  # record that a component stays on its base; no other byte of the file changes
+  # record that a component keeps its base; no other byte of the file changes
   underpin exceptions exceptions.md --add kube-proxy --reason 'Requires iptables' \\
       --base registry.k8s.io/build-image/debian-iptables
 
-  # it has moved
+  # the component has moved
   underpin exceptions exceptions.md --remove kube-proxy
 
-Exit codes: 0 the list is sound; 1 a row is recorded twice, or lacks its component or reason; 2 usage, unreadable file.";
+Exit codes: 0 the list is valid; 1 a row is a duplicate, or lacks a component or a reason; 2 wrong usage, or a file could not be read.";
 
 impl Exceptions {
     pub(super) fn say(&self) -> SayArgs {

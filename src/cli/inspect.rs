@@ -12,29 +12,29 @@ use crate::report::{Inspection, Reportable as _};
 use crate::run;
 use crate::world::World;
 
-/// Show an image's layers with their origin, its base and how sure that is, and its command
+/// Show an image's layers and where they come from, its base and how it was found, and its command
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Inspect {
-    /// The image to look at
+    /// Image to examine
     #[arg(value_name = "IMAGE")]
     image: String,
     /// Show only this platform (repeatable)
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
     #[command(flatten)]
-    reports: ReportArgs,
-    #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # what an image is made of, and on which base it stands
+  # the layers of an image, its base and its command
   underpin inspect registry.example/app:v1
 
-  # one platform of an image in a folder, for scripts
+  # one platform of an image in a directory, for scripts
   underpin inspect oci:build:app --platform linux/arm64 --json";
 
 impl Inspect {

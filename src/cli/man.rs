@@ -8,14 +8,14 @@ use super::Ended;
 use super::console::Console;
 use crate::error::{Error, Kind, Result};
 
-/// Print a page of the manual
+/// Print a manual page
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Man {
-    /// The command whose page is wanted, such as `rebase` or `cache gc` [default: underpin itself]
+    /// Command to document, such as `rebase` or `cache gc` [default: underpin itself]
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
-    /// Write all pages into this folder instead, as `underpin.1`, `underpin-rebase.1` and so on
+    /// Write all pages to this directory instead: `underpin.1`, `underpin-rebase.1`, ...
     #[arg(long, value_name = "DIR", conflicts_with = "words")]
     all: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   # read about a command
   underpin man rebase | man -l -
 
-  # install all pages, for yourself
+  # install all pages for the current user
   underpin man --all ~/.local/share/man/man1";
 
 impl Man {

@@ -28,7 +28,7 @@ use console::Console;
 
 use crate::report::Grade;
 
-/// Moves a finished container image onto a new base, and always gives the same digest.
+/// Move a built container image to a new base image, reproducibly, and refuse if it would not start there
 #[derive(Debug, Parser)]
 #[command(name = "underpin", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -36,8 +36,8 @@ pub struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, or already right; 1 refused: the image must not move as it is; \
-    2 could not do the work (usage, network, damaged input).";
+const EXIT_CODES: &str = "Exit codes: 0 done, or nothing to do; 1 refused: the image must not be moved as it is; \
+    2 failed (wrong usage, network, damaged input).";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -11,25 +11,25 @@ use crate::report::{Detail, Report, Reportable as _, to_json, to_text};
 use crate::run;
 use crate::world::World;
 
-/// Explain what `rebase` would do, and write nothing
+/// Explain what `rebase` would do, without writing anything
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Plan {
-    #[command(flatten)]
-    moving: MoveArgs,
-    /// Where the result would go (repeatable)
-    #[arg(long, value_name = "REF")]
+    /// Where `rebase` would publish the result (repeatable)
+    #[arg(long, value_name = "REF", help_heading = "Where")]
     to: Vec<String>,
     #[command(flatten)]
-    reports: ReportArgs,
+    moving: MoveArgs,
     #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # what would become of each layer, and how the old base was found
+  # what happens to each layer, and how the old base was found
   underpin plan registry.example/app:v1
 
   # the same for scripts

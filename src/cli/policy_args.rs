@@ -16,11 +16,11 @@ use crate::store::disk::read_file;
 
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// The Markdown list of components that may stay on their base
-    #[arg(long, value_name = "FILE")]
+    /// Exception list: a Markdown table of components that may keep their base
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
     exceptions: Option<PathBuf>,
-    /// The policy on bases, a YAML file with `allow_bases`, `exception_bases`, `exceptions`, `excepted_rules`
-    #[arg(long, value_name = "FILE")]
+    /// Base-image policy: a YAML file with `allow_bases`, `exception_bases`, `exceptions`, `excepted_rules`
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
     policy: Option<PathBuf>,
 }
 

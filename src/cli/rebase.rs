@@ -14,34 +14,37 @@ use crate::run;
 use crate::store::disk::{check_writable, write_file};
 use crate::world::World;
 
-/// Move an image onto a new base and publish the result
+/// Move an image to a new base and publish the result
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE, disable_help_flag = true)]
 pub struct Rebase {
+    /// Where to publish the result (repeatable)
+    #[arg(long, value_name = "REF", required_unless_present = "dry_run", help_heading = "Where")]
+    to: Vec<String>,
     #[command(flatten)]
     moving: MoveArgs,
-    /// Where the result goes (repeatable)
-    #[arg(long, value_name = "REF", required_unless_present = "dry_run")]
-    to: Vec<String>,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
     /// Stop before anything is written, as `underpin plan` does
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     dry_run: bool,
     /// Write the digest of the result to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     digest_file: Option<PathBuf>,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
-    #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
+/// Required without `--dry-run`, which clap would not show.
+const USAGE: &str = "underpin rebase [OPTIONS] --to <REF> <SOURCE>";
+
 const EXAMPLES: &str = "Examples:
-  # onto gcr.io/distroless/static, all platforms of the source
+  # move all platforms to gcr.io/distroless/static
   underpin rebase registry.example/app:v1 --to registry.example/app:v1-static
 
-  # say what it was built on, pin the new base, and check the result
+  # name the old base, pin the new one, and check the digest of the result
   underpin rebase registry.example/app:v1 --old-base debian:12 --expect-digest sha256:... \\
       --base gcr.io/distroless/static@sha256:... --to registry.example/app:v1-static
 

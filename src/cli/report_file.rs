@@ -11,8 +11,8 @@ use crate::store::disk::{check_writable, write_file};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Write a report (repeatable); FORMAT is text, json, markdown, html, junit or sarif
-    #[arg(long, value_name = "FORMAT=FILE")]
+    /// Write a report to a file (repeatable); FORMAT is text, json, markdown, html, junit or sarif
+    #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
     report: Vec<ReportFile>,
 }
 

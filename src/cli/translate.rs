@@ -16,33 +16,33 @@ use crate::shell::logs::{Spelling, Strategy};
 use crate::shell::{CommandContext, Declared, Verdict};
 use crate::store::disk::{Links, open_regular};
 
-/// Say what a shell-form command becomes in exec form, or why it cannot; nothing is executed
+/// Translate a shell-form command to exec form, or explain why it cannot be; runs nothing
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Translate {
-    /// The command, word by word as a runtime sees it
+    /// The command, as the argument list that a runtime gets
     #[arg(value_name = "ARGV", last = true, required = true)]
     argv: Vec<OsString>,
-    /// The command stands in a Kubernetes manifest, where $(NAME) is expanded by the kubelet
+    /// The command is from a Kubernetes manifest, where the kubelet expands $(NAME)
     #[arg(long, value_name = "PLACE", num_args = 0..=1, require_equals = true, default_missing_value = "command")]
     kube: Option<KubePlace>,
-    /// A variable that the container declares, its value one plain word if it is not given (repeatable)
+    /// Variable that the container declares; without a value, assumed to be a single word (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]", requires = "kube")]
     env: Vec<String>,
-    /// A variable of the image, whose value may be written into the command (repeatable)
+    /// Variable of the image that may be replaced by its value in the command (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     image_env: Vec<String>,
-    /// How output that went to a file gets there; `auto` leaves the choice open
-    #[arg(long, value_enum, default_value = "auto")]
+    /// How to keep the log file that the shell redirected to; `auto` leaves the choice open
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     logs: Logs,
-    /// How the program spells klog's flags; `auto` assumes dashes and says so
-    #[arg(long, value_enum, default_value = "auto")]
+    /// How to spell klog's flags; `auto` assumes dashes and says so
+    #[arg(long, value_name = "STYLE", value_enum, default_value = "auto")]
     klog_style: Style,
-    /// The text of the script that the command starts
+    /// File with the script that the command starts
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Print the verdict as JSON on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     reports: ReportArgs,
@@ -69,7 +69,7 @@ const EXAMPLES: &str = "Examples:
   # an entrypoint script
   underpin translate --script run.sh --json -- ./run.sh --v=4
 
-Exit codes: 0 translated, or no shell is started; 1 refused: the command needs its shell; 2 usage, unreadable file.";
+Exit codes: 0 translated, or no shell is involved; 1 refused: the command needs a shell; 2 wrong usage, or a file could not be read.";
 
 /// Where images have the runner.
 const RUNNER: &str = "/go-runner";
@@ -143,7 +143,7 @@ fn declared(text: &str) -> Result<(String, Declared)> {
 /// The script's bytes, a little more than is accepted at most.
 fn read(path: &Path) -> Result<Vec<u8>> {
     use std::io::Read as _;
-    let missing = || Error::missing("there is no such file").fact("path", path.display());
+    let missing = || Error::missing("no such file").fact("path", path.display());
     let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
     let mut bytes = Vec::new();
     let failed = |error| Error::from_stream(error, "could not read the script");

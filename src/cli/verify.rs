@@ -11,26 +11,26 @@ use crate::report::Reportable as _;
 use crate::verify::verify;
 use crate::world::World;
 
-/// Make a rebased image again from the inputs it records, and compare digests
+/// Rebuild a rebased image from the inputs it records, and compare digests
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Verify {
-    /// The image to verify: one that `underpin rebase` made
+    /// Image to verify, made by `underpin rebase`
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
-    reports: ReportArgs,
-    #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # is this image what its recorded source, base and options give?
+  # do the recorded source, base and options give this image?
   underpin verify registry.example/app:v1-static
 
-  # exactly this one
+  # by digest
   underpin verify registry.example/app@sha256:...";
 
 impl Verify {

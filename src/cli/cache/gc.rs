@@ -19,35 +19,35 @@ use crate::store::node::{Order, Pins};
 /// An image that was just pulled has no container yet.
 const KUBELETS_MIN_AGE: Duration = Duration::from_secs(120);
 const SIZE_HELP: &str =
-    "Collect until the store is no larger [default: $UNDERPIN_CACHE_MAX_SIZE, or the settings file's]";
+    "Remove images until the cache is no larger [default: $UNDERPIN_CACHE_MAX_SIZE, or as in the settings file]";
 
-/// Collect garbage as the kubelet does: never-used images first, then the least recently used
+/// Remove images as the kubelet does: never-used images first, then the least recently used
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Gc {
-    /// Collect when the disk is this full [default: 85, where no size and no age is given]
+    /// Start when the disk is this full [default: 85, if neither a size nor an age is given]
     #[arg(long, value_name = "PERCENT", requires = "low", conflicts_with = "max_size", value_parser = percent)]
     high: Option<u8>,
-    /// Collect until the disk is this full [default: 80]
+    /// Stop when the disk is no fuller than this [default: 80]
     #[arg(long, value_name = "PERCENT", requires = "high", value_parser = percent)]
     low: Option<u8>,
     #[arg(long, value_name = "SIZE", value_parser = size, help = SIZE_HELP)]
     max_size: Option<u64>,
-    /// Keep what was first seen more recently, even where room is wanted [default: 0s; with --cri 2m]
+    /// Keep images first seen more recently than this, even if space is needed [default: 0s; with --cri 2m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     min_age: Option<Duration>,
-    /// Collect what was not used for longer, even where there is room
+    /// Remove images not used for longer than this, even if there is space
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max_age: Option<Duration>,
-    /// Say what would be collected, and collect nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     node: NodeArgs,
-    /// On a node with containerd, pin what is protected: then a kubelet leaves it alone too
+    /// Pin protected images in containerd, so that the kubelet does not remove them either
     #[arg(long, requires = "cri")]
     pin: bool,
-    /// How long to wait for runs that use the store
+    /// How long to wait for other runs that use the cache
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     lock_timeout: Duration,
     #[command(flatten)]
@@ -55,20 +55,20 @@ pub struct Gc {
 }
 
 const EXAMPLES: &str = "Examples:
-  # the kubelet's thresholds: from 85 percent of the disk down to 80
+  # with the kubelet's thresholds: at 85 percent of the disk, down to 80
   underpin cache gc --protect-file protected.txt
 
-  # see first what would go to keep the store below 20 GiB
+  # show what would be removed to shrink the cache to 20 GiB
   underpin cache gc --max-size 20GiB --protect gcr.io/distroless/static --dry-run
 
-  # forget what was not used for a month
+  # remove what was not used for a month
   underpin cache gc --max-age 30d --protect host:registry.example
 
-  # the same for the images of this node; what is in use or pinned stays
+  # the images of this node; images in use or pinned are kept
   underpin cache gc --cri unix:///run/containerd/containerd.sock \\
       --protect-file protected.txt --dry-run
 
-  # only pin what is protected, so that the kubelet does not take it
+  # only pin protected images, so that the kubelet keeps them
   underpin cache gc --cri unix:///run/containerd/containerd.sock \\
       --protect-file protected.txt --pin --high 100 --low 100";
 

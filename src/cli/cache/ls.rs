@@ -10,9 +10,9 @@ use crate::cli::environment::settings_file;
 use crate::error::Result;
 use crate::report::{NodeListing, StoreListing};
 
-/// List the images in the store: sizes shared and own, age, last use, and what protects them
+/// List cached images: shared and own size, age, last use, and what protects them
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Ls {
     #[command(flatten)]
     node: NodeArgs,
@@ -21,13 +21,13 @@ pub struct Ls {
 }
 
 const EXAMPLES: &str = "Examples:
-  # what is kept
+  # what is in the cache
   underpin cache ls
 
-  # the images of this node, and what keeps them
+  # the images of this node, and what protects them
   underpin cache ls --cri unix:///run/containerd/containerd.sock --protect-file protected.txt
 
-  # the images that nothing protects, for scripts
+  # unprotected images, for scripts
   underpin cache ls --json | jq '.images[] | select(.protected_by == [])'";
 
 impl Ls {

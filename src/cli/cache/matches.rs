@@ -10,9 +10,9 @@ use crate::cli::environment::settings_file;
 use crate::error::{Result, printable};
 use crate::report::EntryMatches;
 
-/// Show which images each entry protects, and warn of entries that protect none
+/// Show which images each --protect entry matches, and warn if it matches none
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Match {
     #[command(flatten)]
     node: NodeArgs,
@@ -21,7 +21,7 @@ pub struct Match {
 }
 
 const EXAMPLES: &str = "Examples:
-  # does the list say what it is meant to say?
+  # does the list protect what it should?
   underpin cache match --protect-file protected.txt
 
   # what would it protect on this node?
@@ -37,11 +37,11 @@ impl Match {
             Some(node) => (self.store.protection(&settings_file()?)?, node.survey()?.inventory),
             None => self.store.inventory(console)?,
         };
-        let place = if node.is_some() { "on the node" } else { "in the store" };
+        let place = if node.is_some() { "on the node" } else { "in the cache" };
         let matched = EntryMatches::all(&inventory, &protection);
         show(console, &matched, |all| all.iter().map(EntryMatches::to_text).collect());
         if matched.is_empty() {
-            console.say("no entry was given: nothing is protected\n");
+            console.say("no --protect entry was given, so nothing is protected\n");
         }
         for one in matched.iter().filter(|one| one.images.is_empty()) {
             console.say(&format!("warning: {} protects no image {place}\n", printable(&one.entry)));

@@ -22,7 +22,7 @@ use crate::settings::SettingsFile;
 use crate::store::collect::{Inventory, Protection, Store};
 use crate::store::disk::{Mode, Patience};
 
-/// Look at the local store, verify it, collect garbage in it, and see what is protected
+/// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Cache {
@@ -31,10 +31,10 @@ pub struct Cache {
 }
 
 const EXAMPLES: &str = "Examples:
-  # what is kept, how large it is, when it was used
+  # what is in the cache, how large it is, and when it was last used
   underpin cache ls
 
-  # keep the store below 20 GiB, and never take the bases of our own registry
+  # shrink the cache to 20 GiB, but keep the images of our own registry
   underpin cache gc --max-size 20GiB --protect host:registry.example";
 
 #[derive(Debug, Subcommand)]
@@ -86,17 +86,17 @@ fn show_collection<R: Serialize>(
     }
 }
 
-const CACHE_HELP: &str = "The folder of the store [default: $UNDERPIN_CACHE, or the user's cache folder]";
+const CACHE_HELP: &str = "Cache directory [default: $UNDERPIN_CACHE, or underpin in the user's cache directory]";
 
 /// Which store, and what is protected in it.
 #[derive(Debug, Args)]
 struct StoreArgs {
     #[arg(long, value_name = "DIR", help = CACHE_HELP)]
     cache: Option<PathBuf>,
-    /// Never collect this: a reference, host:HOST[:PORT], prefix:HOST/REPO..., or regex:PATTERN (repeatable)
+    /// Never remove these images: a reference, host:HOST[:PORT], prefix:HOST/REPO..., or regex:PATTERN (repeatable)
     #[arg(long, value_name = "ENTRY")]
     protect: Vec<String>,
-    /// Never collect what this file lists, one entry a line (repeatable)
+    /// Never remove the images in this file, one --protect entry per line (repeatable)
     #[arg(long, value_name = "FILE")]
     protect_file: Vec<PathBuf>,
     #[command(flatten)]
@@ -105,7 +105,7 @@ struct StoreArgs {
 
 impl StoreArgs {
     fn folder(&self) -> Result<PathBuf> {
-        let missing = || Error::usage("there is no folder for a cache").hint("name one with --cache DIR");
+        let missing = || Error::usage("there is no cache directory").hint("pass --cache DIR");
         cache_folder(self.cache.as_ref()).ok_or_else(missing)
     }
 
@@ -119,7 +119,7 @@ impl StoreArgs {
         let patience = Patience { stop: wait, ..Patience::default() };
         let store = Store::open(&folder, mode, patience, &console.notices())?;
         if store.is_none() {
-            console.say(&format!("there is no store in {}\n", folder.display()));
+            console.say(&format!("there is no cache in {}\n", folder.display()));
         }
         Ok(store)
     }

@@ -10,7 +10,7 @@ use crate::report::NodeCollection;
 use crate::store::disk::Patience;
 use crate::store::node::{Endpoint, Node, Order};
 
-const CRI_HELP: &str = "The images of a node instead of the store: the socket of its runtime, such as unix:///run/containerd/containerd.sock";
+const CRI_HELP: &str = "Use the images of a node instead of the cache; ENDPOINT is the socket of its container runtime, such as unix:///run/containerd/containerd.sock";
 
 #[derive(Debug, Args)]
 pub(super) struct NodeArgs {

@@ -9,19 +9,19 @@ use crate::cli::environment::settings_file;
 use crate::error::Result;
 use crate::report::StoreCheck;
 
-/// Hash everything in the store and remove what is damaged; exit 1 when something was
+/// Check the hash of everything in the cache, and remove what is damaged; exit 1 if anything was
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Verify {
     #[command(flatten)]
     pub(super) store: StoreArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  # after a crash of the machine or a doubtful disk
+  # after a machine crash or disk errors
   underpin cache verify
 
-  # which images have to be fetched again
+  # which images must be fetched again
   underpin cache verify --json | jq -r '.damaged[].images[]'";
 
 impl Verify {

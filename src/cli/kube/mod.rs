@@ -18,38 +18,38 @@ use crate::store::disk::write_file;
 
 use files::Input;
 
-/// Rewrite shell-form commands, probes and hooks of Kubernetes manifests to exec form; nothing else changes
+/// Rewrite shell-form commands, probes and hooks in Kubernetes manifests to exec form; changes nothing else
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Kube {
-    /// Manifests, folders of them, patterns such as 'deploy/**/*.yaml', or `-` for a stream
+    /// Manifests, directories, patterns such as 'deploy/**/*.yaml', or `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Name the files that would change, and exit 1 if there are any
+    /// List the files that would change, and exit 1 if there are any
     #[arg(long, group = "mode")]
     check: bool,
     /// Show what would change (the default)
     #[arg(long, group = "mode")]
     diff: bool,
-    /// Change the files, and name those that were changed; a stream is passed on
+    /// Change the files in place, and list those that changed; stdin goes to stdout
     #[arg(long, group = "mode")]
     write: bool,
-    /// Who writes the log file that a shell wrote
-    #[arg(long, value_enum, default_value = "auto")]
+    /// How to keep the log file that the shell redirected to
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     logs: Logs,
-    /// How klog's flags are spelled
-    #[arg(long, value_enum, default_value = "auto")]
+    /// How to spell klog's flags
+    #[arg(long, value_name = "STYLE", value_enum, default_value = "auto")]
     klog_style: Style,
-    /// Which template's placeholders are kept as words
+    /// Template language whose placeholders are kept as they are
     #[arg(long, value_enum)]
     template: Option<Engine>,
-    /// The image that containers of image NAME will run: its programs are looked at (repeatable)
+    /// Image that containers with image NAME will run; its programs are examined (repeatable)
     #[arg(long, value_name = "NAME=LOCATION")]
     image: Vec<String>,
     #[command(flatten)]
-    reports: ReportArgs,
-    #[command(flatten)]
     pub(super) world: WorldArgs,
+    #[command(flatten)]
+    reports: ReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
@@ -61,16 +61,16 @@ enum Engine {
 }
 
 const EXAMPLES: &str = "Examples:
-  # what would change in a folder of manifests, where programs log with klog
+  # show what would change in a directory of manifests, for programs that log with klog
   underpin kube --logs klog deploy/
 
-  # change them, proving the flags on the image that will run
+  # change a file, after checking the flags against the image that will run
   underpin kube --write --image registry.example/proxy=oci:build:proxy deploy/proxy.yaml
 
   # a presubmit with a report
   underpin kube --check --logs runner --report junit=report.xml 'cluster/**/*.yaml'
 
-Exit codes: 0 done, or already right; 1 something was refused, or with --check would change; 2 usage, unreadable file.";
+Exit codes: 0 done, or nothing to do; 1 something was refused, or with --check would change; 2 wrong usage, or a file could not be read.";
 
 impl Kube {
     /// Every file is looked at, also after one that cannot be read.
