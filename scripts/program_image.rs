@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::json;
 use underpin::layer::{Data, Draft, DraftEntry, Entry, EntryKind, Gathered, Manner, RootPath, Written, write};
-use underpin::oci::{Descriptor, Document, Local, Location, MediaType, Platform, json as document};
+use underpin::oci::{Descriptor, Document, LocalImage, Location, MediaType, Platform, json as document};
 use underpin::store::disk::{Layout, LayoutSink};
 use underpin::store::{Blob, Notices, Sink, Stream};
 
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     image(Path::new(program), &platform.parse()?, &layout)
 }
 
-fn image(program: &Path, platform: &Platform, layout: &Local) -> Result<()> {
+fn image(program: &Path, platform: &Platform, layout: &LocalImage) -> Result<()> {
     let name = program.file_name().and_then(|name| name.to_str()).ok_or("the program has no name")?;
     let mut bytes = Vec::new();
     std::fs::File::open(program)?.read_to_end(&mut bytes)?;

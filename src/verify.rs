@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::examine::{Extent, KlogStyle, LogChoice, Taking, Wishes};
 use crate::layer::RootPath;
 use crate::oci::{
-    BASE_DIGEST, BASE_NAME, Descriptor, Document, DocumentKind, Index, Location, Manifest, Platform, Role, json,
+    BASE_DIGEST, BASE_NAME, Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform, json,
 };
 use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
 use crate::policy::{Allow, OnMissing};
@@ -61,7 +61,7 @@ fn children(
 ) -> Result<Vec<(Platform, crate::examine::base::Choice)>> {
     let mut choices = Vec::new();
     for child in &index.children {
-        let Role::Image(Some(platform)) = &child.role else { continue };
+        let EntryRole::Image(Some(platform)) = &child.role else { continue };
         let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that stood on the new base already was passed on as it was, and records nothing.
         let Ok(record) = Record::read(&manifest.annotations) else { continue };

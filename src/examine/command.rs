@@ -15,7 +15,8 @@ const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "mksh", "b
 impl Command {
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let list = |key: &str| config.container().get(key).filter(|value| value.is_array()).map(|_| config.words(key));
+        let list =
+            |key: &str| config.container().get(key).filter(|value| value.is_array()).map(|_| config.strings(key));
         Self { entrypoint: list("Entrypoint"), cmd: list("Cmd") }
     }
 

@@ -42,7 +42,7 @@ fn looks_numeric(name: &str) -> bool {
 }
 
 fn environment(config: &Config) -> Vec<Oddity> {
-    let entries = config.words("Env");
+    let entries = config.strings("Env");
     let mut seen = std::collections::HashSet::new();
     let mut found = Vec::new();
     for entry in &entries {

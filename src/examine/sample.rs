@@ -8,7 +8,7 @@ use super::base::{Choice, Lookup, OldBase, find};
 use super::{Facts, Origin, PlatformSubject, Shape, Subject, Wishes, look};
 use crate::elf::{Linkage, Probe, Program};
 use crate::layer::{Captured, Entry, EntryKind, Inspected, LayerIndex, RootPath};
-use crate::oci::sample::Sample;
+use crate::oci::testing::TestImage;
 use crate::oci::{Compression, Image, Location};
 
 struct Old(Image);
@@ -28,14 +28,14 @@ impl Lookup for Old {
     }
 }
 
-fn old_base(source: &Image, old: &Sample) -> OldBase {
+fn old_base(source: &Image, old: &TestImage) -> OldBase {
     let choice = Choice::Image("old.example/base:1".parse().unwrap());
     find(source, &Map::new(), &choice, &[], &Old(old.image())).unwrap()
 }
 
 /// A subject of one platform: `source` on `old`, to be moved to `new`. Each layer above the old base
 /// holds the static programs `/app` and `/own`.
-pub fn subject(source: &Sample, old: &Sample, new: &Sample) -> Subject {
+pub fn subject(source: &TestImage, old: &TestImage, new: &TestImage) -> Subject {
     let (source, base) = (source.image(), new.image());
     let old_base = old_base(&source, old);
     let layers = source.layers[old_base.layers..].iter();

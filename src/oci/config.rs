@@ -93,7 +93,7 @@ impl Config {
 
     /// A list of strings of the container, such as `Entrypoint`. Empty where it is missing.
     #[must_use]
-    pub fn words(&self, key: &str) -> Vec<String> {
+    pub fn strings(&self, key: &str) -> Vec<String> {
         let list = self.object.get("config").and_then(|container| container.get(key)).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }

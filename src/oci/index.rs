@@ -13,19 +13,19 @@ const CHILD_LIMIT: usize = 1_000;
 
 #[derive(Debug, Clone)]
 pub struct Index {
-    pub children: Vec<Child>,
+    pub children: Vec<IndexEntry>,
     pub annotations: Map<String, Value>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Child {
+pub struct IndexEntry {
     pub descriptor: Descriptor,
-    pub role: Role,
+    pub role: EntryRole,
 }
 
 /// What an entry of an index is there for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum EntryRole {
     /// The image of a platform; `None` where the index does not say which.
     Image(Option<Platform>),
     /// An index inside the index.
@@ -53,29 +53,29 @@ impl Index {
         let children = manifests
             .iter()
             .enumerate()
-            .map(|(at, entry)| Descriptor::read(entry, &format!("entry {}", at + 1)).map(Child::new))
+            .map(|(at, entry)| Descriptor::read(entry, &format!("entry {}", at + 1)).map(IndexEntry::new))
             .collect::<Result<_>>()?;
         Ok(Self { children, annotations: annotations(object, "the index")? })
     }
 }
 
-impl Child {
+impl IndexEntry {
     fn new(descriptor: Descriptor) -> Self {
         let role = role(&descriptor);
         Self { descriptor, role }
     }
 }
 
-fn role(descriptor: &Descriptor) -> Role {
+fn role(descriptor: &Descriptor) -> EntryRole {
     let note = |key: &str| descriptor.annotations.get(key).and_then(Value::as_str);
     let is_attestation = note("vnd.docker.reference.type") == Some("attestation-manifest")
         || descriptor.platform.as_ref().is_some_and(Platform::is_unknown);
     if is_attestation {
-        return Role::Attestation(note("vnd.docker.reference.digest").and_then(|text| text.parse().ok()));
+        return EntryRole::Attestation(note("vnd.docker.reference.digest").and_then(|text| text.parse().ok()));
     }
     match DocumentKind::of(&descriptor.media_type) {
-        Ok(DocumentKind::Manifest) => Role::Image(descriptor.platform.clone()),
-        Ok(DocumentKind::Index) => Role::Nested,
-        Err(_) => Role::Other,
+        Ok(DocumentKind::Manifest) => EntryRole::Image(descriptor.platform.clone()),
+        Ok(DocumentKind::Index) => EntryRole::Nested,
+        Err(_) => EntryRole::Other,
     }
 }

@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 pub enum Location {
     Registry(Reference),
     /// `oci:DIR[:TAG][@DIGEST]`
-    Layout(Local),
+    Layout(LocalImage),
     /// `oci-archive:FILE[:TAG][@DIGEST]`
-    OciArchive(Local),
+    OciArchive(LocalImage),
     /// `docker-archive:FILE[:TAG][@DIGEST]`, or with a whole name `docker-archive:FILE:NAME:TAG`
-    DockerArchive(Local),
+    DockerArchive(LocalImage),
 }
 
 /// A folder or file on this machine and what to pick from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Local {
+pub struct LocalImage {
     pub path: PathBuf,
     /// The tag; of a docker archive also a whole name, `HOST/NAME:TAG` with the host written out.
     pub tag: Option<String>,
@@ -41,7 +41,7 @@ impl Location {
     }
 
     #[must_use]
-    pub fn local(&self) -> Option<&Local> {
+    pub fn local(&self) -> Option<&LocalImage> {
         match self {
             Self::Registry(_) => None,
             Self::Layout(local) | Self::OciArchive(local) | Self::DockerArchive(local) => Some(local),
@@ -84,7 +84,7 @@ impl Location {
     }
 }
 
-impl Local {
+impl LocalImage {
     fn without_digest(&self) -> String {
         match &self.tag {
             Some(tag) => format!("{}:{tag}", self.path.display()),
@@ -137,11 +137,11 @@ impl FromStr for Location {
 
     fn from_str(given: &str) -> Result<Self> {
         if let Some(rest) = given.strip_prefix("oci:") {
-            Local::parse(given, rest, split_tag).map(Self::Layout)
+            LocalImage::parse(given, rest, split_tag).map(Self::Layout)
         } else if let Some(rest) = given.strip_prefix("oci-archive:") {
-            Local::parse(given, rest, split_tag).map(Self::OciArchive)
+            LocalImage::parse(given, rest, split_tag).map(Self::OciArchive)
         } else if let Some(rest) = given.strip_prefix("docker-archive:") {
-            Local::parse(given, rest, split_name).map(Self::DockerArchive)
+            LocalImage::parse(given, rest, split_name).map(Self::DockerArchive)
         } else {
             given.parse().map(Self::Registry)
         }

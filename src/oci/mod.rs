@@ -17,7 +17,7 @@ mod media_type;
 mod platform;
 mod reference;
 #[cfg(test)]
-pub mod sample;
+pub mod testing;
 
 pub use annotation::{BASE_DIGEST, BASE_NAME, is_dangerous};
 pub use config::{Config, HistoryEntry};
@@ -25,9 +25,9 @@ pub use descriptor::Descriptor;
 pub use digest::{DiffId, Digest, Hashed, Hasher};
 pub use document::{DOCUMENT_LIMIT, Document};
 pub use image::{Image, ImageLayer};
-pub use index::{Child, Index, Role};
-pub use location::{Local, Location};
+pub use index::{EntryRole, Index, IndexEntry};
+pub use location::{LocalImage, Location};
 pub use manifest::Manifest;
 pub use media_type::{Compression, DocumentKind, LayerType, MediaType};
 pub use platform::Platform;
-pub use reference::{Name, Pinned, Reference};
+pub use reference::{Pinned, Reference, RepositoryName};

@@ -10,12 +10,12 @@ const HUB: &str = "docker.io";
 
 /// A repository in a registry: `HOST[:PORT]/PATH`, always with the host written out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name {
+pub struct RepositoryName {
     host: String,
     repository: String,
 }
 
-impl Name {
+impl RepositoryName {
     /// Host and port as a person writes them; Docker Hub is `docker.io`.
     #[must_use]
     pub fn host(&self) -> &str {
@@ -28,7 +28,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for RepositoryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.host, self.repository)
     }
@@ -37,14 +37,14 @@ impl fmt::Display for Name {
 /// An image in a registry by tag, by digest, or both. With both, the digest decides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
-    name: Name,
+    name: RepositoryName,
     tag: Option<String>,
     digest: Option<Digest>,
 }
 
 impl Reference {
     #[must_use]
-    pub fn name(&self) -> &Name {
+    pub fn name(&self) -> &RepositoryName {
         &self.name
     }
 
@@ -121,7 +121,7 @@ impl FromStr for Reference {
             (HUB, false) => format!("library/{path}"),
             _ => path.to_owned(),
         };
-        Ok(Self { name: Name { host: host.to_owned(), repository }, tag: tag.map(str::to_owned), digest })
+        Ok(Self { name: RepositoryName { host: host.to_owned(), repository }, tag: tag.map(str::to_owned), digest })
     }
 }
 
@@ -208,14 +208,14 @@ fn check_host(host: &str) -> Result<(), &'static str> {
 /// An image in a registry by digest. The tag is remembered for people, never resolved again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pinned {
-    name: Name,
+    name: RepositoryName,
     tag: Option<String>,
     digest: Digest,
 }
 
 impl Pinned {
     #[must_use]
-    pub fn name(&self) -> &Name {
+    pub fn name(&self) -> &RepositoryName {
         &self.name
     }
 

@@ -7,7 +7,7 @@ use crate::assemble;
 use crate::assemble::sample::Stock;
 use crate::examine::Subject;
 use crate::examine::sample::{looked, subject};
-use crate::oci::sample::{Sample, history};
+use crate::oci::testing::{TestImage, history};
 
 /// The config and manifest that come out, parsed.
 fn result(subject: Subject, options: &Options) -> (Value, Value) {
@@ -21,7 +21,7 @@ fn result(subject: Subject, options: &Options) -> (Value, Value) {
     (serde_json::from_reader(config.open()).unwrap(), manifest)
 }
 
-fn app() -> Sample {
+fn app() -> TestImage {
     let lines = history(&[
         ("old a", false),
         ("old b", false),
@@ -29,28 +29,28 @@ fn app() -> Sample {
         ("COPY app", false),
         ("ENTRYPOINT [\"/app\"]", true),
     ]);
-    Sample {
+    TestImage {
         history: lines,
         container: json!({"Entrypoint": ["/app"], "Env": ["PATH=/old", "A=1"]}),
         annotations: json!({"org.opencontainers.image.source": "https://src.example", "io.podman.annotations.x": "y"}),
         docker: true,
-        ..Sample::of(&["a", "b", "app"])
+        ..TestImage::of(&["a", "b", "app"])
     }
 }
 
-fn debian() -> Sample {
-    Sample {
+fn debian() -> TestImage {
+    TestImage {
         history: history(&[("old a", false), ("old b", false), ("CMD [\"bash\"]", true)]),
         container: json!({"Cmd": ["bash"], "Env": ["PATH=/old"]}),
-        ..Sample::of(&["a", "b"])
+        ..TestImage::of(&["a", "b"])
     }
 }
 
-fn distroless() -> Sample {
-    Sample {
+fn distroless() -> TestImage {
+    TestImage {
         history: history(&[("new", false)]),
         container: json!({"Env": ["PATH=/new"], "User": "65532"}),
-        ..Sample::of(&["s"])
+        ..TestImage::of(&["s"])
     }
 }
 
@@ -118,8 +118,8 @@ fn history_that_does_not_fit_becomes_one_entry_per_layer() {
         [Value::Null, history(&[]), history(&[("x", false)]), history(&[("x", false); 9]), history(&[("x", true); 3])]
     {
         for (source, new) in [
-            (Sample { history: lines.clone(), ..app() }, distroless()),
-            (app(), Sample { history: lines.clone(), ..distroless() }),
+            (TestImage { history: lines.clone(), ..app() }, distroless()),
+            (app(), TestImage { history: lines.clone(), ..distroless() }),
         ] {
             let (config, manifest) = result(subject(&source, &debian(), &new), &Options::default());
             let made =
@@ -141,7 +141,7 @@ fn source_date_epoch_sets_the_time() {
 
 #[test]
 fn an_image_on_the_new_base_is_passed_on_as_it_is() {
-    let own = Sample { docker: false, ..app() };
+    let own = TestImage { docker: false, ..app() };
     let facts = looked(subject(&own, &debian(), &debian()));
     let plan = draw(&facts, &Options::default());
     assert!(matches!(plan.platforms[0].image, ImagePlan::AsIs(_)));
@@ -152,8 +152,8 @@ fn an_image_on_the_new_base_is_passed_on_as_it_is() {
 /// Distroless' `latest` and `nonroot` share all layers and differ in their config.
 #[test]
 fn the_same_layers_with_another_config_are_not_the_same_base() {
-    let own = Sample { docker: false, ..app() };
-    let nonroot = Sample { container: json!({"User": "65532"}), ..debian() };
+    let own = TestImage { docker: false, ..app() };
+    let nonroot = TestImage { container: json!({"User": "65532"}), ..debian() };
     let facts = looked(subject(&own, &debian(), &nonroot));
     let plan = draw(&facts, &Options::default());
     let ImagePlan::New(new) = &plan.platforms[0].image else { panic!("was taken for the same base") };

@@ -8,7 +8,7 @@ use super::allow::Allow;
 use super::exceptions::without_architecture;
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
-use crate::oci::{Location, Name};
+use crate::oci::{Location, RepositoryName};
 
 /// `distroless/static` under the names it has.
 const ALLOWED: [&str; 4] = [
@@ -101,7 +101,7 @@ impl BaseName {
 }
 
 /// `debian-base-amd64` is `debian-base` for one platform.
-fn same_repository(one: &Name, other: &Name) -> bool {
+fn same_repository(one: &RepositoryName, other: &RepositoryName) -> bool {
     one.host() == other.host() && without_architecture(one.repository()) == without_architecture(other.repository())
 }
 

@@ -10,12 +10,12 @@ use crate::elf::{Linkage, Program, Script, ShownBy, Tool};
 use crate::examine::sample::{Put, entry, layer, looked, program, subject};
 use crate::examine::{FolderState, Subject};
 use crate::layer::{Entry, EntryKind, LayerIndex};
-use crate::oci::sample::Sample;
+use crate::oci::testing::TestImage;
 
 /// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
 fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Subject {
-    let source = Sample { container, ..Sample::of(&["a", "app"]) };
-    let mut subject = subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]));
+    let source = TestImage { container, ..TestImage::of(&["a", "app"]) };
+    let mut subject = subject(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]));
     let platform = &mut subject.platforms[0];
     let app = own.with_program("app", program(Linkage::Static));
     (platform.old_layers, platform.layers, platform.base_layers) =
@@ -246,10 +246,12 @@ fn layer_broken_by_a_hard_link_into_the_old_base() {
 #[test]
 fn entrypoint_relative() {
     let moved = |program: &str, own: &str, new: &str| {
-        let source =
-            Sample { container: json!({"Entrypoint": [program], "WorkingDir": own}), ..Sample::of(&["a", "app"]) };
-        let old = Sample { container: json!({"WorkingDir": "/old"}), ..Sample::of(&["a"]) };
-        let new = Sample { container: json!({"WorkingDir": new}), ..Sample::of(&["n"]) };
+        let source = TestImage {
+            container: json!({"Entrypoint": [program], "WorkingDir": own}),
+            ..TestImage::of(&["a", "app"])
+        };
+        let old = TestImage { container: json!({"WorkingDir": "/old"}), ..TestImage::of(&["a"]) };
+        let new = TestImage { container: json!({"WorkingDir": new}), ..TestImage::of(&["n"]) };
         found(subject(&source, &old, &new))
     };
     assert_eq!(moved("./app", "/old", "/"), [(Rule::EntrypointRelative, Level::Warn)]);

@@ -10,11 +10,11 @@ use crate::examine::base::Sureness;
 use crate::examine::sample::{looked, subject};
 use crate::examine::{LeftBehind, Subject};
 use crate::oci::Digest;
-use crate::oci::sample::Sample;
+use crate::oci::testing::TestImage;
 
 fn moving(container: Value) -> Subject {
-    let source = Sample { container, ..Sample::of(&["a", "app"]) };
-    subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]))
+    let source = TestImage { container, ..TestImage::of(&["a", "app"]) };
+    subject(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]))
 }
 
 fn plain() -> Subject {
@@ -115,8 +115,8 @@ fn old_base_unknown_and_unproven() {
 fn cmd_changes_meaning() {
     let on_tini = |entrypoint: &[&str]| {
         let container = json!({"Entrypoint": entrypoint, "Cmd": ["/app"]});
-        let old = Sample { container: json!({"Entrypoint": ["/tini"]}), ..Sample::of(&["a"]) };
-        subject(&Sample { container, ..Sample::of(&["a", "app"]) }, &old, &Sample::of(&["n"]))
+        let old = TestImage { container: json!({"Entrypoint": ["/tini"]}), ..TestImage::of(&["a"]) };
+        subject(&TestImage { container, ..TestImage::of(&["a", "app"]) }, &old, &TestImage::of(&["n"]))
     };
     assert_eq!(found(on_tini(&["/tini"])), [(Rule::CmdChangesMeaning, Level::Warn)]);
     assert_eq!(found(on_tini(&["/own"])), []);

@@ -8,7 +8,7 @@ use std::io::{Seek as _, SeekFrom};
 use super::disk::Cache;
 use super::{Source, Stream};
 use crate::error::{Error, Kind, Result};
-use crate::oci::{Descriptor, Document, MediaType, Name, Reference};
+use crate::oci::{Descriptor, Document, MediaType, Reference, RepositoryName};
 
 pub(super) struct Kept {
     cache: Cache,
@@ -51,7 +51,7 @@ impl Source for Kept {
         Ok(Box::new(file))
     }
 
-    fn repository(&self) -> Option<&Name> {
+    fn repository(&self) -> Option<&RepositoryName> {
         Some(self.reference.name())
     }
 }

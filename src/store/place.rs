@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::error::Result;
-use crate::oci::{Descriptor, Digest, Document, Name};
+use crate::oci::{Descriptor, Digest, Document, RepositoryName};
 
 /// Bytes on their way. Not verified: whoever reads them hashes them.
 pub type Stream = Box<dyn Read + Send>;
@@ -23,7 +23,7 @@ pub trait Source: Send + Sync {
     fn open(&self, of: &Descriptor, from: u64) -> Result<Stream>;
 
     /// The repository that a registry could mount blobs from; `None` for places on disk.
-    fn repository(&self) -> Option<&Name>;
+    fn repository(&self) -> Option<&RepositoryName>;
 }
 
 /// A place that an image is written to. Blobs first, then documents, the tag last: until
@@ -46,7 +46,7 @@ pub trait Sink: Send + Sync {
 pub struct Blob<'a> {
     pub descriptor: &'a Descriptor,
     /// Repositories, possibly of other registries, that have it: candidates for a mount.
-    pub held_by: &'a [Name],
+    pub held_by: &'a [RepositoryName],
     /// Opens the bytes from the start; called again for each try.
     pub open: &'a (dyn Fn() -> Result<Stream> + Sync),
 }

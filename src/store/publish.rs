@@ -7,7 +7,7 @@ use super::receive::inherited;
 use super::{Blob, Sink, Source, Stream, Tools, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, Name};
+use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, RepositoryName};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ struct Origins {
 
 impl Origins {
     /// The repositories that a registry could mount the blob from.
-    fn holders(&self, origin: &BlobOrigin) -> Vec<Name> {
+    fn holders(&self, origin: &BlobOrigin) -> Vec<RepositoryName> {
         let place = match origin {
             BlobOrigin::Made(_) => return Vec::new(),
             BlobOrigin::Source => &self.source,

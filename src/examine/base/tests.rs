@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::error::Error;
 use crate::examine::sample::entry;
-use crate::oci::sample::{Sample, history, map};
+use crate::oci::testing::{TestImage, history, map};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest};
 
 /// Images by name, and the files of each of the source's layers.
@@ -67,12 +67,12 @@ fn named(name: &str, digest: Option<Digest>) -> Value {
 }
 
 fn base() -> Image {
-    Sample::of(&["a", "b"]).image()
+    TestImage::of(&["a", "b"]).image()
 }
 
 #[test]
 fn annotations_of_the_manifest_come_first() {
-    let source = Sample { annotations: named("debian:12", None), ..Sample::of(&["a", "b", "app"]) }.image();
+    let source = TestImage { annotations: named("debian:12", None), ..TestImage::of(&["a", "b", "app"]) }.image();
     let world = World::default().with("docker.io/library/debian:12", base());
     let found = detect(&source, &world).unwrap();
     assert_eq!((found.how, found.sure, found.layers), (Rung::Annotation, Sureness::Proven, 2));
@@ -82,9 +82,10 @@ fn annotations_of_the_manifest_come_first() {
 #[test]
 fn the_digest_wins_over_a_tag_that_moved() {
     let digest = base().digest();
-    let source = Sample { annotations: named("debian:12", Some(digest)), ..Sample::of(&["a", "b", "app"]) }.image();
+    let source =
+        TestImage { annotations: named("debian:12", Some(digest)), ..TestImage::of(&["a", "b", "app"]) }.image();
     let world = World::default()
-        .with("docker.io/library/debian:12", Sample::of(&["z"]).image())
+        .with("docker.io/library/debian:12", TestImage::of(&["z"]).image())
         .with(&format!("docker.io/library/debian:12@{digest}"), base());
     assert_eq!(detect(&source, &world).unwrap().layers, 2);
 }
@@ -92,17 +93,18 @@ fn the_digest_wins_over_a_tag_that_moved() {
 #[test]
 fn annotations_of_the_index_and_labels_follow() {
     let world = World::default().with("docker.io/library/debian:12", base());
-    let source = Sample::of(&["a", "b", "app"]).image();
+    let source = TestImage::of(&["a", "b", "app"]).image();
     let found = find(&source, &map(named("debian:12", None)), &Choice::Detect, &[], &world).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Annotation, 2));
     let labelled =
-        Sample { container: json!({"Labels": named("debian:12", None)}), ..Sample::of(&["a", "b", "app"]) }.image();
+        TestImage { container: json!({"Labels": named("debian:12", None)}), ..TestImage::of(&["a", "b", "app"]) }
+            .image();
     assert_eq!(detect(&labelled, &world).unwrap().how, Rung::Label);
 }
 
 #[test]
 fn a_named_base_that_does_not_fit_is_an_error_that_says_where() {
-    let source = Sample { annotations: named("debian:12", None), ..Sample::of(&["a", "x", "app"]) }.image();
+    let source = TestImage { annotations: named("debian:12", None), ..TestImage::of(&["a", "x", "app"]) }.image();
     let world = World::default().with("docker.io/library/debian:12", base());
     let error = detect(&source, &world).unwrap_err();
     assert_eq!(error.what(), "image is not built on the base it names");
@@ -111,7 +113,7 @@ fn a_named_base_that_does_not_fit_is_an_error_that_says_where() {
 
 #[test]
 fn a_name_that_leads_nowhere_is_noted_and_the_ladder_goes_on() {
-    let source = Sample { annotations: named("gone.example/x:1", None), ..Sample::of(&["app"]) }.image();
+    let source = TestImage { annotations: named("gone.example/x:1", None), ..TestImage::of(&["app"]) }.image();
     let world = World { layers: vec![vec!["app"]], ..World::default() };
     let found = detect(&source, &world).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Scratch, 0));
@@ -120,10 +122,10 @@ fn a_name_that_leads_nowhere_is_noted_and_the_ladder_goes_on() {
 
 #[test]
 fn buildpacks_name_their_top_layer_by_diff_id() {
-    let top = Sample::of(&["a", "b"]).image().diff_ids()[1];
+    let top = TestImage::of(&["a", "b"]).image().diff_ids()[1];
     let label = json!({"runImage": {"topLayer": top.to_string(), "reference": "x"}}).to_string();
     let container = json!({"Labels": {"io.buildpacks.lifecycle.metadata": label}});
-    let source = Sample { container, ..Sample::of(&["a", "b", "app"]) }.image();
+    let source = TestImage { container, ..TestImage::of(&["a", "b", "app"]) }.image();
     let found = detect(&source, &World::default()).unwrap();
     assert_eq!((found.how, found.sure, found.layers), (Rung::Label, Sureness::Proven, 2));
 }
@@ -134,21 +136,21 @@ fn of_the_materials_the_one_under_the_image_counts() {
     let statement =
         json!({"predicate": {"materials": [material("golang@1"), material("debian@12"), material("small@1")]}});
     let world = World { statements: vec![statement], ..World::default() }
-        .with("docker.io/library/golang:1", Sample::of(&["g", "b", "c"]).image())
+        .with("docker.io/library/golang:1", TestImage::of(&["g", "b", "c"]).image())
         .with("docker.io/library/debian:12", base())
-        .with("docker.io/library/small:1", Sample::of(&["a"]).image());
-    let found = detect(&Sample::of(&["a", "b", "app"]).image(), &world).unwrap();
+        .with("docker.io/library/small:1", TestImage::of(&["a"]).image());
+    let found = detect(&TestImage::of(&["a", "b", "app"]).image(), &world).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Provenance, 2));
 }
 
 #[test]
 fn known_bases_are_compared_by_diff_ids_and_the_longest_wins() {
     let location: Location = "debian:12".parse().unwrap();
-    let (short, long, other) = (Sample::of(&["a"]).image(), base(), Sample::of(&["z"]).image());
-    let empty = Sample::of(&[]).image();
+    let (short, long, other) = (TestImage::of(&["a"]).image(), base(), TestImage::of(&["z"]).image());
+    let empty = TestImage::of(&[]).image();
     let known: Vec<Known<'_>> =
         [&short, &long, &other, &empty].map(|image| Known { location: &location, image }).into();
-    let source = Sample::of(&["a", "b", "app"]).image();
+    let source = TestImage::of(&["a", "b", "app"]).image();
     let found = find(&source, &Map::new(), &Choice::Detect, &known, &World::default()).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Known, 2));
 }
@@ -157,7 +159,8 @@ fn known_bases_are_compared_by_diff_ids_and_the_longest_wins() {
 fn a_look_alike_history_is_not_proof() {
     let lines = history(&[("ADD file:x in /", false), ("CMD [\"bash\"]", true), ("COPY app /app", false)]);
     let source =
-        Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "app"]) }.image();
+        TestImage { history: lines, container: json!({"Entrypoint": ["/app"]}), ..TestImage::of(&["a", "app"]) }
+            .image();
     let world = World { layers: vec![vec!["etc/os-release"], vec!["app"]], ..World::default() };
     let found = detect(&source, &world).unwrap();
     assert_eq!((found.how, found.sure, found.layers), (Rung::History, Sureness::Likely, 1));
@@ -171,9 +174,12 @@ fn history_that_would_cut_off_the_program_is_not_followed() {
         ("CMD [\"x\"]", true),
         ("COPY conf /conf", false),
     ]);
-    let source =
-        Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "app", "conf"]) }
-            .image();
+    let source = TestImage {
+        history: lines,
+        container: json!({"Entrypoint": ["/app"]}),
+        ..TestImage::of(&["a", "app", "conf"])
+    }
+    .image();
     let world = World { layers: vec![vec!["etc/os-release"], vec!["app"], vec!["conf"]], ..World::default() };
     let found = detect(&source, &world).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Content, 1));
@@ -187,7 +193,7 @@ fn content_answers_where_history_does_not_fit() {
         [Value::Null, history(&[]), history(&[("x", false)]), history(&[("x", false); 5]), history(&[("x", true); 3])]
     {
         let source =
-            Sample { history: lines, container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&["a", "b", "c"]) }
+            TestImage { history: lines, container: json!({"Entrypoint": ["/app"]}), ..TestImage::of(&["a", "b", "c"]) }
                 .image();
         let world =
             World { layers: vec![vec!["etc/os-release", "bin/sh"], vec!["conf"], vec!["app"]], ..World::default() };
@@ -221,7 +227,7 @@ fn content_finds_the_seam_or_says_that_there_is_none() {
     for (layers, how, sure, count) in cases {
         let names = ["a", "b", "c"];
         let source =
-            Sample { container: json!({"Entrypoint": ["/app"]}), ..Sample::of(&names[..layers.len()]) }.image();
+            TestImage { container: json!({"Entrypoint": ["/app"]}), ..TestImage::of(&names[..layers.len()]) }.image();
         let world = World { layers: layers.iter().map(|files| files.to_vec()).collect(), ..World::default() };
         let found = detect(&source, &world).unwrap();
         assert_eq!((found.how, found.sure, found.layers), (how, sure, count), "{layers:?}");
@@ -230,10 +236,10 @@ fn content_finds_the_seam_or_says_that_there_is_none() {
 
 #[test]
 fn what_the_user_says_is_checked() {
-    let source = Sample::of(&["a", "b", "app"]).image();
+    let source = TestImage::of(&["a", "b", "app"]).image();
     let world = World::default()
         .with("docker.io/library/debian:12", base())
-        .with("docker.io/library/other:1", Sample::of(&["z"]).image());
+        .with("docker.io/library/other:1", TestImage::of(&["z"]).image());
     let choose = |choice: Choice| find(&source, &Map::new(), &choice, &[], &world);
     assert_eq!(choose(Choice::Scratch).unwrap().layers, 0);
     assert_eq!(choose(Choice::Layers(3)).unwrap().layers, 3);

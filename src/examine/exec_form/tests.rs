@@ -7,12 +7,12 @@ use crate::elf::{GoFacts, Linkage, Program, Script};
 use crate::examine::sample::{Put, entry, layer, looked_with, program, subject};
 use crate::examine::{Extent, PlatformFacts, Taking, Wishes};
 use crate::layer::{Captured, Entry, EntryKind, LayerIndex};
-use crate::oci::sample::Sample;
+use crate::oci::testing::TestImage;
 
 /// The answers for an image with this container and this layer of its own.
 fn answers(container: Value, own: LayerIndex, new: LayerIndex, wishes: &Wishes) -> PlatformFacts {
-    let source = Sample { container, ..Sample::of(&["a", "app"]) };
-    let mut subject = subject(&source, &Sample::of(&["a"]), &Sample::of(&["n"]));
+    let source = TestImage { container, ..TestImage::of(&["a", "app"]) };
+    let mut subject = subject(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]));
     let platform = &mut subject.platforms[0];
     (platform.old_layers, platform.layers) = (vec![layer("a").into()], vec![own.into()]);
     platform.base_layers = vec![new.into()];

@@ -9,13 +9,13 @@ use crate::elf::Linkage;
 use crate::examine::sample::{Put, entry, layer, program, subject};
 use crate::examine::{Facts, Subject, Wishes, look};
 use crate::layer::{Entry, EntryKind, LayerIndex};
-use crate::oci::sample::Sample;
+use crate::oci::testing::TestImage;
 
 /// An image whose layers above the old base are these.
 fn image(container: Value, old: Vec<LayerIndex>, own: Vec<LayerIndex>) -> Subject {
     let names = &["layer0", "layer1", "layer2"][..old.len() + own.len()];
-    let source = Sample { container, ..Sample::of(names) };
-    let mut subject = subject(&source, &Sample::of(&names[..old.len()]), &Sample::of(&["n"]));
+    let source = TestImage { container, ..TestImage::of(names) };
+    let mut subject = subject(&source, &TestImage::of(&names[..old.len()]), &TestImage::of(&["n"]));
     let platform = &mut subject.platforms[0];
     platform.old_layers = old.into_iter().map(Arc::new).collect();
     platform.layers = own.into_iter().map(Arc::new).collect();

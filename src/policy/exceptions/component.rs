@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::oci::{Local, Location, Reference};
+use crate::oci::{LocalImage, Location, Reference};
 
 /// Images of one platform used to carry it in their name.
 const ARCHITECTURES: [&str; 7] = ["amd64", "arm", "arm64", "ppc64le", "riscv64", "s390x", "386"];
@@ -58,7 +58,7 @@ fn names_in_registry(reference: &Reference) -> Vec<String> {
     vec![last.to_owned(), without_architecture(last).to_owned(), name.to_string()]
 }
 
-fn names_on_disk(local: &Local) -> Vec<String> {
+fn names_on_disk(local: &LocalImage) -> Vec<String> {
     let stem = local.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let called = match &local.tag {
         Some(whole) if whole.contains(':') => {

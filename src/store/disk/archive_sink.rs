@@ -17,7 +17,7 @@ use super::lock::{self, Mode, Patience};
 use super::shelf::{self, Files, INDEX, MARKER, MARKER_BYTES};
 use super::tarball::{Member, Tarball};
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, DocumentKind, Local, Manifest};
+use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest};
 use crate::store::{Blob, Delivery, Notices, Sink, Stream};
 
 pub const DOCKER_LIST: &str = "manifest.json";
@@ -35,14 +35,14 @@ pub enum Flavor {
 /// `oci-archive:FILE[:TAG]` and `docker-archive:FILE[:[NAME:]TAG]`, for writing.
 pub struct ArchiveSink {
     path: PathBuf,
-    wanted: Local,
+    wanted: LocalImage,
     flavor: Flavor,
     notices: Notices,
     draft: Mutex<Option<Draft>>,
 }
 
 impl ArchiveSink {
-    pub(super) fn new(local: &Local, flavor: Flavor, notices: &Notices) -> Result<Self> {
+    pub(super) fn new(local: &LocalImage, flavor: Flavor, notices: &Notices) -> Result<Self> {
         // Written where a link leads, so that the link stays.
         let path = std::fs::canonicalize(&local.path).unwrap_or_else(|_| local.path.clone());
         let sink = Self { path, wanted: local.clone(), flavor, notices: notices.clone(), draft: Mutex::new(None) };
@@ -276,7 +276,7 @@ mod tests {
             one.publish(&sink(&path, flavor, Some("v1")).unwrap());
             two.publish(&sink(&path, flavor, Some("v1")).unwrap());
             two.check(&*source(&path, flavor, Some("v1")));
-            let pinned = Local { digest: Some(one.manifest.digest()), ..local(&path, Some("v1")) };
+            let pinned = LocalImage { digest: Some(one.manifest.digest()), ..local(&path, Some("v1")) };
             match flavor {
                 Flavor::Oci => one.check(&OciArchive::source(&pinned).unwrap()),
                 Flavor::Docker => one.check(&DockerArchive::source(&pinned).unwrap()),

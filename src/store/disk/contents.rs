@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, Local, MediaType, json};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LocalImage, MediaType, json};
 
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
@@ -89,7 +89,7 @@ impl Contents {
     }
 
     /// The digest that `target` names now.
-    pub fn current(&self, target: &Local) -> Result<Option<Digest>> {
+    pub fn current(&self, target: &LocalImage) -> Result<Option<Digest>> {
         let entry = match &target.tag {
             Some(tag) => self.named(tag)?,
             None => self.unnamed(),
@@ -99,7 +99,7 @@ impl Contents {
 
     /// The entry that `wanted` means: by digest, by tag, or the only image there is. `None` where
     /// a digest is wanted that no entry has: it may still be a blob.
-    pub fn pick(&self, wanted: &Local) -> Result<Option<&Descriptor>> {
+    pub fn pick(&self, wanted: &LocalImage) -> Result<Option<&Descriptor>> {
         if let Some(digest) = wanted.digest {
             return Ok(self.images().find(|entry| entry.digest == digest));
         }
@@ -230,8 +230,8 @@ mod tests {
         Contents::read(json::write(&value)).unwrap()
     }
 
-    fn wanted(tag: Option<&str>, digest: Option<Digest>) -> Local {
-        Local { path: "dir".into(), tag: tag.map(str::to_owned), digest }
+    fn wanted(tag: Option<&str>, digest: Option<Digest>) -> LocalImage {
+        LocalImage { path: "dir".into(), tag: tag.map(str::to_owned), digest }
     }
 
     fn document(text: &str) -> Document {

@@ -18,15 +18,15 @@ use super::tarball::Tarball;
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::{
-    Compression, DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LayerType, Local, Manifest, MediaType,
-    Name, json,
+    Compression, DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LayerType, LocalImage, Manifest,
+    MediaType, RepositoryName, json,
 };
 use crate::store::{Notices, Source, Stream};
 
 /// `docker-archive:FILE[:[NAME:]TAG][@DIGEST]`, for reading.
 pub struct DockerArchive {
     tar: Tarball,
-    wanted: Local,
+    wanted: LocalImage,
     /// Found once: to know the digest of a layer, all of it is read.
     found: Mutex<Option<Arc<Found>>>,
 }
@@ -40,14 +40,14 @@ struct Found {
 
 impl DockerArchive {
     /// Success means that the file is a tar; the image is looked for in [`Source::top`].
-    pub fn source(local: &Local) -> Result<Self> {
+    pub fn source(local: &LocalImage) -> Result<Self> {
         Ok(Self { tar: open(local)?, wanted: local.clone(), found: Mutex::new(None) })
     }
 
     /// The same place for writing. Nothing is created before the first blob comes.
-    pub fn sink(local: &Local, notices: &Notices) -> Result<ArchiveSink> {
+    pub fn sink(local: &LocalImage, notices: &Notices) -> Result<ArchiveSink> {
         let tag = local.tag.as_deref().map(|tag| DockerList::short(tag).to_owned());
-        ArchiveSink::new(&Local { tag, ..local.clone() }, Flavor::Docker, notices)
+        ArchiveSink::new(&LocalImage { tag, ..local.clone() }, Flavor::Docker, notices)
     }
 
     fn named(&self, error: Error) -> Error {
@@ -198,7 +198,7 @@ impl Source for DockerArchive {
         self.blob(of).map(|section| section.stream(from)).map_err(|error| self.named(error))
     }
 
-    fn repository(&self) -> Option<&Name> {
+    fn repository(&self) -> Option<&RepositoryName> {
         None
     }
 }
@@ -325,7 +325,7 @@ mod tests {
         std::fs::write(&path, legacy.pack().finish()).unwrap();
         let right = DockerArchive::source(&local(&path, None)).unwrap().top().unwrap().digest();
         for (digest, good) in [(right, true), (Digest::of(b"other"), false)] {
-            let pinned = Local { digest: Some(digest), ..local(&path, None) };
+            let pinned = LocalImage { digest: Some(digest), ..local(&path, None) };
             assert_eq!(DockerArchive::source(&pinned).unwrap().top().is_ok(), good);
         }
     }

@@ -6,7 +6,7 @@ use super::archive_sink::DOCKER_LIST;
 use super::contents::listed;
 use super::shelf::{self, Files};
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Local, Manifest, Reference, json};
+use crate::oci::{DOCUMENT_LIMIT, LocalImage, Manifest, Reference, json};
 
 /// The name of what is written under a bare tag: `docker load` and skopeo want one.
 const NAME: &str = "underpin";
@@ -45,7 +45,7 @@ impl DockerList {
     }
 
     /// The image that `wanted` means: by tag, or the only one.
-    pub fn pick(&self, wanted: &Local) -> Result<&Item> {
+    pub fn pick(&self, wanted: &LocalImage) -> Result<&Item> {
         let mut found = self.0.iter().filter(|item| match &wanted.tag {
             Some(tag) => item.is_called(tag),
             None => true,

@@ -7,7 +7,7 @@ use super::regular::{self, Folder, Links};
 use super::section::Section;
 use super::shelf::{Files, Shelf};
 use crate::error::{Error, Result};
-use crate::oci::Local;
+use crate::oci::LocalImage;
 use crate::store::{Notices, Source};
 
 /// `oci:DIR[:TAG][@DIGEST]`
@@ -16,7 +16,7 @@ pub struct Layout;
 impl Layout {
     /// Success means that there is a layout of a known version; the image is looked for in
     /// [`Source::top`].
-    pub fn source(local: &Local) -> Result<impl Source + use<>> {
+    pub fn source(local: &LocalImage) -> Result<impl Source + use<>> {
         if regular::folder(&local.path, Links::Followed)? == Folder::Missing {
             return Err(Error::missing("there is no such OCI layout").fact("path", local.path.display()));
         }
@@ -24,7 +24,7 @@ impl Layout {
     }
 
     /// The same place for writing. Nothing is created before the first blob comes.
-    pub fn sink(local: &Local, notices: &Notices) -> Result<LayoutSink> {
+    pub fn sink(local: &LocalImage, notices: &Notices) -> Result<LayoutSink> {
         LayoutSink::new(local, notices)
     }
 }
@@ -149,10 +149,10 @@ mod tests {
         }
         // The tag has moved on to `two`; `one` is a blob only.
         for sample in [&one, &two] {
-            let pinned = Local { digest: Some(sample.manifest.digest()), ..local.clone() };
+            let pinned = LocalImage { digest: Some(sample.manifest.digest()), ..local.clone() };
             sample.check(&Layout::source(&pinned).unwrap());
         }
-        let config = Local { digest: Some(one.config.0.digest), ..local.clone() };
+        let config = LocalImage { digest: Some(one.config.0.digest), ..local.clone() };
         assert_eq!(Layout::source(&config).unwrap().top().unwrap_err().kind(), Kind::Input);
     }
 

@@ -18,13 +18,13 @@ use super::regular::{self, Folder, Links};
 use super::shelf::{self, Files, INDEX, MARKER, MARKER_BYTES};
 use super::verified;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, Local};
+use crate::oci::{Descriptor, Digest, Document, LocalImage};
 use crate::store::{Blob, Delivery, Notices, Sink};
 
 /// `oci:DIR[:TAG]`, for writing.
 pub struct LayoutSink {
     tree: Tree,
-    wanted: Local,
+    wanted: LocalImage,
     notices: Notices,
     stage: Mutex<Stage>,
 }
@@ -38,7 +38,7 @@ enum Stage {
 }
 
 impl LayoutSink {
-    pub(super) fn new(local: &Local, notices: &Notices) -> Result<Self> {
+    pub(super) fn new(local: &LocalImage, notices: &Notices) -> Result<Self> {
         let sink = Self {
             tree: Tree::new(&local.path),
             wanted: local.clone(),
@@ -335,7 +335,7 @@ mod tests {
     fn a_target_with_a_digest_takes_only_that_image() {
         let dir = tempfile::tempdir().unwrap();
         let (right, wrong) = (Sample::new("right"), Sample::new("wrong"));
-        let pinned = Local { digest: Some(right.manifest.digest()), ..local(dir.path(), Some("v1")) };
+        let pinned = LocalImage { digest: Some(right.manifest.digest()), ..local(dir.path(), Some("v1")) };
         let sink = Layout::sink(&pinned, &Notices::silent()).unwrap();
         assert_eq!(sink.tag(&wrong.manifest).unwrap_err().kind(), Kind::Integrity);
         right.publish(&sink);

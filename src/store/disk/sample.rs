@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::error::{Error, Result};
-use crate::oci::{Compression, Descriptor, Digest, Document, LayerType, Local, Manifest, MediaType, json as codec};
+use crate::oci::{
+    Compression, Descriptor, Digest, Document, LayerType, LocalImage, Manifest, MediaType, json as codec,
+};
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 pub struct Sample {
@@ -77,8 +79,8 @@ pub fn read_all<S: Source>(open: impl Fn() -> Result<S>, sample: &Sample) -> Res
     Ok(())
 }
 
-pub fn local(path: &Path, tag: Option<&str>) -> Local {
-    Local { path: path.to_owned(), tag: tag.map(str::to_owned), digest: None }
+pub fn local(path: &Path, tag: Option<&str>) -> LocalImage {
+    LocalImage { path: path.to_owned(), tag: tag.map(str::to_owned), digest: None }
 }
 
 pub fn blob_path(dir: &Path, digest: &Digest) -> PathBuf {

@@ -6,7 +6,7 @@ use super::contents::Contents;
 use super::section::Section;
 use super::verified;
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Local, MediaType, Name, json};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, RepositoryName, json};
 use crate::store::{Source, Stream};
 
 pub const MARKER: &str = "oci-layout";
@@ -90,11 +90,11 @@ fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType
 /// A layout with the image that was asked for.
 pub struct Shelf<F> {
     files: F,
-    wanted: Local,
+    wanted: LocalImage,
 }
 
 impl<F: Files> Shelf<F> {
-    pub fn new(files: F, wanted: &Local) -> Result<Self> {
+    pub fn new(files: F, wanted: &LocalImage) -> Result<Self> {
         let shelf = Self { files, wanted: wanted.clone() };
         check_marker(&shelf.files).map_err(|error| shelf.named(error))?;
         Ok(shelf)
@@ -131,7 +131,7 @@ impl<F: Files> Source for Shelf<F> {
         Ok(section.stream(from))
     }
 
-    fn repository(&self) -> Option<&Name> {
+    fn repository(&self) -> Option<&RepositoryName> {
         None
     }
 }

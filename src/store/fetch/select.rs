@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::images::Loader;
 use crate::error::{Error, Result};
 use crate::examine::LeftBehind;
-use crate::oci::{Child, Document, DocumentKind, Image, Index, Platform, Role};
+use crate::oci::{Document, DocumentKind, EntryRole, Image, Index, IndexEntry, Platform};
 use crate::store::parallel;
 
 /// Indexes inside indexes inside indexes are where it ends.
@@ -21,20 +21,20 @@ pub(super) struct Listed {
     pub entry_annotations: Map<String, Value>,
     pub index_annotations: Map<String, Value>,
     /// Attestations that say they are about this image.
-    pub attestations: Vec<Child>,
+    pub attestations: Vec<IndexEntry>,
 }
 
 /// Everything a document leads to.
 pub(super) struct Listing {
     entries: Vec<Entry>,
-    others: Vec<Child>,
+    others: Vec<IndexEntry>,
     annotations: Map<String, Value>,
 }
 
 /// An image that is there; `image` where it had to be read to know its platform.
 struct Entry {
     platform: Platform,
-    child: Option<Child>,
+    child: Option<IndexEntry>,
     image: Option<Image>,
 }
 
@@ -48,8 +48,8 @@ impl Listing {
         }
         let mut children = Vec::new();
         flatten(loader, top, 1, &mut children)?;
-        let (images, others): (Vec<Child>, Vec<Child>) =
-            children.into_iter().partition(|child| matches!(child.role, Role::Image(_)));
+        let (images, others): (Vec<IndexEntry>, Vec<IndexEntry>) =
+            children.into_iter().partition(|child| matches!(child.role, EntryRole::Image(_)));
         let entries = images.into_iter().map(|child| Entry::new(loader, child)).collect::<Result<Vec<_>>>()?;
         check_unambiguous(&entries)?;
         Ok(Self { entries, others, annotations: Index::read(top)?.annotations })
@@ -83,8 +83,8 @@ impl Listing {
 
     /// What stands beside the images and describes bytes that will change.
     pub fn left_behind(&self) -> Vec<LeftBehind> {
-        let left = |child: &Child| match child.role {
-            Role::Attestation(of) => LeftBehind { what: "an attestation", digest: child.descriptor.digest, of },
+        let left = |child: &IndexEntry| match child.role {
+            EntryRole::Attestation(of) => LeftBehind { what: "an attestation", digest: child.descriptor.digest, of },
             _ => LeftBehind { what: "an entry that is not an image", digest: child.descriptor.digest, of: None },
         };
         self.others.iter().map(left).collect()
@@ -96,7 +96,7 @@ impl Listing {
             (None, Some(child)) => loader.image(loader.document(&child.descriptor)?)?,
             (None, None) => return Err(Error::input("the index has an entry without a manifest")),
         };
-        let about = Role::Attestation(Some(image.digest()));
+        let about = EntryRole::Attestation(Some(image.digest()));
         Ok(Listed {
             platform: entry.platform.clone(),
             entry: entry.child.as_ref().and_then(|child| child.descriptor.platform_object.clone()),
@@ -118,7 +118,7 @@ impl Listing {
 }
 
 impl Entry {
-    fn new(loader: &Loader<'_>, child: Child) -> Result<Self> {
+    fn new(loader: &Loader<'_>, child: IndexEntry) -> Result<Self> {
         if let Some(platform) = child.descriptor.platform.clone() {
             return Ok(Self { platform, child: Some(child), image: None });
         }
@@ -127,14 +127,14 @@ impl Entry {
     }
 }
 
-fn flatten(loader: &Loader<'_>, document: &Document, depth: usize, into: &mut Vec<Child>) -> Result<()> {
+fn flatten(loader: &Loader<'_>, document: &Document, depth: usize, into: &mut Vec<IndexEntry>) -> Result<()> {
     if depth > DEPTH_LIMIT {
         return Err(
             Error::input(format!("indexes are nested more than {DEPTH_LIMIT} deep")).fact("index", document.digest())
         );
     }
     for child in Index::read(document)?.children {
-        if child.role == Role::Nested {
+        if child.role == EntryRole::Nested {
             flatten(loader, &loader.document(&child.descriptor)?, depth + 1, into)?;
         } else {
             into.push(child);

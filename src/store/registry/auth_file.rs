@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::credentials::Credential;
 use super::secret::Secret;
 use crate::error::{Error, Kind, Result};
-use crate::oci::Name;
+use crate::oci::RepositoryName;
 use crate::store::disk::read_file;
 
 const LARGEST: u64 = 10 << 20;
@@ -59,7 +59,7 @@ impl AuthFile {
     }
 
     /// What the file says about `name`: its own helper, a stored entry, the store for all.
-    pub(super) fn entry(&self, name: &Name) -> Result<Option<Entry>> {
+    pub(super) fn entry(&self, name: &RepositoryName) -> Result<Option<Entry>> {
         if let Some((key, helper)) = self.best("credHelpers", name) {
             let helper =
                 helper.as_str().ok_or_else(|| self.refuse("names a credential helper that is not a string"))?;
@@ -79,7 +79,7 @@ impl AuthFile {
     }
 
     /// The entry of the map `section` that fits best: podman's path prefixes, the longest first.
-    fn best(&self, section: &str, name: &Name) -> Option<(&str, &Value)> {
+    fn best(&self, section: &str, name: &RepositoryName) -> Option<(&str, &Value)> {
         let entries = self.object.get(section)?.as_object()?;
         let fitting = entries.iter().filter_map(|(key, value)| Some((fit(key, name)?, key.as_str(), value)));
         fitting.max_by_key(|(length, ..)| *length).map(|(_, key, value)| (key, value))
@@ -120,7 +120,7 @@ fn password_of(user: &str, password: &str) -> Credential {
 /// How well `key` fits `name`: the length of the matching path, or `None` where it does not fit.
 ///
 /// `https://HOST/v1/` and `HOST` fit all of a host; `HOST/PATH` fits what is below PATH.
-fn fit(key: &str, name: &Name) -> Option<usize> {
+fn fit(key: &str, name: &RepositoryName) -> Option<usize> {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
     let (host, path) = bare.unwrap_or(key).split_once('/').unwrap_or((bare.unwrap_or(key), ""));
     if !same_host(host, name.host()) {
@@ -141,7 +141,7 @@ fn same_host(one: &str, other: &str) -> bool {
 }
 
 /// The name that a helper knows the registry by: the key as written, or what docker would ask for.
-fn server(key: &str, name: &Name) -> String {
+fn server(key: &str, name: &RepositoryName) -> String {
     match name.host() {
         host if HUB_HOSTS.contains(&host) => HUB_SERVER.to_owned(),
         _ if !key.is_empty() && !key.contains("://") => key.to_owned(),
@@ -153,7 +153,7 @@ fn server(key: &str, name: &Name) -> String {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> RepositoryName {
         text.parse::<crate::oci::Reference>().unwrap().name().clone()
     }
 

@@ -10,7 +10,7 @@ use super::host::{Host, Way};
 use super::token::Scope;
 use super::wire::Payload;
 use crate::error::{Error, Kind, Result};
-use crate::oci::Name;
+use crate::oci::RepositoryName;
 
 /// Bodies of failures are read this far.
 pub(super) const FAILURE_LIMIT: u64 = 64 * 1024;
@@ -34,7 +34,7 @@ pub(super) enum Want {
 pub(super) struct Call<'a> {
     pub(super) host: Arc<Host>,
     /// The repository, for credentials.
-    pub(super) name: Name,
+    pub(super) name: RepositoryName,
     /// The image, as messages name it.
     pub(super) image: String,
     pub(super) method: Method,

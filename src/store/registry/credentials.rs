@@ -13,7 +13,7 @@ use super::auth_file::{AuthFile, Entry};
 use super::helper;
 use super::secret::Secret;
 use crate::error::Result;
-use crate::oci::Name;
+use crate::oci::RepositoryName;
 
 /// The part of the environment that says where credentials are. Captured once, at the rim.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +70,7 @@ impl Credentials {
 
     /// The credentials for a repository, or `None` where nobody stored any. A file or helper that
     /// is broken is an error: going on without it could mean going on as somebody else.
-    pub(super) fn find(&self, name: &Name, limit: Duration) -> Result<Option<Credential>> {
+    pub(super) fn find(&self, name: &RepositoryName, limit: Duration) -> Result<Option<Credential>> {
         for path in self.files() {
             let Some(file) = AuthFile::read(&path)? else { continue };
             let found = match file.entry(name)? {
@@ -93,7 +93,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> RepositoryName {
         text.parse::<crate::oci::Reference>().unwrap().name().clone()
     }
 

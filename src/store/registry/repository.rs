@@ -12,7 +12,7 @@ use super::host::Host;
 use super::token::Scope;
 use super::wire::Payload;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, Name, Reference};
+use crate::oci::{Descriptor, Digest, Document, Reference, RepositoryName};
 use crate::store::engine::Engine;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
@@ -52,7 +52,7 @@ impl Repository {
         &self.client
     }
 
-    pub(super) fn name(&self) -> &Name {
+    pub(super) fn name(&self) -> &RepositoryName {
         self.reference.name()
     }
 
@@ -118,7 +118,7 @@ impl Source for Repository {
         Ok(Box::new(Download::open(self.clone(), of, from)?))
     }
 
-    fn repository(&self) -> Option<&Name> {
+    fn repository(&self) -> Option<&RepositoryName> {
         Some(self.name())
     }
 }

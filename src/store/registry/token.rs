@@ -21,7 +21,7 @@ use super::secret::Secret;
 use super::token_request::{Granted, TokenRequest};
 use super::wire::Wire;
 use crate::error::{Kind, Result};
-use crate::oci::Name;
+use crate::oci::RepositoryName;
 
 /// What a token must allow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,16 +32,16 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    pub(super) fn pull(name: &Name) -> Self {
+    pub(super) fn pull(name: &RepositoryName) -> Self {
         Self { repository: name.repository().to_owned(), actions: "pull", mount_from: None }
     }
 
-    pub(super) fn push(name: &Name) -> Self {
+    pub(super) fn push(name: &RepositoryName) -> Self {
         Self { actions: "pull,push", ..Self::pull(name) }
     }
 
     /// The same, and reading blobs of `from` to mount them.
-    pub(super) fn mounting(self, from: &Name) -> Self {
+    pub(super) fn mounting(self, from: &RepositoryName) -> Self {
         Self { mount_from: Some(from.repository().to_owned()), ..self }
     }
 
@@ -81,7 +81,7 @@ type Slots = HashMap<(String, Scope), Arc<tokio::sync::Mutex<Slot>>>;
 pub(super) struct Tokens {
     credentials: Credentials,
     slots: Mutex<Slots>,
-    known: Mutex<HashMap<Name, Option<Credential>>>,
+    known: Mutex<HashMap<RepositoryName, Option<Credential>>>,
     warned: Mutex<HashSet<String>>,
 }
 

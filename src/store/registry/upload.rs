@@ -16,7 +16,7 @@ use super::retry::{Attempts, is_passing};
 use super::token::Scope;
 use super::wire::Payload;
 use crate::error::{Error, Kind, Result};
-use crate::oci::{Digest, Name};
+use crate::oci::{Digest, RepositoryName};
 use crate::store::{Blob, Delivery};
 
 /// Below this size a blob is sent sooner than it is asked for.
@@ -42,7 +42,7 @@ enum Mount {
 impl Repository {
     pub(super) async fn deliver(&self, blob: &Blob<'_>) -> Result<Delivery> {
         let digest = blob.descriptor.digest;
-        let is_neighbour = |name: &&Name| name.host() == self.name().host();
+        let is_neighbour = |name: &&RepositoryName| name.host() == self.name().host();
         let is_here = blob.held_by.iter().any(|name| name == self.name());
         let neighbour = blob.held_by.iter().find(is_neighbour).filter(|_| !is_here);
         let mut session = None;
@@ -69,7 +69,7 @@ impl Repository {
     }
 
     /// Asks once; whatever is not a clear yes is answered by an upload.
-    async fn mount(&self, digest: Digest, from: &Name) -> Result<Mount> {
+    async fn mount(&self, digest: Digest, from: &RepositoryName) -> Result<Mount> {
         let path = format!("/blobs/uploads/?mount={digest}&from={}", from.repository());
         let call = self.posting(&path).scope(Scope::push(self.name()).mounting(from));
         match self.client().attempt(&call).await {

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::error::{Error, Kind, Result};
-use crate::oci::Name;
+use crate::oci::RepositoryName;
 use crate::store::registry::{Credentials, Options};
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 const LARGE: usize = 300_000;
 
-fn name(double: &Double, repository: &str) -> Name {
+fn name(double: &Double, repository: &str) -> RepositoryName {
     double.image(repository).name().clone()
 }
 
-fn put(rig: &Rig, double: &Double, bytes: &[u8], held_by: &[Name]) -> Result<Delivery> {
+fn put(rig: &Rig, double: &Double, bytes: &[u8], held_by: &[RepositoryName]) -> Result<Delivery> {
     let open = || Ok(Box::new(Cursor::new(bytes.to_vec())) as Stream);
     let blob = Blob { descriptor: &blob_of(bytes), held_by, open: &open };
     rig.registry.sink(&double.image("a/b:c")).put_blob(&blob)

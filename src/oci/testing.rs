@@ -6,7 +6,7 @@ use super::{Config, Digest, Document, Image, Manifest, MediaType};
 
 /// An image that is described by words: each layer's digest is that of its name, its diff id that
 /// of its name in capitals.
-pub struct Sample {
+pub struct TestImage {
     pub layers: Vec<&'static str>,
     pub container: Value,
     pub history: Value,
@@ -14,13 +14,13 @@ pub struct Sample {
     pub docker: bool,
 }
 
-impl Default for Sample {
+impl Default for TestImage {
     fn default() -> Self {
         Self { layers: Vec::new(), container: json!({}), history: Value::Null, annotations: json!({}), docker: false }
     }
 }
 
-impl Sample {
+impl TestImage {
     pub fn of(layers: &[&'static str]) -> Self {
         Self { layers: layers.to_vec(), ..Self::default() }
     }
