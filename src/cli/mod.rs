@@ -9,6 +9,7 @@ mod console;
 mod elf;
 mod environment;
 mod exceptions;
+mod explain;
 mod inspect;
 mod kube;
 mod listener;
@@ -49,6 +50,7 @@ enum Command {
     Batch(batch::Batch),
     Check(check::Check),
     Exceptions(exceptions::Exceptions),
+    Explain(explain::Explain),
     Kube(kube::Kube),
     Verify(verify::Verify),
     Cache(cache::Cache),
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Batch(batch) => batch.run(&console),
         Command::Check(check) => check.run(&console),
         Command::Exceptions(exceptions) => exceptions.run(&console),
+        Command::Explain(explain) => explain.run(&console),
         Command::Kube(kube) => kube.run(&console),
         Command::Verify(verify) => verify.run(&console),
         Command::Cache(cache) => cache.run(&console),
@@ -123,6 +126,7 @@ impl Command {
             Self::Elf(_)
             | Self::Translate(_)
             | Self::Exceptions(_)
+            | Self::Explain(_)
             | Self::Cache(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
@@ -140,6 +144,7 @@ impl Command {
             Self::Batch(batch) => batch.say,
             Self::Check(check) => check.say,
             Self::Exceptions(exceptions) => exceptions.say(),
+            Self::Explain(explain) => explain.say(),
             Self::Kube(kube) => kube.say,
             Self::Verify(verify) => verify.say,
             Self::Cache(cache) => cache.say(),

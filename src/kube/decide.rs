@@ -9,8 +9,9 @@ use super::placeholder;
 use super::site::{Site, What, words};
 use super::template::Hidden;
 use super::tree::{Id, Tree};
-use super::why::{Remark, Rule, Why};
+use super::why::{Remark, Why};
 use super::{Options, environment};
+use crate::policy::Rule;
 use crate::shell::logs::Applied;
 use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Verdict};
 
@@ -132,12 +133,13 @@ impl Setting<'_> {
         let Some(answer) = answer else { return Ok(()) };
         let Some(missing) = answer.missing else { return Ok(()) };
         if program.contains("$(") {
-            remarks.push(Remark::new("program-unknown", format!("{program} is known only when the container starts")));
+            remarks
+                .push(Remark::new(Rule::ProgramUnknown, format!("{program} is known only when the container starts")));
             return Ok(());
         }
         if mount::of(self.tree, container, program) == Mounted::OnVolume {
             remarks.push(Remark::new(
-                "program-on-volume",
+                Rule::ProgramOnVolume,
                 format!("{program} comes from a volume, which was not looked at"),
             ));
             return Ok(());
@@ -171,7 +173,7 @@ impl Setting<'_> {
                 "{} is on no volume: its folder must be in the image, and the log goes with the container",
                 log.path
             );
-            remarks.push(Remark::new("log-not-mounted", message));
+            remarks.push(Remark::new(Rule::LogNotMounted, message));
         }
     }
 }
@@ -238,5 +240,5 @@ fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Appl
 fn container_wide(exec: &ExecCommand) -> Option<Remark> {
     let is_wide = exec.workdir.is_some() || !exec.environment.is_empty();
     let message = "what the command set for itself holds for the whole container now, its probes and hooks included";
-    is_wide.then(|| Remark::new("container-wide", message))
+    is_wide.then(|| Remark::new(Rule::ContainerWide, message))
 }

@@ -2,8 +2,9 @@
 
 use super::Options;
 use super::image::Answer;
-use super::why::{Remark, Rule, Why};
+use super::why::{Remark, Why};
 use crate::examine::{Klog, KlogStyle, LogChoice};
+use crate::policy::Rule;
 use crate::shell::ExecCommand;
 use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
 
@@ -91,11 +92,11 @@ fn assumed(strategy: &Strategy, answer: Option<&Answer>) -> Option<Remark> {
     }
     match strategy {
         Strategy::Klog(_) => Some(Remark::new(
-            "klog-assumed",
+            Rule::KlogAssumed,
             "the program is taken to have klog's flags; no image was there to look at",
         )),
         Strategy::Runner(path) => {
-            Some(Remark::new("runner-assumed", format!("the image is taken to have {path}; it was not looked at")))
+            Some(Remark::new(Rule::RunnerAssumed, format!("the image is taken to have {path}; it was not looked at")))
         }
         Strategy::Stdout => None,
     }

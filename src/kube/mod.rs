@@ -38,12 +38,14 @@ pub use model::{Changed, Command, Judged, Outcome};
 pub use object::Name;
 pub use position::Position;
 pub use site::What;
-pub use why::{Remark, Rule, Why};
+pub use why::{Remark, Why};
 
 use manifest::Manifest;
 
 use crate::error::{Error, Result};
 use crate::examine::{KlogStyle, LogChoice};
+use crate::policy::Rule;
+use crate::shell::Reason;
 
 /// A longer manifest is not read.
 pub const LONGEST: u64 = 16 << 20;
@@ -85,7 +87,7 @@ pub fn judge(text: &str, options: &Options<'_>) -> Result<Judged> {
 fn unrendered(mark: &str, text: &str, error: &Error) -> Option<Judged> {
     let (at, placeholder) = template::first(text)?;
     let detail = format!("{placeholder} stands where its value should be ({})", error.what());
-    let why = Why::new(Rule::Template, detail);
+    let why = Why::new(Rule::Shell(Reason::UnrenderedTemplate), detail);
     let refused = Some((why, Position::of(text, at)));
     Some(Judged { text: format!("{mark}{text}"), commands: Vec::new(), refused })
 }

@@ -1,14 +1,17 @@
 //! Placeholders in a command: they may stand where it is known how many words they are.
 
 use super::template::{Hidden, Stands};
-use super::why::{Remark, Rule, Why};
-use crate::shell::ExecCommand;
+use super::why::{Remark, Why};
+use crate::policy::Rule;
+use crate::shell::{ExecCommand, Reason};
 
 const PART: &str = "stands for several words, and is part of one here";
 
 /// Refuses a command in which a placeholder could change what is started.
 pub(super) fn check(hidden: &Hidden, before: &[String], exec: &ExecCommand) -> Result<(), Why> {
-    let refuse = |placeholder: &str, detail: &str| Err(Why::new(Rule::Template, format!("{placeholder} {detail}")));
+    let refuse = |placeholder: &str, detail: &str| {
+        Err(Why::new(Rule::Shell(Reason::UnrenderedTemplate), format!("{placeholder} {detail}")))
+    };
     for word in before {
         for (range, placeholder, stands) in hidden.within(word) {
             let front = word.get(..range.start).and_then(|text| text.chars().next_back());
@@ -46,7 +49,7 @@ pub(super) fn remarks(hidden: &Hidden, exec: &ExecCommand) -> Vec<Remark> {
     let several = several.filter(|(_, _, stands)| *stands == Stands::Several).map(|(_, placeholder, _)| {
         let message =
             format!("{placeholder} stood for several words: what fills it in must give one item of the list for each");
-        Remark::new("placeholder-is-list", message)
+        Remark::new(Rule::PlaceholderIsList, message)
     });
     several.collect()
 }

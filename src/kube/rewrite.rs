@@ -9,7 +9,8 @@ use super::intent::{Given, Intent};
 use super::site::Site;
 use super::splice::{Edit, Sheet, splice};
 use super::tree::{Id, Occurrences, Tree};
-use super::why::{Rule, Why};
+use super::why::Why;
+use crate::policy::Rule;
 
 /// With more changes than this, the ones that cannot be edited are not looked for one by one.
 const MOST_TRIED: usize = 64;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::error::{Error, Result};
 
 /// `RULE` or `RULE=PATH`: with a path only the finding about that path is allowed.
@@ -36,8 +37,8 @@ impl FromStr for Allow {
             Some((id, path)) => (id, Some(path.to_owned())),
             None => (text, None),
         };
-        let rule = Rule::ALLOWABLE.into_iter().find(|rule| rule.id() == id).ok_or_else(|| {
-            let ids: Vec<&str> = Rule::ALLOWABLE.iter().map(|rule| rule.id()).collect();
+        let rule = Rule::allowable().find(|rule| rule.id() == id).ok_or_else(|| {
+            let ids: Vec<&str> = Rule::allowable().map(Rule::id).collect();
             Error::usage("--allow names no rule that can be allowed").fact("given", text).fact("rules", ids.join(", "))
         })?;
         Ok(Self { rule, path })

@@ -1,6 +1,7 @@
 //! The rules about what else the application runs or loads: tools, libraries, other programs.
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::elf::{Linkage, ShownBy};
 use crate::examine::{Absent, Helper, PlatformFacts, Start};
 

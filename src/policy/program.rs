@@ -1,7 +1,8 @@
 //! The rules about the program that a container starts: it must be there, and the kernel alone
 //! must be able to start it.
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
 use crate::examine::{PlatformFacts, Presence, Start, Started};
 use crate::oci::Platform;

@@ -1,7 +1,8 @@
 //! The rules themselves: each a small function from facts to findings.
 
 use super::allow::{self, Allow};
-use super::finding::{Finding, Findings, Level, Rule};
+use super::finding::{Finding, Findings, Level};
+use super::rule::Rule;
 use super::{needs, program, seam, shell, surroundings};
 use crate::examine::base::Sureness;
 use crate::examine::{Facts, Outcome, PlatformFacts, PlatformSubject};

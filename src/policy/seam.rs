@@ -1,6 +1,7 @@
 //! The rules about where the application meets its new base.
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::examine::{PlatformFacts, PlatformSubject, Start};
 
 /// So many paths are named in one finding; the others are counted.

@@ -1,6 +1,7 @@
 //! The rules about the shell that stood before the program, and the log that it wrote.
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::examine::{Choice, ExecForm, HealthOutcome, KeptLog, Klog, NoStrategy, Outcome, PlatformFacts};
 use crate::shell::logs::Strategy;
 use crate::shell::{Note, Reason, Refusal, caret};
@@ -48,7 +49,7 @@ const fn hint(reason: Reason) -> &'static str {
             "let the program read the variable, or write the image's own value in with --freeze-env NAME"
         }
         Reason::TargetIsShellScript => "start the program that the script starts",
-        _ => reason.hint(),
+        _ => Rule::Shell(reason).fix(),
     }
 }
 

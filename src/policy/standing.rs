@@ -6,7 +6,8 @@
 
 use super::bases::{BaseName, BasePolicy, Footing};
 use super::exceptions::Exception;
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 
 /// What the policy says of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

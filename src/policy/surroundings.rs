@@ -1,6 +1,7 @@
 //! The rules about what a process finds when it starts: its user, its folders, its health check.
 
-use super::finding::{Finding, Level, Rule};
+use super::finding::{Finding, Level};
+use super::rule::Rule;
 use crate::examine::{FolderState, Health, OtherNumber, PlatformFacts, UnknownAccount, Which};
 
 pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {

@@ -8,11 +8,11 @@ use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
 use crate::kube::Position;
-use crate::policy::Level;
 use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
+use crate::policy::{Level, Rule};
 
 /// The rule of everything that can be wrong with a row.
-const RULE: &str = "exception-list";
+const RULE: &str = Rule::ExceptionList.id();
 
 #[derive(Debug)]
 pub struct Listed<'a> {

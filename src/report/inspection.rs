@@ -152,7 +152,7 @@ impl Reportable for Inspection {
     fn rows(&self) -> Rows<'_> {
         let mut bases: Vec<String> = self.platforms.iter().map(|platform| old_base_line(&platform.old_base)).collect();
         bases.dedup();
-        let note = |note: &String| ReportedFinding::note("old-base", note.clone());
+        let note = |note: &String| ReportedFinding::note(crate::policy::Rule::OldBase.id(), note.clone());
         let findings = self.platforms.iter().flat_map(|of| {
             of.notes.iter().map(move |it| RowFinding { platform: &of.platform, ..RowFinding::plain(note(it), None) })
         });

@@ -14,6 +14,7 @@ mod model;
 mod node;
 mod programs;
 mod rows;
+mod rules;
 mod sarif;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use model::{Ending, LogStrategy, Named, Outcome, Report, ReportedFinding, Si
 pub use node::{NodeCollection, NodeListing};
 pub use programs::Programs;
 pub use rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows};
+pub use rules::{explained, listed, rules_to_json};
 pub use sarif::to_sarif;
 pub use text::{Detail, to_text};
 pub use translation::Translation;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::model::{LogStrategy, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
-use crate::policy::Level;
+use crate::policy::{Level, Rule};
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{
     CommandContext, ExecCommand, Log, LogCopy, LogStreams, Note, OpenMode, Refusal, Verdict, caret, refuse_not_utf8,
@@ -69,11 +69,11 @@ impl Reportable for Translation {
     }
 
     fn rows(&self) -> Rows<'_> {
-        let notes = self.notes.iter().map(|note| ReportedFinding::note(note.word(), note.to_string()));
+        let notes = self.notes.iter().map(|note| ReportedFinding::note(Rule::from(note).id(), note.to_string()));
         let (outcome, findings): (_, Vec<ReportedFinding>) = match &self.verdict {
             Verdict::Unchanged(_) => (RowOutcome::Unchanged, notes.collect()),
             Verdict::Translate(_) => {
-                let after = ReportedFinding::note("exec-form", words(&self.after));
+                let after = ReportedFinding::note(Rule::ExecForm.id(), words(&self.after));
                 (RowOutcome::Translated, [after].into_iter().chain(notes).collect())
             }
             Verdict::Refuse(refusal) => (RowOutcome::Refused, vec![refusal_finding(refusal)]),
@@ -90,7 +90,7 @@ fn refusal_finding(refusal: &Refusal) -> ReportedFinding {
         level: Level::Refuse,
         message: refusal.detail.clone(),
         evidence: caret(refusal).into_iter().flatten().collect::<Vec<_>>().join("\n"),
-        fix: refusal.reason.hint().to_owned(),
+        fix: Rule::from(refusal.reason).fix().to_owned(),
     }
 }
 
@@ -114,7 +114,7 @@ fn to_json(translation: &Translation) -> Value {
         "end": refusal.map_or(0, |refusal| refusal.span.end),
         "word": refusal.map_or(0, |refusal| refusal.word),
         "logs": translation.strategy.map_or_else(|| json!("auto"), |strategy| json!(strategy)),
-        "notes": translation.notes.iter().map(|note| json!({"note": note.word(), "message": note.to_string()})).collect::<Vec<_>>(),
+        "notes": translation.notes.iter().map(|note| json!({"note": Rule::from(note).id(), "message": note.to_string()})).collect::<Vec<_>>(),
     })
 }
 
@@ -193,7 +193,7 @@ fn refused(before: &[String], refusal: &Refusal) -> String {
     for line in caret(refusal).into_iter().flatten() {
         let _ = writeln!(out, "    {line}");
     }
-    let _ = writeln!(out, "hint: {}", refusal.reason.hint());
+    let _ = writeln!(out, "hint: {}", Rule::from(refusal.reason).fix());
     out
 }
 

@@ -58,34 +58,6 @@ impl Notes {
     }
 }
 
-impl Note {
-    /// The stable word.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::BecomesFirstProcess => "pid1-changes",
-            Self::Frozen(_) => "env-frozen",
-            Self::OneWordAssumed(_) => "one-word-assumed",
-            Self::EnvironmentOrder(_) => "env-order",
-            Self::WildcardKept(_) => "wildcard-kept",
-            Self::TraceDropped => "trace-dropped",
-            Self::PipefailAssumed => "pipefail-assumed",
-            Self::MergeDropped => "streams-apart",
-            Self::InputFromNothing => "stdin-dropped",
-            Self::StatusOfTee => "exit-status-changes",
-            Self::FolderMustExist(_) => "workdir-must-exist",
-            Self::ArgumentsReachProgram => "cmd-changes-meaning",
-            Self::LooksLikeScript(_) => "looks-like-script",
-            Self::BuiltinBecomesProgram(_) => "builtin-becomes-program",
-            Self::Appends => "log-appends",
-            Self::SpellingAssumed => "klog-spelling-assumed",
-            Self::KlogOnly => "klog-lines-only",
-            Self::RunnerLimits => "runner-limits",
-            Self::LogToContainer(_) => "log-to-container",
-        }
-    }
-}
-
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

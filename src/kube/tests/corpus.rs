@@ -57,7 +57,7 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
             match (&verdict, &command.outcome) {
                 (Verdict::Unchanged(_), Outcome::Unchanged) => assert_eq!(judged.text, text),
                 (Verdict::Refuse(expected), Outcome::Refused(why)) => {
-                    assert_eq!(why.rule.word(), expected.reason.word(), "{text}");
+                    assert_eq!(why.rule.id(), expected.reason.word(), "{text}");
                     assert_eq!(judged.text, text);
                 }
                 (Verdict::Translate(exec), Outcome::Changed(became)) => {
@@ -69,7 +69,7 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
                 (Verdict::Translate(exec), Outcome::Refused(why)) => {
                     let is_alone = exec.environment.is_empty() && exec.workdir.is_none();
                     assert!(
-                        why.rule.word() == "env-taken"
+                        why.rule.id() == "env-taken"
                             || (!is_alone || exec.log.is_some())
                                 && !matches!(context, CommandContext::Container { .. }),
                         "{text}\n{why:?}"

@@ -33,7 +33,7 @@ fn refused(text: &str, judged: &Judged) -> Vec<&'static str> {
 
 fn rule(command: &Command) -> Option<&'static str> {
     match &command.outcome {
-        Outcome::Refused(why) => Some(why.rule.word()),
+        Outcome::Refused(why) => Some(why.rule.id()),
         _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! What is left as it is, each with a twin that is rewritten.
 
 use super::{LogChoice, Options, Outcome, Template, judge, judged, options, pod, refused};
-use crate::kube::{Position, Rule};
+use crate::kube::{Position, Why};
+use crate::policy::{Family, Level, Rule};
 
 #[test]
 fn each_rule_fires_and_its_twin_does_not() {
@@ -64,8 +65,10 @@ fn each_rule_fires_and_its_twin_does_not() {
 #[test]
 fn every_rule_is_in_the_manual() {
     let manual = include_str!("../../../docs/kube.md");
-    for rule in Rule::OWN {
-        let row = format!("| `{}` | {} |", rule.word(), rule.hint());
+    let refuses = |rule: &Rule| rule.row().levels == [Level::Refuse];
+    let shared = [Rule::EntrypointMissing, Rule::LogFlagRemoved, Rule::LogFlagUnknown, Rule::UsesGlog];
+    for rule in Rule::of_family(Family::Manifest).filter(refuses).chain(shared) {
+        let row = format!("| `{rule}` | {} |", Why::new(rule, "").hint());
         assert!(manual.contains(&row), "{row}");
     }
 }
@@ -148,9 +151,9 @@ fn a_log_that_is_on_no_volume_is_noted() {
     {
         let text = pod(&format!("command: [sh, -c, /app >>/var/log/a.log 2>&1]\nvolumeMounts: {mounts}"));
         let judged = judge(&text, &runner).unwrap();
-        let is_noted = judged.commands[0].remarks.iter().any(|remark| remark.word == "log-not-mounted");
+        let is_noted = judged.commands[0].remarks.iter().any(|remark| remark.rule == Rule::LogNotMounted);
         assert_eq!(is_noted, expected, "{mounts}");
-        let is_assumed = judged.commands[0].remarks.iter().any(|remark| remark.word == "runner-assumed");
+        let is_assumed = judged.commands[0].remarks.iter().any(|remark| remark.rule == Rule::RunnerAssumed);
         assert!(is_assumed, "nobody looked into the image");
     }
 }

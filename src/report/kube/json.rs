@@ -30,7 +30,7 @@ fn file(file: &File) -> Value {
 }
 
 fn refusal(why: &Why, at: Position) -> Value {
-    json!({"reason": why.rule.word(), "detail": why.detail, "line": at.line, "column": at.column})
+    json!({"reason": why.rule.id(), "detail": why.detail, "line": at.line, "column": at.column})
 }
 
 fn command(command: &Command) -> Value {
@@ -55,12 +55,12 @@ fn command(command: &Command) -> Value {
         "env": env,
         "workdir": changed.and_then(|changed| changed.workdir.as_ref()),
         "log": changed.and_then(|changed| changed.log.as_ref()).map(log),
-        "reason": why.map_or("", |why| why.rule.word()),
+        "reason": why.map_or("", |why| why.rule.id()),
         "detail": why.map_or("", |why| why.detail.as_str()),
         "notes": command.remarks.iter().map(remark).collect::<Vec<_>>(),
     })
 }
 
 fn remark(remark: &Remark) -> Value {
-    json!({"note": remark.word, "message": remark.message})
+    json!({"note": remark.rule, "message": remark.message})
 }

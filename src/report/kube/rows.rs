@@ -2,12 +2,12 @@
 
 use super::{File, Mode, changes, refusals, summary, title, to_json};
 use crate::kube::{Command, Outcome, Position, Why};
-use crate::policy::Level;
+use crate::policy::{Level, Rule};
 use crate::report::{Reportable, ReportedFinding, Row, RowFinding, RowOutcome, Rows};
 use crate::shell::caret;
 
 /// The rule of a command that a shell starts and need not.
-const CHANGE: &str = "shell-form";
+const CHANGE: &str = Rule::ShellForm.id();
 
 /// All manifests that were looked at.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ fn of_command(command: &Command, mode: Mode) -> Row<'_> {
     };
     let remarks = command.remarks.iter().map(|remark| {
         let message = remark.message.clone();
-        RowFinding::plain(ReportedFinding::note(remark.word, message), Some(at))
+        RowFinding::plain(ReportedFinding::note(remark.rule.id(), message), Some(at))
     });
     Row { findings: finding.into_iter().chain(remarks).collect(), ..Row::new(title(command), outcome) }
 }
@@ -87,15 +87,15 @@ fn change(command: &Command, mode: Mode) -> ReportedFinding {
 fn refusal(why: &Why, at: Position) -> RowFinding<'static> {
     let shown = why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten().collect::<Vec<_>>();
     let finding = ReportedFinding {
-        rule: why.rule.word(),
+        rule: why.rule.id(),
         level: Level::Refuse,
         message: why.detail.clone(),
         evidence: shown.join("\n"),
-        fix: why.rule.hint().to_owned(),
+        fix: why.hint().to_owned(),
     };
     RowFinding::plain(finding, Some(at))
 }
 
 fn kept(why: &Why) -> ReportedFinding {
-    ReportedFinding::note("shell-kept", format!("its shell is in the image: {}", why.detail))
+    ReportedFinding::note(Rule::ShellKept.id(), format!("its shell is in the image: {}", why.detail))
 }

@@ -35,11 +35,11 @@ fn head(file: &File, command: &Command) -> String {
 }
 
 fn reason(out: &mut String, why: &Why) {
-    let _ = writeln!(out, "  [{}] {}", why.rule.word(), printable(&why.detail));
+    let _ = writeln!(out, "  [{}] {}", why.rule, printable(&why.detail));
     for line in why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten() {
         let _ = writeln!(out, "    {line}");
     }
-    let _ = writeln!(out, "hint: {}", why.rule.hint());
+    let _ = writeln!(out, "hint: {}", why.hint());
 }
 
 /// Everything there is to know about commands that change, or that stay for a reason.
@@ -54,7 +54,7 @@ pub fn changes(files: &[File]) -> String {
         if !command.remarks.is_empty() && !matches!(command.outcome, Outcome::Refused(_)) {
             let _ = writeln!(out, "note: {}", head(file, command));
             for remark in &command.remarks {
-                let _ = writeln!(out, "  [{}] {}", remark.word, printable(&remark.message));
+                let _ = writeln!(out, "  [{}] {}", remark.rule, printable(&remark.message));
             }
         }
     }

@@ -1,9 +1,7 @@
 //! What is translated, in all its parts.
 
 use super::super::logs::{Strategy, apply};
-use super::super::{
-    CommandContext, Declared, Frozen, LogCopy, LogStreams, Note, OpenMode, Trailing, Verdict, translate,
-};
+use super::super::{CommandContext, Declared, Frozen, LogCopy, LogStreams, OpenMode, Trailing, Verdict, translate};
 use super::{bash, container, image, sh, words};
 
 /// `argv | NAME=value... | folder | log`, parts that are empty left out.
@@ -27,7 +25,7 @@ fn show(verdict: &Verdict) -> String {
 
 fn notes(verdict: &Verdict) -> Vec<&'static str> {
     let Verdict::Translate(exec) = verdict else { panic!("{verdict:?}") };
-    exec.notes.iter().map(Note::word).collect()
+    exec.notes.iter().map(|note| crate::policy::Rule::from(note).id()).collect()
 }
 
 #[test]
