@@ -1,7 +1,7 @@
-//! `underpin.lock`: what every name of the batch led to, and what came of it.
+//! `underpin.lock`: what every name of the batch resolved to, and the result.
 //!
-//! An image whose recipe is the one of the lock is made from exactly these digests again; so it
-//! gives the same result, and a target that has it already costs one question.
+//! An image whose recipe is the one in the lock is made from exactly these digests again; so it
+//! gives the same result, and a target that has it already costs one request.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct Locked {
     pub after: u64,
 }
 
-/// The digests that the names led to.
+/// The digests that the names resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedDigests {
@@ -67,30 +67,30 @@ struct LockDocument {
 impl Lock {
     pub fn read(text: &str) -> Result<Self> {
         let wrong = |why: String| {
-            Error::input("underpin.lock cannot be read").cause(why).hint("remove it, or run with --update-lock")
+            Error::input("cannot read underpin.lock").cause(why).hint("remove it, or run with --update-lock")
         };
         let document: LockDocument = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if document.version != VERSION {
-            return Err(wrong(format!("it has version {}, and this is {VERSION}", document.version)));
+            return Err(wrong(format!("it has version {}; this release reads version {VERSION}", document.version)));
         }
         let images = document.images.into_iter().map(|image| (key(&image.source, &image.targets), image));
         Ok(Self { images: images.collect() })
     }
 
-    /// Sorted, one image a line: a change of one is a change of one line.
+    /// Sorted, one image per line, so that a diff shows one line for each changed image.
     #[must_use]
     pub fn to_text(&self) -> String {
         let images: Vec<String> = self.images.values().map(crate::report::to_json).collect();
         format!("{{\"version\":{VERSION},\"images\":[\n{}\n]}}\n", images.join(",\n"))
     }
 
-    /// What the lock has for the image, where it was made by the same recipe.
+    /// The entry of the image, where it was made by the same recipe.
     #[must_use]
     pub fn of(&self, entry: &Entry) -> Option<&Locked> {
         self.images.get(&entry_key(entry)).filter(|locked| locked.recipe == entry.recipe)
     }
 
-    /// Takes over what a run found out.
+    /// Applies what a run found out.
     pub fn apply(&mut self, changes: &Changes) {
         for (key, change) in &changes.0 {
             match change {
@@ -100,7 +100,7 @@ impl Lock {
         }
     }
 
-    /// Forgets images that the file does not have any more.
+    /// Removes images that the file no longer has.
     pub fn retain(&mut self, entries: &[Entry]) {
         let keys: std::collections::BTreeSet<String> = entries.iter().map(entry_key).collect();
         self.images.retain(|key, _| keys.contains(key));
@@ -149,7 +149,7 @@ impl Locked {
         })
     }
 
-    /// The job from exactly the digests of the lock.
+    /// The job, with exactly the digests of the lock.
     pub fn pin(&self, job: &Job) -> Result<Job> {
         let mut job = job.clone();
         let pinned = |location: &Location, digest: Digest| location.pinned(digest).parse::<Location>();

@@ -1,8 +1,8 @@
-//! Many images from one file: read, pinned by a lock, done at once, each with its own outcome.
+//! Many images from one file: read, pinned by a lock, rebased in parallel, each with its own outcome.
 //!
-//! The rules this folder owns: a failed image does not stop the others; the lock pins what every
-//! name led to, so the same file gives the same digests tomorrow; a shard is a fixed part of the
-//! file, and all shards together are the whole of it.
+//! The rules this module owns: a failed image does not stop the others; the lock pins what every
+//! name resolved to, so the same file gives the same digests tomorrow; a shard is a fixed part of
+//! the file, and all shards together are the whole file.
 
 mod file;
 mod lock;

@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::oci::Location;
 
-/// The page for these published images. All of them are in one registry: the page has no place for
-/// its name.
+/// The page for these published images. All of them must be in one registry: the format has no field
+/// for its name.
 pub fn promoter_page<'a>(published: impl Iterator<Item = (&'a Location, &'a str)>) -> Result<String> {
     let mut host: Option<String> = None;
     let mut images: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for (target, digest) in published {
         let Location::Registry(reference) = target else {
-            return Err(Error::usage("--promoter lists images in a registry only").fact("target", target));
+            return Err(Error::usage("--promoter can only list images in a registry").fact("target", target));
         };
         let name = reference.name();
         if host.get_or_insert_with(|| name.host().to_owned()) != name.host() {
-            return Err(Error::usage("--promoter lists the images of one registry").fact("target", target));
+            return Err(Error::usage("--promoter can only list images of one registry").fact("target", target));
         }
         let digests = images.entry(name.repository().to_owned()).or_default();
         digests.entry(digest.to_owned()).or_default().extend(reference.effective_tag().map(str::to_owned));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_and_their_tags_stand_under_each_image() {
+    fn each_image_lists_its_digests_with_their_tags() {
         let text = page(&[("a.io/b/two:v1", "sha256:22"), ("a.io/one:v2", "sha256:11"), ("a.io/one:v1", "sha256:11")])
             .unwrap();
         let expected = "- name: \"b/two\"\n  dmap:\n    \"sha256:22\": [\"v1\"]\n- name: \"one\"\n  dmap:\n    \"sha256:11\": [\"v1\", \"v2\"]\n";
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_another_registry_have_no_place() {
+    fn images_of_another_registry_are_an_error() {
         assert!(page(&[("a.io/b:c", "d"), ("b.io/b:c", "d")]).is_err());
         assert!(page(&[("oci:x:y", "d")]).is_err());
     }

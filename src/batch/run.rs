@@ -1,4 +1,4 @@
-//! Does a batch: several images at once, each with its own outcome, the lock kept up to date.
+//! Runs a batch: several images at once, each with its own outcome, and keeps the lock up to date.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,32 +13,32 @@ use crate::settings::Job;
 use crate::store::parallel;
 use crate::world::World;
 
-/// What the lock is good for in this run.
+/// How the lock is used in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locking {
-    /// What it pins is used; what is new is added.
+    /// Pinned digests are used; new images are added.
     Use,
-    /// Nothing may differ from it.
+    /// Whatever differs from it is refused.
     Strict,
-    /// Every name is looked up anew.
+    /// Every name is resolved again.
     Update,
 }
 
-/// What to do, and how to keep what was done.
+/// The images to rebase, and how to save the lock.
 pub struct BatchRun<'a> {
     pub entries: Vec<&'a Entry>,
     pub lock: Lock,
     pub locking: Locking,
     pub jobs: usize,
-    /// Writes the lock down; called now and then, and at the end.
+    /// Saves the lock; called now and then, and at the end.
     pub save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
 }
 
-/// The lock while images are being done.
+/// The lock during the run.
 struct LockWriter<'a> {
     state: Mutex<UnsavedLock>,
     save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
-    /// After how many images it is written: a kill loses a small part, and writing stays linear.
+    /// After how many images it is written: a crash loses a small part, and the total written stays linear.
     every: usize,
 }
 
@@ -47,7 +47,7 @@ struct UnsavedLock {
     unsaved: usize,
 }
 
-/// Does all images. The rows stand in the order of the entries.
+/// Rebases all images. The rows are in the order of the entries.
 pub fn run(world: &World, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
     let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
     let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
@@ -77,23 +77,23 @@ impl LockWriter<'_> {
         state.unsaved += 1;
         if state.unsaved >= self.every {
             state.unsaved = 0;
-            // At the end it is an error; until then there is work that can go on.
+            // At the end this is an error; until then the work continues.
             if let Err(error) = (self.save)(&state.changes) {
-                world.tools.notices.warn(format!("the lock could not be written: {}", error.what()));
+                world.tools.notices.warn(format!("could not write underpin.lock: {}", error.what()));
             }
         }
     }
 }
 
-/// What the lock should say of an image from now on.
+/// What changes in the lock for an image.
 enum LockChange {
     None,
     Put(Box<Locked>),
-    /// It was looked at and has no result: what the lock has is of the past.
+    /// It has no result any more: its entry is out of date.
     Forget,
 }
 
-/// One image: its row, and what becomes of its place in the lock.
+/// One image: its row, and the change of its entry in the lock.
 fn one(world: &World, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
     let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
     match attempt(world, entry, locked, batch.locking) {
@@ -117,7 +117,7 @@ fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locki
         job.expect = Some(locked.result);
     }
     let pinned_and_gone = |error: Error| match error.kind() {
-        Kind::Missing => error.hint("underpin.lock pins it; --update-lock looks every name up anew"),
+        Kind::Missing => error.hint("underpin.lock pins this digest; --update-lock resolves every name again"),
         _ => error,
     };
     rebase(world, entry, &job).map_err(pinned_and_gone)
@@ -133,7 +133,7 @@ fn rebase(world: &World, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChan
     Ok((moved(&entry.job, report), change))
 }
 
-/// Whether every target names the result: one question for each.
+/// Whether every target has the result: one request for each.
 fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bool> {
     for target in targets {
         if world.tools.places.sink(target)?.current()? != Some(result) {
@@ -143,18 +143,18 @@ fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bo
     Ok(!targets.is_empty())
 }
 
-/// What differs from the lock: the file, or what a name leads to now.
+/// What differs from the lock: the options, or what a name resolves to now.
 fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
     let finding = |message: &str, evidence: String| ReportedFinding {
         rule: Rule::LockDrift.id(),
         level: Level::Refuse,
         message: message.to_owned(),
         evidence,
-        fix: "look at what changed, and take it over with --update-lock".to_owned(),
+        fix: "review the change, then accept it with --update-lock".to_owned(),
     };
     let Some(locked) = locked else {
         let evidence = format!("{} at {}", entry.job.request.source, entry.at);
-        return Ok(Some(finding("underpin.lock does not have this image as the file describes it", evidence)));
+        return Ok(Some(finding("underpin.lock has no entry for this image with these options", evidence)));
     };
     let request = &entry.job.request;
     let runner = request.log_runner.as_ref().zip(locked.pins.log_runner);
@@ -165,7 +165,7 @@ fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option
         if now != Some(pinned) {
             let now = now.map_or_else(|| "nothing".to_owned(), |digest| digest.to_string());
             return Ok(Some(finding(
-                "a name leads somewhere else than the lock says",
+                "a name resolves to another digest than underpin.lock has",
                 format!("{location}: {pinned} in the lock, {now} now"),
             )));
         }
@@ -173,7 +173,7 @@ fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option
     Ok(None)
 }
 
-/// What a name leads to now; a pinned one needs no question.
+/// What a name resolves to now; a pinned one needs no request.
 fn resolve(world: &World, location: &Location) -> Result<Option<Digest>> {
     match location {
         _ if location.digest().is_some() => Ok(location.digest()),

@@ -1,4 +1,4 @@
-//! A fixed part of a batch, for one of several machines.
+//! `--shard`: a fixed part of a batch, for one of several machines.
 
 use std::str::FromStr;
 
@@ -19,18 +19,18 @@ impl Shard {
         let wrong = |what: &str| {
             Error::usage(what.to_owned())
                 .fact("given", text)
-                .hint("--shard 0/4 is the first of four; --shard /4 takes the number from JOB_COMPLETION_INDEX")
+                .hint("--shard 0/4 is the first of four; --shard /4 takes the index from JOB_COMPLETION_INDEX")
         };
-        let (index, count) = text.split_once('/').ok_or_else(|| wrong("--shard is written I/N"))?;
+        let (index, count) = text.split_once('/').ok_or_else(|| wrong("--shard takes I/N"))?;
         let index = match (index, given) {
             ("", Some(given)) => given,
-            ("", None) => return Err(wrong("--shard has no number, and JOB_COMPLETION_INDEX is not set")),
+            ("", None) => return Err(wrong("--shard /N needs JOB_COMPLETION_INDEX, which is not set")),
             (index, _) => index,
         };
         let number = |text: &str| usize::from_str(text).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
         match (number(index), number(count)) {
             (Some(index), Some(count)) if index < count => Ok(Self { index, count }),
-            _ => Err(wrong("--shard counts from 0, and stays below the number of shards")),
+            _ => Err(wrong("--shard I/N: I must be a number from 0 to N-1")),
         }
     }
 
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn the_number_may_come_from_kubernetes() {
         assert_eq!(Shard::read("/4", Some("3")).unwrap(), Shard::read("3/4", None).unwrap());
-        assert_eq!(Shard::read("1/4", Some("3")).unwrap(), Shard::read("1/4", None).unwrap(), "what is said counts");
+        assert_eq!(Shard::read("1/4", Some("3")).unwrap(), Shard::read("1/4", None).unwrap(), "an explicit index wins");
         for (bad, given) in [
             ("", None),
             ("1", None),

@@ -119,7 +119,7 @@ impl Batch {
         }
     }
 
-    /// A lock that is not there is empty. One that is to be written anew need not be readable.
+    /// A missing lock is empty. One that will be rewritten need not be readable.
     fn read_lock(&self, path: &Path) -> Result<Lock> {
         match (path.exists(), self.locking()) {
             (true, Locking::Update) => Ok(read_lock(path).unwrap_or_default()),
@@ -161,7 +161,7 @@ fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) ->
     let _held = lock_folder(folder, Mode::Exclusive, Patience::default(), notices)?;
     let there = match path.exists().then(|| read_lock(path)).transpose() {
         Ok(there) => there,
-        // What is no lock is written anew; one that cannot be read now has images of other shards.
+        // A damaged lock is rewritten; one that cannot be read now may have images of other shards.
         Err(error) if error.kind() == Kind::Input => None,
         Err(error) => return Err(error),
     };
@@ -169,7 +169,7 @@ fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) ->
     merged.apply(changes);
     merged.retain(entries);
     if there.is_some_and(|there| there == merged) {
-        // Whoever wrote it may have been killed before its name was durable.
+        // Its writer may have been killed before the rename was durable.
         return sync_folder(folder);
     }
     write_file(path, merged.to_text().as_bytes())
@@ -179,7 +179,7 @@ fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) ->
 fn show(console: &Console, report: &BatchReport) -> Ended {
     match report.outcome {
         BatchOutcome::Done => console.say(&report.text()),
-        // Whoever wants quiet still wants to know why something was not done.
+        // Also with --quiet: why an image was not rebased.
         BatchOutcome::Refused | BatchOutcome::Failed => console.insist(&report.text()),
     }
     match console.form {

@@ -1,20 +1,24 @@
-//! The terminal: data on stdout, all else on stderr, progress bars only where somebody looks.
+//! The terminal: data on stdout, everything else on stderr, progress bars only on a terminal.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 
-use super::args::SayArgs;
-use super::listener::Listener;
+use super::args::{SayArgs, pace};
 use crate::error::{Error, printable};
 use crate::report::kube::Paint;
 use crate::report::{Detail, error_to_json};
 use crate::store::{Meter, Notice, Notices, Progress};
 
-/// How much is said.
+/// How much is written to stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Voice {
+enum Verbosity {
     Quiet,
     Normal,
     Verbose,
@@ -29,34 +33,34 @@ pub(super) enum Form {
 
 #[derive(Clone)]
 pub(super) struct Console {
-    voice: Voice,
+    verbosity: Verbosity,
     pub form: Form,
     bars: MultiProgress,
-    listener: Listener,
+    stderr: StderrWriter,
 }
 
 impl Console {
     pub fn new(say: SayArgs) -> Self {
-        let voice = match (say.quiet, say.verbose) {
-            (true, _) => Voice::Quiet,
-            (_, true) => Voice::Verbose,
-            _ => Voice::Normal,
+        let verbosity = match (say.quiet, say.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
         };
         let form = if say.json { Form::Json } else { Form::Text };
-        let shown = voice != Voice::Quiet && std::io::stderr().is_terminal();
+        let shown = verbosity != Verbosity::Quiet && io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { voice, form, bars: MultiProgress::with_draw_target(target), listener: Listener::new() }
+        Self { verbosity, form, bars: MultiProgress::with_draw_target(target), stderr: StderrWriter::new() }
     }
 
     /// How much of a report is shown.
     pub fn detail(&self) -> Detail {
-        if self.voice == Voice::Verbose { Detail::Full } else { Detail::Short }
+        if self.verbosity == Verbosity::Verbose { Detail::Full } else { Detail::Short }
     }
 
-    /// Data. A reader that went away is not our failure.
+    /// Data on stdout. A reader that has gone away is not our failure.
     pub fn data(&self, text: &str) {
         self.bars.suspend(|| {
-            let mut stdout = std::io::stdout().lock();
+            let mut stdout = io::stdout().lock();
             let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         });
     }
@@ -64,21 +68,21 @@ impl Console {
     /// How a diff is shown on stdout.
     pub fn paint() -> Paint {
         let has_no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        match (std::io::stdout().is_terminal(), has_no_colour) {
+        match (io::stdout().is_terminal(), has_no_colour) {
             (false, _) => Paint::Plain,
             (true, true) => Paint::Safe,
             (true, false) => Paint::Coloured,
         }
     }
 
-    /// Words that are said even to those who want quiet.
+    /// Text that is written even with `--quiet`.
     pub fn insist(&self, text: &str) {
         self.stderr(text);
     }
 
-    /// Words for people.
+    /// Text on stderr, unless `--quiet`.
     pub fn say(&self, text: &str) {
-        if self.voice > Voice::Quiet {
+        if self.verbosity > Verbosity::Quiet {
             self.stderr(text);
         }
     }
@@ -91,14 +95,14 @@ impl Console {
     }
 
     fn stderr(&self, text: &str) {
-        self.bars.suspend(|| self.listener.tell(text));
+        self.bars.suspend(|| self.stderr.write(text));
     }
 
     pub fn notices(&self) -> Notices {
         let console = self.clone();
         Notices::new(move |notice| match notice {
             Notice::Warning(line) => console.say(&format!("warning: {}\n", printable(&line))),
-            Notice::Detail(line) if console.voice == Voice::Verbose => {
+            Notice::Detail(line) if console.verbosity == Verbosity::Verbose => {
                 console.stderr(&format!("{}\n", printable(&line)));
             }
             Notice::Detail(_) => {}
@@ -135,5 +139,53 @@ impl Meter for Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// The longest wait for a reader of stderr that does not read.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A pipe that is ready takes this much without blocking (`PIPE_BUF`).
+const PIECE: usize = 4096;
+
+/// Writes to stderr without holding up the work: if nobody empties the pipe, it waits once, for a minute,
+/// and drops the rest.
+#[derive(Clone)]
+struct StderrWriter {
+    has_stopped: Arc<AtomicBool>,
+    patience: Duration,
+}
+
+impl StderrWriter {
+    fn new() -> Self {
+        // Tests divide all waits.
+        Self { has_stopped: Arc::default(), patience: PATIENCE / pace().unwrap_or(1) }
+    }
+
+    fn write(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let is_pipe = fstat(stderr.as_fd()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo);
+        for piece in text.as_bytes().chunks(PIECE) {
+            if is_pipe && !self.is_ready(&stderr) {
+                return;
+            }
+            if stderr.write_all(piece).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn is_ready(&self, stderr: &impl AsFd) -> bool {
+        if self.has_stopped.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Ok(patience) = Timespec::try_from(self.patience) else { return true };
+        match poll(&mut [PollFd::new(stderr, PollFlags::OUT)], Some(&patience)) {
+            Ok(0) => {
+                self.has_stopped.store(true, Ordering::Relaxed);
+                false
+            }
+            // If something is wrong with the pipe, the write fails.
+            _ => true,
+        }
     }
 }

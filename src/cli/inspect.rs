@@ -1,4 +1,4 @@
-//! `underpin inspect`: one image for itself.
+//! `underpin inspect`: shows one image.
 
 use clap::Args;
 

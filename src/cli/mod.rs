@@ -12,7 +12,6 @@ mod exceptions;
 mod explain;
 mod inspect;
 mod kube;
-mod listener;
 mod man;
 mod plan;
 mod policy_args;

@@ -17,7 +17,7 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Whether the reports can be written, asked before anything is published.
+    /// Checks that the reports can be written, before anything is published.
     pub(super) fn check(&self) -> Result<()> {
         self.report.iter().try_for_each(|file| check_writable(&file.path))
     }

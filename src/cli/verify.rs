@@ -1,4 +1,4 @@
-//! `underpin verify`: does it again from the recorded inputs and compares.
+//! `underpin verify`: rebuilds an image from its recorded inputs and compares.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What a batch did: image by image, and all together.
+//! What a batch did: for each image, and in total.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -48,12 +48,12 @@ pub struct BatchRow {
     /// The result by digest; empty where there is none.
     pub targets: Vec<BatchTarget>,
     pub size: Size,
-    /// What is to say beside the report's own findings.
+    /// Findings beside those of the report.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ReportedFinding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// `None` where nothing had to be looked at, or could be.
+    /// `None` where the image was not examined: its targets were up to date, or it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     #[serde(skip)]
@@ -115,7 +115,7 @@ fn explained(out: &mut String, row: &BatchRow) {
         let mut said: Vec<&ReportedFinding> = Vec::new();
         let row_of_image = row.row();
         for refusal in row_of_image.refusals() {
-            // Most platforms say the same.
+            // Most platforms have the same findings.
             if !said.contains(&&*refusal.finding) {
                 finding_lines(out, &refusal.finding);
                 said.push(&refusal.finding);

@@ -28,9 +28,9 @@ pub struct ListedImage {
     pub reference: String,
     pub digest: String,
     pub platforms: BTreeMap<String, String>,
-    /// What is there of it, shared or not.
+    /// What the cache has of it, shared or not.
     pub size: u64,
-    /// What would be freed if only this image went.
+    /// What would be freed by removing only this image.
     pub own: u64,
     pub shared: u64,
     /// Seconds since 1970.
@@ -39,7 +39,7 @@ pub struct ListedImage {
     pub protected_by: Vec<String>,
 }
 
-/// What no image holds.
+/// Blobs that no image uses.
 #[derive(Debug, Default, Serialize)]
 pub struct Loose {
     pub blobs: usize,
@@ -77,7 +77,7 @@ impl StoreListing {
         Self { schema, cache, images, loose, total: inventory.total(), now: Moment::now() }
     }
 
-    /// The listing for people.
+    /// The listing as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -96,8 +96,8 @@ impl StoreListing {
                 let _ = writeln!(out, "  protected  by {}", printable(entry));
             }
         }
-        let loose = format!("{} in {} blobs that no image holds", ByteSize(self.loose.bytes), self.loose.blobs);
-        let _ = writeln!(out, "{} images, {}, of it {loose}", self.images.len(), ByteSize(self.total));
+        let loose = format!("{} in {} blobs that no image uses", ByteSize(self.loose.bytes), self.loose.blobs);
+        let _ = writeln!(out, "{} images, {}, of which {loose}", self.images.len(), ByteSize(self.total));
         out
     }
 
@@ -161,9 +161,9 @@ pub struct Collection {
     pub removed: Vec<Removed>,
     pub loose: Loose,
     pub freed: u64,
-    /// How much had to go to make room.
+    /// How much had to be removed.
     pub wanted: u64,
-    /// How much of that may not go.
+    /// How much of that must be kept.
     pub shortfall: u64,
     pub kept: KeptImages,
 }
@@ -207,7 +207,7 @@ impl Collection {
         }
     }
 
-    /// The collection for people.
+    /// The collection as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -218,7 +218,7 @@ impl Collection {
         }
         if self.loose.blobs > 0 {
             let _ =
-                writeln!(out, "{word}  {} blobs that no image holds  {}", self.loose.blobs, ByteSize(self.loose.bytes));
+                writeln!(out, "{word}  {} blobs that no image uses  {}", self.loose.blobs, ByteSize(self.loose.bytes));
         }
         let freed = if self.dry_run { "would free" } else { "freed" };
         let kept = format!("kept {} protected, {} too young", self.kept.protected, self.kept.young);
@@ -226,12 +226,12 @@ impl Collection {
         out
     }
 
-    /// Said where there is less room than was asked for.
+    /// A warning, where less was freed than was asked for.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         (self.shortfall > 0).then(|| {
             let (wanted, short) = (ByteSize(self.wanted), ByteSize(self.shortfall));
-            format!("{wanted} should go, {short} of it may not: {} images are protected", self.kept.protected)
+            format!("could not free {short} of {wanted}: {} images are protected", self.kept.protected)
         })
     }
 }
@@ -274,7 +274,7 @@ impl StoreCheck {
     pub fn to_text(&self) -> String {
         let mut out = format!("verified {} files, {}, ", self.checked, ByteSize(self.bytes));
         let _ = match self.damaged.len() {
-            0 => writeln!(out, "all sound"),
+            0 => writeln!(out, "all intact"),
             damaged => writeln!(out, "{damaged} damaged"),
         };
         for damaged in &self.damaged {
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_said_in_words() {
+    fn an_age_has_a_unit_that_fits() {
         for (seconds, said) in
             [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (172_800, "2 days ago")]
         {

@@ -1,4 +1,4 @@
-//! What `check` found: image by image, what it stands on and whether it may.
+//! What `check` found: for each image its base, and whether the policy allows it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use crate::oci::Platform;
 use crate::policy::exceptions::Exception;
 use crate::policy::{Finding, Footing, Level, Movable, Stance};
 
-/// All images that were asked about.
+/// All images that were checked.
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
     pub schema: &'static str,
     pub outcome: CheckOutcome,
     pub images: Vec<CheckedRow>,
-    /// Components of the list that none of the images is.
+    /// Components of the exception list that match none of the images.
     pub unmatched: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl From<Grade> for CheckOutcome {
     }
 }
 
-/// One image, or why it could not be looked at.
+/// One image, or why it could not be checked.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum CheckedRow {
@@ -67,7 +67,7 @@ pub struct CheckedImage {
     pub movable: Movable,
     /// What stops it, or why that could not be found out.
     pub stops: Vec<String>,
-    /// The plan of the move that was tried.
+    /// The plan of the trial move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Report>,
 }
@@ -79,7 +79,7 @@ pub struct CheckedPlatform {
     /// The base by name, `scratch`, or nothing where it could not be named.
     pub base: Option<String>,
     pub standing: Stance,
-    /// Clues to the base that led nowhere.
+    /// Hints at a base that could not be followed.
     pub notes: Vec<String>,
     pub findings: Vec<ReportedFinding>,
 }
@@ -174,7 +174,11 @@ impl Reportable for CheckReport {
             }
         }
         for component in &self.unmatched {
-            let _ = writeln!(out, "note     {} is in the list, and none of the images is it", printable(component));
+            let _ = writeln!(
+                out,
+                "note     {} is in the exception list but matches none of the images",
+                printable(component)
+            );
         }
         out
     }
@@ -190,7 +194,7 @@ impl CheckedRow {
             Self::Checked(checked) => {
                 let mut findings: Vec<RowFinding<'_>> = Vec::new();
                 for (platform, finding) in checked.findings() {
-                    // Most platforms say the same.
+                    // Most platforms have the same findings.
                     if !findings.iter().any(|there| *there.finding == *finding) {
                         findings.push(RowFinding::on(platform, finding));
                     }
@@ -209,16 +213,16 @@ fn checked_lines(out: &mut String, checked: &CheckedImage) {
     let _ = writeln!(out, "{:8} {}", checked.verdict.word(), printable(&checked.image.reference));
     for platform in &checked.platforms {
         let base = platform.base.as_deref().map_or_else(|| old_base_line(&platform.old_base), printable);
-        let _ = writeln!(out, "  {}  stands on {base} ({})", platform.platform, platform.standing.word());
+        let _ = writeln!(out, "  {}  based on {base} ({})", platform.platform, platform.standing.word());
         for note in &platform.notes {
             let _ = writeln!(out, "    {}", printable(note));
         }
     }
     let moves = match &checked.movable {
-        Movable::Already => "stands where it should".to_owned(),
-        Movable::Yes => "could move now".to_owned(),
+        Movable::Already => "base allowed".to_owned(),
+        Movable::Yes => "can move now".to_owned(),
         Movable::No(stops) => format!("cannot move now: {}", stops.join("; ")),
-        Movable::Unknown(why) => format!("could not be tried: {why}"),
+        Movable::Unknown(why) => format!("could not try the move: {why}"),
     };
     let _ = writeln!(out, "  {}", printable(&moves));
     let mut said: Vec<&ReportedFinding> = Vec::new();

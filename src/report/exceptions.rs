@@ -1,4 +1,4 @@
-//! What `exceptions` shows of a list: its rows, and what is wrong with them.
+//! What `exceptions` shows of a list: its rows and their problems.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! The rows as one HTML page that needs no network and no script: a table with verdicts,
-//! and for each image its layers to scale, its command, and the findings with their evidence.
+//! The rows as one HTML page without network access or scripts: a table with verdicts, and for each
+//! image its layers to scale, its command, and the findings with their evidence.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ const STYLE: &str = include_str!("html.css");
 pub fn to_html(rows: &Rows<'_>) -> String {
     let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    // Nothing in the page may be fetched or run, whatever an image has smuggled in.
+    // Nothing in the page may be fetched or run, whatever text came from an image.
     out.push_str(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
     );
@@ -38,7 +38,7 @@ fn class(row: &Row<'_>) -> &'static str {
     }
 }
 
-/// The images with their verdicts; of other things, those columns that say something.
+/// The rows with their verdicts; the columns about images only where rows have them.
 fn table(out: &mut String, rows: &Rows<'_>) {
     let of_images = rows.list.iter().any(|row| row.before.is_some() || !row.bases.is_empty());
     let more = if of_images { "<th>Old base</th><th class=\"n\">Before</th><th class=\"n\">After</th>" } else { "" };
@@ -178,7 +178,7 @@ fn bars(out: &mut String, platform: &ReportedPlatform) {
                 width / 10,
                 width % 10,
                 escaped(&piece.title),
-                // A word that does not fit is no word.
+                // A word only where it fits.
                 if width >= 70 { piece.fate.word() } else { "" }
             );
         }
@@ -230,8 +230,8 @@ fn layers(out: &mut String, platform: &ReportedPlatform) {
     out.push_str("</tbody>\n</table>\n");
 }
 
-/// `text` for the inside of an element or a quoted attribute. Control characters are shown as
-/// escapes: XML could not hold them.
+/// `text` for the inside of an element or a quoted attribute: text from an image stays text. Control
+/// characters are shown as escapes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {
@@ -241,7 +241,7 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Two code points that are no characters, which XML forbids.
+            // Two code points that are not characters.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_an_image_says_becomes_markup() {
+    fn no_text_of_an_image_becomes_markup() {
         assert_eq!(escaped("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         assert_eq!(escaped("a\u{0}\u{1b}[m\nb\u{ffff}"), "a\\u{0}\\u{1b}[m\\nb\u{fffd}");
         assert_eq!(escaped_lines("a<\n^"), "a&lt;\n^");

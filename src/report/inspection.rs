@@ -38,7 +38,7 @@ pub struct InspectionPlatform {
     pub user: String,
     pub working_dir: String,
     pub annotations: Map<String, Value>,
-    /// What a container starts, and its Go build facts.
+    /// The program that a container starts, and its Go build facts.
     pub program: Option<Binary>,
     pub go: Option<GoFacts>,
     pub size: u64,

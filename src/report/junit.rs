@@ -1,6 +1,6 @@
 //! The rows as `JUnit`, as prow's Spyglass and most CI systems read it: one test case for each row, in
-//! one suite, or in one for each file that rows are parts of. A refusal is a failure, what could not be
-//! looked at an error, and what stays by an exception is skipped.
+//! one suite, or in one for each file that rows are parts of. A refusal is a failure, what could
+//! not be examined is an error, and what stays because of an exception is skipped.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub fn to_junit(rows: &Rows<'_>) -> Result<String> {
     }
     let mut report = Report::new(name);
     report.add_test_suites(suites);
-    report.to_string().map_err(|error| Error::input("the report cannot be written as XML").cause(error))
+    report.to_string().map_err(|error| Error::input("cannot write the report as XML").cause(error))
 }
 
 fn case(command: &str, row: &Row<'_>) -> TestCase {

@@ -93,7 +93,7 @@ fn section(out: &mut String, row: &Row<'_>) {
     }
 }
 
-/// Text that stays text.
+/// Text with everything escaped that Markdown would interpret.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in printable(text).chars() {

@@ -61,7 +61,7 @@ pub struct Report {
     pub traffic: Option<Tally>,
 }
 
-/// An image by the name it was given and the digest this led to.
+/// An image by the reference it was given and the digest this resolved to.
 #[derive(Debug, Serialize)]
 pub struct Named {
     pub reference: String,
@@ -118,10 +118,10 @@ pub struct ReportedLayer {
     /// The source's layer that a filtered one takes the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceLayer>,
-    /// What stays behind of it, by reason.
+    /// What is removed from it, by reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<Leaves>,
-    /// What goes along, where something stays behind.
+    /// What stays in it, where something is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stays: Option<Amount>,
 }
@@ -132,7 +132,7 @@ pub struct SourceLayer {
     pub size: u64,
 }
 
-/// A part of a layer that does not go along.
+/// A part of a layer that is removed.
 #[derive(Debug, Serialize)]
 pub struct Leaves {
     /// `package NAME VERSION`, or what else it is.
@@ -155,7 +155,7 @@ impl From<Bulk> for Amount {
     }
 }
 
-/// A program that was looked into.
+/// A program that was examined.
 #[derive(Debug, Clone, Serialize)]
 pub struct Binary {
     pub path: String,
@@ -276,7 +276,7 @@ impl Report {
 }
 
 impl Report {
-    /// What refuses the move, each once, whatever the platforms.
+    /// What refuses the move, each once over all platforms.
     #[must_use]
     pub fn refusals(&self) -> Vec<String> {
         let mut said = Vec::new();
@@ -449,7 +449,7 @@ impl From<&Helper> for Binary {
 }
 
 impl ReportedFinding {
-    /// Something to know, with nothing to do about it.
+    /// Something to know that needs no action.
     #[must_use]
     pub const fn note(rule: &'static str, message: String) -> Self {
         Self { rule, level: Level::Note, message, evidence: String::new(), fix: String::new() }

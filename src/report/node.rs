@@ -17,7 +17,7 @@ pub struct NodeListing {
     pub node: String,
     pub runtime: String,
     pub images: Vec<NodeImage>,
-    /// What the runtime says that images take.
+    /// The space that images take, as the runtime reports it.
     pub used: u64,
     #[serde(skip)]
     now: Moment,
@@ -29,7 +29,7 @@ pub struct NodeImage {
     /// The id.
     pub digest: String,
     pub names: Vec<String>,
-    /// As the runtime says; what images share counts for each.
+    /// As the runtime reports it; what images share counts for each.
     pub size: u64,
     /// Seconds since 1970.
     pub first_seen: u64,
@@ -59,7 +59,7 @@ impl NodeListing {
         Self { schema: "underpin.node-ls/v1", node: endpoint, runtime, images, used, now: Moment::now() }
     }
 
-    /// The listing for people.
+    /// The listing as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -104,9 +104,9 @@ pub struct NodeCollection {
     pub removed: Vec<Removed>,
     /// Chosen, and in use, pinned or protected before they could be removed.
     pub spared: Vec<Removed>,
-    /// By the sizes that the runtime says; what images share counts for each.
+    /// By the sizes that the runtime reports; what images share counts for each.
     pub freed: u64,
-    /// How much more the disk has now, where it can be asked.
+    /// How much more free space the disk has now, where that could be measured.
     pub measured: Option<u64>,
     pub wanted: u64,
     pub shortfall: u64,
@@ -159,7 +159,7 @@ impl NodeCollection {
         }
     }
 
-    /// The collection for people.
+    /// The collection as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let (pin, remove, free) =
@@ -173,22 +173,22 @@ impl NodeCollection {
             let _ = writeln!(out, "{remove}  {name}  {size} ({})", removed.why.word());
         }
         for spared in &self.spared {
-            let _ = writeln!(out, "left  {}  in use, pinned or protected by now", printable(&spared.reference));
+            let _ = writeln!(out, "kept  {}  (now in use, pinned or protected)", printable(&spared.reference));
         }
         let KeptOnNode { protected, in_use, pinned, young } = self.kept;
         let kept = format!("kept {protected} protected, {in_use} in use, {pinned} pinned, {young} too young");
         let measured =
-            self.measured.map_or_else(String::new, |more| format!(" (the disk has {} more)", ByteSize(more)));
+            self.measured.map_or_else(String::new, |more| format!(" ({} more free on the disk)", ByteSize(more)));
         let _ = writeln!(out, "{free} about {}{measured}; {kept}", ByteSize(self.freed));
         out
     }
 
-    /// Said where there is less room than was asked for.
+    /// A warning, where less was freed than was asked for.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         (self.shortfall > 0).then(|| {
             let (wanted, short) = (ByteSize(self.wanted), ByteSize(self.shortfall));
-            format!("{wanted} should go, {short} of it may not: all other images are kept")
+            format!("could not free {short} of {wanted}: all other images are kept")
         })
     }
 }

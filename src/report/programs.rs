@@ -8,7 +8,7 @@ use crate::elf::{GoFacts, Program, Tool};
 use crate::error::{Error, Result, printable};
 use crate::policy::{Level, Rule};
 
-/// The files in the order they were named, each with what it is.
+/// The files in the order they were named, each with what was found in it.
 #[derive(Debug)]
 pub struct Programs(pub Vec<(String, Result<Program>)>);
 
@@ -55,13 +55,13 @@ fn not_static(path: &str, program: &Program) -> ReportedFinding {
     ReportedFinding {
         rule: if is_program { Rule::DynamicBinary } else { Rule::NotABinary }.id(),
         level: Level::Refuse,
-        message: "the file is not a static program".to_owned(),
+        message: "the file is not a statically linked program".to_owned(),
         evidence: [linkage, machine, more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
         fix: if is_program { "link it statically: CGO_ENABLED=0 for Go, -static for C" } else { "" }.to_owned(),
     }
 }
 
-/// One line for each file, in columns: path, linkage, machine, and what there is to say.
+/// One line for each file, in columns: path, linkage, machine, and everything else.
 fn to_text(programs: &Programs) -> String {
     let rows: Vec<[String; 4]> = programs.read().map(|(path, program)| cells(path, program)).collect();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

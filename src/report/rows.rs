@@ -10,7 +10,7 @@ use crate::policy::Level;
 
 /// A report that can be written in every format.
 pub trait Reportable {
-    /// Lines for people.
+    /// The report as text.
     fn text(&self) -> String;
     /// One JSON document, or one a line.
     fn json(&self) -> String;
@@ -30,7 +30,7 @@ pub struct Rows<'a> {
     pub list: Vec<Row<'a>>,
 }
 
-/// One thing that was judged.
+/// One thing that a command judged.
 #[derive(Debug)]
 pub struct Row<'a> {
     /// The text file that it is a part of. Images and whole files are part of none.
@@ -38,10 +38,10 @@ pub struct Row<'a> {
     pub name: Cow<'a, str>,
     pub outcome: RowOutcome,
     pub findings: Vec<RowFinding<'a>>,
-    /// What it stands on, each base once.
+    /// What it is based on, each base once.
     pub bases: Vec<String>,
     pub before: Option<u64>,
-    /// Nothing where it stays as it is.
+    /// `None` where it is not changed.
     pub after: Option<u64>,
     pub report: Option<&'a Report>,
     pub error: Option<&'a Error>,
@@ -140,13 +140,13 @@ pub struct RowFinding<'a> {
 }
 
 impl<'a> RowFinding<'a> {
-    /// Of a thing without platforms.
+    /// A finding that is not about one platform.
     #[must_use]
     pub const fn plain(finding: ReportedFinding, at: Option<Position>) -> Self {
         Self { platform: "", at, finding: Cow::Owned(finding) }
     }
 
-    /// As it stands in a report.
+    /// As it is in a report.
     #[must_use]
     pub const fn on(platform: &'a str, finding: &'a ReportedFinding) -> Self {
         Self { platform, at: None, finding: Cow::Borrowed(finding) }
@@ -169,7 +169,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The row of something that could not be looked at.
+    /// The row of something that could not be examined.
     #[must_use]
     pub fn failed(name: impl Into<Cow<'a, str>>, error: &'a Error) -> Self {
         Self { error: Some(error), ..Self::new(name, RowOutcome::Failed) }
@@ -193,7 +193,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Whether it is as it should be, is excused, or is not.
+    /// How good its outcome is.
     pub(super) const fn grade(&self) -> Grade {
         self.outcome.grade()
     }
@@ -203,7 +203,7 @@ impl<'a> Row<'a> {
         self.findings.iter().filter(|it| it.finding.level == Level::Refuse)
     }
 
-    /// The rules that have more than a note to say, each once.
+    /// The rules of all findings but notes, each once.
     pub(super) fn rules(&self) -> Vec<&'static str> {
         let loud = self.findings.iter().filter(|it| it.finding.level != Level::Note);
         let mut rules: Vec<&str> = loud.map(|it| it.finding.rule).collect();

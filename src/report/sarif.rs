@@ -80,7 +80,7 @@ fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     }
 }
 
-/// An image is no file. Its reference stands where a file would, so that viewers can group by it.
+/// An image is no file. Its reference takes the place of a file name, so that viewers can group by it.
 fn location(row: &Row<'_>, it: Option<&RowFinding<'_>>) -> Value {
     let platform = it.map_or("", |it| it.platform);
     let name = [&*row.name, platform].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! What an image says stays text, in every format that could take it for something else.
+//! Text from an image stays text in every format that has markup.
 
 use super::{ReportedFinding, Row, RowFinding, RowOutcome, Rows, to_html, to_junit, to_markdown, to_sarif};
 use crate::error::Error;

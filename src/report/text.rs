@@ -1,4 +1,4 @@
-//! The report for people. Colour never carries meaning, so there is none to lose.
+//! The report as text, without colours.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldB
 use crate::error::printable;
 use crate::plan::Fate;
 
-/// How much a person wants to read.
+/// How much of the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// What changed.
@@ -84,7 +84,7 @@ fn layer_line(out: &mut String, layer: &ReportedLayer) {
     leaving_lines(out, layer);
 }
 
-/// What leaves and what stays of a layer: the packages by name, the rest by kind.
+/// What is removed from a filtered layer and what stays: packages by name, the rest by kind.
 fn leaving_lines(out: &mut String, layer: &ReportedLayer) {
     let Some(stays) = layer.stays else { return };
     let packages = layer.leaves.iter().filter(|leaves| leaves.is_package).count();
@@ -99,7 +99,7 @@ fn leaving_lines(out: &mut String, layer: &ReportedLayer) {
         );
     }
     if stays.entries > 0 {
-        line(out, format_args!("               = the application's ({}, {after})", entries(stays.entries)));
+        line(out, format_args!("               = application ({}, {after})", entries(stays.entries)));
     }
 }
 
@@ -110,7 +110,7 @@ fn entries(count: usize) -> String {
 fn summary_line(out: &mut String, layers: &[ReportedLayer]) {
     let count = |fate: Fate| layers.iter().filter(|layer| layer.fate == fate).count();
     let (stripped, base, kept) = (count(Fate::Stripped), count(Fate::Base), count(Fate::Kept));
-    let mut text = format!("{stripped} stripped, {base} of the new base, {kept} kept");
+    let mut text = format!("{stripped} stripped, {base} from the new base, {kept} kept");
     for fate in [Fate::Filtered, Fate::Dropped, Fate::Added] {
         if count(fate) > 0 {
             let _ = write!(text, ", {} {}", count(fate), fate.word());
@@ -143,8 +143,8 @@ pub(super) fn finding_lines(out: &mut String, finding: &ReportedFinding) {
     }
 }
 
-/// A mark under a construct has a line of its own. Any other line break may come from an image, and
-/// makes no line.
+/// A mark under a construct has a line of its own. Any other line break may come from an image and is
+/// escaped.
 fn evidence_lines(evidence: &str) -> impl Iterator<Item = &str> {
     let is_mark = |line: &str| line.ends_with('^') && line.trim_start_matches(' ').bytes().all(|byte| byte == b'^');
     let (text, mark) = match evidence.rsplit_once('\n') {
@@ -157,7 +157,7 @@ fn evidence_lines(evidence: &str) -> impl Iterator<Item = &str> {
 fn ending_lines(out: &mut String, report: &Report) {
     if report.outcome == Outcome::Refused {
         line(out, format_args!("refused: {} cannot move to the new base", printable(&report.source.reference)));
-        line(out, format_args!("hint: fix what stands above as `refuse`, and run again"));
+        line(out, format_args!("hint: fix each `refuse` above, then run again"));
         return;
     }
     if let Some(digest) = report.digest.as_ref().filter(|_| report.targets.is_empty()) {
@@ -166,7 +166,7 @@ fn ending_lines(out: &mut String, report: &Report) {
     for target in &report.targets {
         let word = match (target.change, report.outcome) {
             (TargetChange::Planned, _) => "would be",
-            (TargetChange::AlreadyThere, _) => "already right",
+            (TargetChange::AlreadyThere, _) => "up to date",
             (TargetChange::Written, Outcome::Unchanged) => "copied",
             (TargetChange::Written, _) => "rebased",
         };
@@ -184,7 +184,7 @@ fn ending_lines(out: &mut String, report: &Report) {
     );
 }
 
-/// Words as a person would type them: quoted where they would otherwise fall apart.
+/// Words as one would type them in a shell: quoted where they would otherwise be split.
 fn words(words: &[&String]) -> String {
     let mut text = String::new();
     for word in words {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_stands_under_what_it_marks_and_an_image_makes_no_lines() {
+    fn a_mark_is_under_what_it_marks_and_an_image_adds_no_lines() {
         for (evidence, expected) in [
             ("", vec![]),
             ("a | b\n  ^", vec!["a | b", "  ^"]),

@@ -1,4 +1,4 @@
-//! What `verify` found: whether an image is what its recorded inputs give.
+//! What `verify` found: whether an image can be reproduced from its recorded inputs.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::to_json;
 use crate::oci::Digest;
 use crate::policy::{Level, Rule};
 
-/// Whether the image is what its inputs give.
+/// Whether the inputs gave the image again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VerifyOutcome {
@@ -23,7 +23,7 @@ pub struct Verification {
     pub image: String,
     pub source: String,
     pub base: String,
-    /// The digest of the image that was asked about.
+    /// The digest of the image that was verified.
     pub digest: Digest,
     /// The digest that its recorded inputs give.
     pub derived: Digest,
@@ -34,9 +34,9 @@ impl Reportable for Verification {
         let Self { image, source, base, digest, derived, .. } = self;
         let facts = format!("  source   {source}\n  base     {base}\n  digest   {digest}\n");
         match self.outcome {
-            VerifyOutcome::Same => format!("verified: {image} is what its inputs give\n{facts}"),
+            VerifyOutcome::Same => format!("verified: {image} matches its recorded inputs\n{facts}"),
             VerifyOutcome::Different => {
-                format!("refused: {image} is not what its inputs give\n{facts}  derived  {derived}\n")
+                format!("refused: {image} does not match its recorded inputs\n{facts}  derived  {derived}\n")
             }
         }
     }
@@ -63,9 +63,9 @@ impl Verification {
         ReportedFinding {
             rule: Rule::DigestUnexpected.id(),
             level: Level::Refuse,
-            message: "the image is not what its recorded inputs give".to_owned(),
+            message: "the image does not match its recorded inputs".to_owned(),
             evidence: format!("source {source}\nbase {base}\ndigest {digest}\nderived {derived}"),
-            fix: "do not use it; move the source again".to_owned(),
+            fix: "do not use it; rebase the source again".to_owned(),
         }
     }
 }

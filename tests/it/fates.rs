@@ -74,7 +74,7 @@ fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
         &format!("- package netbase {} (", netbase.version),
         "- package database (",
         "1 package, ",
-        "= the application's (3 entries, ",
+        "= application (3 entries, ",
     ] {
         assert!(text.contains(part), "nothing of {part}:\n{text}");
     }

@@ -58,7 +58,7 @@ fn fails_at(scene: &Scene, preload: &Preload, at: usize, harm: Harm) -> Option<C
             scene.is_done(&disk, &run);
             let lie = failed.iter().find(|call| is_promised(&disk, call));
             // The lock of a batch is written often, and the last time counts.
-            let is_tried_again = run.stderr.contains("warning: the lock could not be written");
+            let is_tried_again = run.stderr.contains("warning: could not write underpin.lock");
             assert!(lie.is_none() || is_tried_again, "{} failed, and it says that all is well\n{run}", lie.unwrap());
         }
         Some(2) => says_what_failed(&disk, &failed, &run),
