@@ -2,46 +2,46 @@
 
 use serde_json::{Value, json};
 
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::program::{Machine, prints};
-use crate::support::run::Run;
-use crate::support::stage::{Stage, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Run;
+use crate::support::layouts::{Layouts, upon};
+use crate::support::programs::{Machine, prints};
+use crate::support::tar_layer::{Layer, Pack, program};
 
 const STATIC: [&str; 2] = ["--allow-base", "oci:new:v1"];
 const DEBIAN: [&str; 2] = ["--exception-base", "oci:old:v1"];
 
 /// An application that can move, one that cannot, and the first as it is after the move.
-fn stage() -> Stage {
-    let old = stock::old_base("linux/amd64");
-    let stage = Stage::on(&old, &stock::app("linux/amd64", 10));
+fn layouts() -> Layouts {
+    let old = fixtures::old_base("linux/amd64");
+    let layouts = Layouts::on(&old, &fixtures::app("linux/amd64", 10));
     let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
     let piped = json!({"Entrypoint": ["/bin/sh", "-c", "/app | grep x"]});
-    upon(&old, layer, piped).build().layout(&stage.layout("piped"), "v1");
-    stage.rebase("moved").run().ok();
-    stage
+    upon(&old, layer, piped).build().layout(&layouts.layout("piped"), "v1");
+    layouts.rebase("moved").run().ok();
+    layouts
 }
 
-fn check(stage: &Stage, images: &[&str], flags: &[&str]) -> Run {
+fn check(layouts: &Layouts, images: &[&str], flags: &[&str]) -> Run {
     let images = images.iter().map(|image| format!("oci:{image}:v1"));
-    stage.underpin(&["check", "--no-cache", "--offline"]).args(images).args(flags).run()
+    layouts.underpin(&["check", "--no-cache", "--offline"]).args(images).args(flags).run()
 }
 
-fn list(stage: &Stage, rows: &str) {
+fn list(layouts: &Layouts, rows: &str) {
     let page = format!("| Component | Base | Reason |\n|---|---|---|\n{rows}");
-    std::fs::write(stage.layout("list.md"), page).unwrap();
+    std::fs::write(layouts.layout("list.md"), page).unwrap();
 }
 
 /// `LEVEL RULE` of the first platform of the only image.
 fn said(run: &Run) -> Vec<String> {
-    crate::support::stage::findings(&run.json()["images"][0]["platforms"][0])
+    crate::support::layouts::findings(&run.json()["images"][0]["platforms"][0])
 }
 
 #[test]
 fn an_image_that_needs_an_exception_and_has_none_is_refused() {
-    let stage = stage();
+    let layouts = layouts();
     let flags = [&STATIC[..], &DEBIAN, &["--json"]].concat();
-    let run = check(&stage, &["app"], &flags).refused();
+    let run = check(&layouts, &["app"], &flags).refused();
     assert_eq!(said(&run), ["refuse exception-missing"]);
     let image = &run.json()["images"][0];
     assert_eq!((&image["verdict"], &image["movable"]), (&json!("refused"), &json!("yes")));
@@ -49,56 +49,56 @@ fn an_image_that_needs_an_exception_and_has_none_is_refused() {
     assert_eq!(platform["standing"], "exception");
     assert!(platform["base"].as_str().unwrap().starts_with("oci:old:v1@sha256:"), "{platform}");
 
-    let run = check(&stage, &["piped"], &flags).refused();
+    let run = check(&layouts, &["piped"], &flags).refused();
     let image = &run.json()["images"][0];
     assert_eq!(image["movable"], "no");
     assert!(image["stops"][0].as_str().unwrap().contains("[needs-shell]"), "{image}");
     let fix = image["platforms"][0]["findings"][0]["fix"].as_str().unwrap();
     assert!(fix.contains("underpin exceptions FILE --add piped --base oci:old:v1 --reason "), "{fix}");
 
-    let run = check(&stage, &["app"], &[&STATIC[..], &["--json"]].concat()).refused();
+    let run = check(&layouts, &["app"], &[&STATIC[..], &["--json"]].concat()).refused();
     assert_eq!(said(&run), ["refuse base-not-allowed"], "without an exception base");
 }
 
 #[test]
 fn a_recorded_exception_lets_an_image_stay() {
-    let stage = stage();
-    list(&stage, "| piped | oci:old:v1 | Requires a shell |\n");
+    let layouts = layouts();
+    list(&layouts, "| piped | oci:old:v1 | Requires a shell |\n");
     let flags = [&STATIC[..], &["--exceptions", "list.md", "--json"]].concat();
-    let run = check(&stage, &["piped"], &flags).ok();
+    let run = check(&layouts, &["piped"], &flags).ok();
     assert_eq!(said(&run), ["excepted exception-recorded"]);
     assert_eq!(run.json()["images"][0]["exception"]["reason"], "Requires a shell");
 
-    list(&stage, "| app | oci:old:v1 | Requires a shell |\n");
-    let run = check(&stage, &["app"], &flags).ok();
+    list(&layouts, "| app | oci:old:v1 | Requires a shell |\n");
+    let run = check(&layouts, &["app"], &flags).ok();
     assert_eq!(said(&run), ["excepted exception-recorded", "warn exception-recorded"], "it could move");
 
-    list(&stage, "| app | oci:new:v1 | Requires a shell |\n");
+    list(&layouts, "| app | oci:new:v1 | Requires a shell |\n");
     let named = [&flags[..], &["--old-base", "oci:old:v1"]].concat();
-    assert_eq!(said(&check(&stage, &["app"], &named).refused()), ["refuse base-not-allowed"], "of another base");
+    assert_eq!(said(&check(&layouts, &["app"], &named).refused()), ["refuse base-not-allowed"], "of another base");
 }
 
 #[test]
 fn an_exception_that_is_no_longer_needed_is_refused() {
-    let stage = stage();
+    let layouts = layouts();
     let flags = [&STATIC[..], &["--exceptions", "list.md", "--json"]].concat();
-    list(&stage, "| other | oci:old:v1 | Requires a shell |\n");
-    let run = check(&stage, &["moved"], &flags).ok();
+    list(&layouts, "| other | oci:old:v1 | Requires a shell |\n");
+    let run = check(&layouts, &["moved"], &flags).ok();
     assert_eq!((said(&run), &run.json()["images"][0]["movable"]), (vec![], &json!("already")));
-    list(&stage, "| moved | oci:old:v1 | Requires a shell |\n");
-    assert_eq!(said(&check(&stage, &["moved"], &flags).refused()), ["refuse exception-recorded"]);
+    list(&layouts, "| moved | oci:old:v1 | Requires a shell |\n");
+    assert_eq!(said(&check(&layouts, &["moved"], &flags).refused()), ["refuse exception-recorded"]);
 }
 
 #[test]
 fn the_policy_can_stand_in_a_file() {
-    let stage = stage();
+    let layouts = layouts();
     let policy = "allow_bases: oci:new:v1\nexception_bases: [oci:old:v1]\nexceptions: list.md\n";
-    std::fs::write(stage.layout("policy.yaml"), policy).unwrap();
-    list(&stage, "| app | oci:old:v1 | Requires a shell |\n");
-    check(&stage, &["app", "moved"], &["--policy", "policy.yaml"]).ok();
-    check(&stage, &["piped"], &["--policy", "policy.yaml"]).refused();
-    std::fs::write(stage.layout("policy.yaml"), "alow_bases: x\n").unwrap();
-    check(&stage, &["app"], &["--policy", "policy.yaml"])
+    std::fs::write(layouts.layout("policy.yaml"), policy).unwrap();
+    list(&layouts, "| app | oci:old:v1 | Requires a shell |\n");
+    check(&layouts, &["app", "moved"], &["--policy", "policy.yaml"]).ok();
+    check(&layouts, &["piped"], &["--policy", "policy.yaml"]).refused();
+    std::fs::write(layouts.layout("policy.yaml"), "alow_bases: x\n").unwrap();
+    check(&layouts, &["app"], &["--policy", "policy.yaml"])
         .fails("usage")
         .says("unknown key `alow_bases`")
         .says("line 1");
@@ -106,52 +106,52 @@ fn the_policy_can_stand_in_a_file() {
 
 #[test]
 fn a_batch_file_is_checked_with_the_lists_that_it_names() {
-    let stage = stage();
-    list(&stage, "| piped | oci:old:v1 | Requires a shell |\n| gone | oci:old:v1 | Requires a shell |\n");
+    let layouts = layouts();
+    list(&layouts, "| piped | oci:old:v1 | Requires a shell |\n| gone | oci:old:v1 | Requires a shell |\n");
     let file = "defaults: {base: 'oci:new:v1', exceptions: list.md}\nimages:\n- source: oci:piped:v1\n- source: oci:moved:v1\n";
-    std::fs::write(stage.layout("batch.yaml"), file).unwrap();
+    std::fs::write(layouts.layout("batch.yaml"), file).unwrap();
     let flags = [&STATIC[..], &["--batch", "batch.yaml", "--json"]].concat();
-    let run = check(&stage, &[], &flags).ok();
+    let run = check(&layouts, &[], &flags).ok();
     assert_eq!(said(&run), ["excepted exception-recorded"]);
     assert_eq!(run.json()["unmatched"], json!(["gone"]));
     // Without it, the list of the command line is the one.
-    std::fs::write(stage.layout("batch.yaml"), file.replace(", exceptions: list.md", "")).unwrap();
-    assert_eq!(said(&check(&stage, &[], &flags).refused()), ["refuse base-not-allowed"]);
-    check(&stage, &[], &[&flags[..], &["--exceptions", "list.md"]].concat()).ok();
-    std::fs::write(stage.layout("batch.yaml"), file.replace("list.md", "none.md")).unwrap();
-    let run = check(&stage, &[], &flags[..4]).says("none.md").says("line 3");
+    std::fs::write(layouts.layout("batch.yaml"), file.replace(", exceptions: list.md", "")).unwrap();
+    assert_eq!(said(&check(&layouts, &[], &flags).refused()), ["refuse base-not-allowed"]);
+    check(&layouts, &[], &[&flags[..], &["--exceptions", "list.md"]].concat()).ok();
+    std::fs::write(layouts.layout("batch.yaml"), file.replace("list.md", "none.md")).unwrap();
+    let run = check(&layouts, &[], &flags[..4]).says("none.md").says("line 3");
     assert_eq!(run.code(), Some(2), "{run}");
 }
 
 #[test]
 fn one_image_that_cannot_be_read_does_not_hide_the_others() {
-    let stage = stage();
-    let run = check(&stage, &["none", "moved"], &[&STATIC[..], &["--report", "json=report.json"]].concat());
+    let layouts = layouts();
+    let run = check(&layouts, &["none", "moved"], &[&STATIC[..], &["--report", "json=report.json"]].concat());
     assert_eq!(run.code(), Some(2), "{run}");
     assert!(run.stdout.contains("failed   oci:none:v1") && run.stdout.contains("passed   oci:moved:v1"), "{run}");
-    let report: Value = serde_json::from_slice(&std::fs::read(stage.layout("report.json")).unwrap()).unwrap();
+    let report: Value = serde_json::from_slice(&std::fs::read(layouts.layout("report.json")).unwrap()).unwrap();
     assert_eq!((&report["outcome"], &report["images"][1]["verdict"]), (&json!("failed"), &json!("passed")));
 }
 
 #[test]
 fn an_exception_does_not_make_a_refused_move_right() {
-    let stage = stage();
-    list(&stage, "| piped | oci:old:v1 | Requires a shell |\n| app | oci:old:v1 | Requires a shell |\n");
+    let layouts = layouts();
+    list(&layouts, "| piped | oci:old:v1 | Requires a shell |\n| app | oci:old:v1 | Requires a shell |\n");
     let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1", "--exceptions", "list.md", "--no-cache", "--json"];
     let rebase =
-        |image: &str| stage.underpin(&["rebase", &format!("oci:{image}:v1"), "--to", "oci:out:v1"]).args(base).run();
+        |image: &str| layouts.underpin(&["rebase", &format!("oci:{image}:v1"), "--to", "oci:out:v1"]).args(base).run();
     let report = rebase("piped").refused().json();
     let rules: Vec<&Value> =
         report["platforms"][0]["findings"].as_array().unwrap().iter().map(|it| &it["rule"]).collect();
     assert!(rules.contains(&&json!("needs-shell")) && rules.contains(&&json!("exception-recorded")), "{rules:?}");
-    assert!(!stage.layout("out").exists(), "nothing is written");
+    assert!(!layouts.layout("out").exists(), "nothing is written");
     let report = rebase("app").ok().json();
-    assert_eq!(crate::support::stage::findings(&report["platforms"][0]), ["warn exception-recorded"]);
+    assert_eq!(crate::support::layouts::findings(&report["platforms"][0]), ["warn exception-recorded"]);
 
-    std::fs::write(stage.layout("policy.yaml"), "excepted_rules: [needs-shell]\n").unwrap();
-    let report = stage.underpin(&["plan", "oci:piped:v1", "--policy", "policy.yaml"]).args(base).run().ok().json();
+    std::fs::write(layouts.layout("policy.yaml"), "excepted_rules: [needs-shell]\n").unwrap();
+    let report = layouts.underpin(&["plan", "oci:piped:v1", "--policy", "policy.yaml"]).args(base).run().ok().json();
     assert!(
-        crate::support::stage::findings(&report["platforms"][0]).contains(&"excepted needs-shell".to_owned()),
+        crate::support::layouts::findings(&report["platforms"][0]).contains(&"excepted needs-shell".to_owned()),
         "{report}"
     );
 }

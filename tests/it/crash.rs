@@ -3,16 +3,16 @@
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
+use crate::support::invocation::Run;
 use crate::support::proxy::{Action, on};
-use crate::support::run::Run;
-use crate::support::world::World;
+use crate::support::registries::Registries;
 
 /// How often a run is ended, at another moment each time.
 const TIMES: usize = 100;
 
 /// Slow enough that a kill falls into the middle of something.
-fn slow(world: &World) {
-    for proxy in [&world.source.proxy, &world.target.proxy] {
+fn slow(registries: &Registries) {
+    for proxy in [&registries.source.proxy, &registries.target.proxy] {
         proxy.script([on("GET", "/blobs/").always().does(Action::Rate(4_000_000))]);
     }
 }
@@ -20,16 +20,16 @@ fn slow(world: &World) {
 /// Ends runs with these signals in turn, at random moments, and looks at what each has left. `check`
 /// is asked about every run that was ended, and how long it took to end.
 fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, &Run, Duration)) {
-    let Some(world) = World::two(1_000_000) else { return };
-    let trial = world.trial();
-    slow(&world);
+    let Some(registries) = Registries::two(1_000_000) else { return };
+    let trial = registries.trial();
+    slow(&registries);
     let whole = trial.gives_the_expected_image(trial.run()).elapsed;
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut ended = 0;
     for number in 0..TIMES {
-        let trial = world.trial();
-        slow(&world);
+        let trial = registries.trial();
+        slow(&registries);
         let moment = whole.mul_f64(random.f64());
         let signal = signals[number % signals.len()];
         let running = trial.invocation().start();
@@ -64,11 +64,11 @@ fn l5_an_interruption_at_any_moment_harms_nothing() {
 
 #[test]
 fn l5_an_interrupted_run_says_so_and_ends_at_once() {
-    let Some(world) = World::two(1000) else { return };
+    let Some(registries) = Registries::two(1000) else { return };
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         for (method, pattern) in [("GET", "/blobs/"), ("GET", "/manifests/"), ("PUT", "/blobs/uploads/")] {
-            let trial = world.trial();
-            let proxy = if method == "PUT" { &world.target.proxy } else { &world.source.proxy };
+            let trial = registries.trial();
+            let proxy = if method == "PUT" { &registries.target.proxy } else { &registries.source.proxy };
             proxy.script([on(method, pattern).always().does(Action::Hang)]);
             let running = trial.invocation().env("UNDERPIN_TEST_PACE", "1").start();
             assert!(proxy.wait_for(method, pattern, Duration::from_secs(30)), "it never got there");

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
-use crate::support::{check, reader, stock};
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
+use crate::support::{fixtures, published, tools};
 
 fn clone() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -51,7 +51,7 @@ fn the_image_of_underpin_starts_and_is_the_same_every_time() {
     let sandbox = Sandbox::new();
     // Named alike in both runs: names are part of the digest.
     let base = format!("oci:{}:static", sandbox.path("base").display());
-    stock::new_base("linux/amd64").build().layout(&sandbox.path("base"), "static");
+    fixtures::new_base("linux/amd64").build().layout(&sandbox.path("base"), "static");
     let maker = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/program-image");
     let image = |to: &str| {
         let to = format!("oci:{}:underpin", sandbox.path(to).display());
@@ -59,13 +59,13 @@ fn the_image_of_underpin_starts_and_is_the_same_every_time() {
         script.env("PROGRAM_IMAGE", &maker).env("UNDERPIN_STATIC", &program).run().ok().digest()
     };
     assert_eq!(image("one"), image("two"));
-    let published = check::layout(&sandbox.path("one"), "underpin").unwrap();
-    assert_eq!(published.only().layers[..2], stock::new_base("linux/amd64").build().layers());
+    let published = published::layout(&sandbox.path("one"), "underpin").unwrap();
+    assert_eq!(published.only().layers[..2], fixtures::new_base("linux/amd64").build().layers());
 
     let bundle = sandbox.path("bundle");
-    reader::unpack(&sandbox.path("one"), "underpin", &bundle);
+    tools::unpack(&sandbox.path("one"), "underpin", &bundle);
     let mut config: Value = serde_json::from_slice(&std::fs::read(bundle.join("config.json")).unwrap()).unwrap();
     config["process"]["args"].as_array_mut().unwrap().push("--version".into());
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    assert_eq!(reader::run(&bundle), format!("underpin {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(tools::run(&bundle), format!("underpin {}\n", env!("CARGO_PKG_VERSION")));
 }

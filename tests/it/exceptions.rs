@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::cli::Sandbox;
-use crate::support::run::Run;
+use crate::support::invocation::{Run, Sandbox};
 
 const SEED: &str = include_str!("../../testdata/base-image-exception-list.md");
 

@@ -6,22 +6,21 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::check::{self, Published};
 use crate::support::debian::{Package, of_this_machine};
-use crate::support::image::Recipe;
-use crate::support::layer::{CAPABILITY, Entry, Layer, Pack, file, folder, program, whiteout};
-use crate::support::need::need;
-use crate::support::program::{Machine, prints};
-use crate::support::registry::Registry;
-use crate::support::shelf::{blob_path, inflate};
-use crate::support::stage::{Stage, fates, upon};
-use crate::support::{reader, stock};
+use crate::support::docker_registry::Registry;
+use crate::support::layouts::{Layouts, fates, upon};
+use crate::support::programs::{Machine, prints};
+use crate::support::published::{self, Published};
+use crate::support::recipe::{Recipe, blob_path, inflate};
+use crate::support::skip::need;
+use crate::support::tar_layer::{CAPABILITY, Entry, Layer, Pack, file, folder, program, whiteout};
+use crate::support::{fixtures, tools};
 
 /// The paths of the application, without its folders.
 const OWN: [&str; 3] = ["app", "opt/app/data", "opt/app/serve"];
 
 struct Image {
-    stage: Stage,
+    layouts: Layouts,
     recipe: Recipe,
     packages: [Package; 2],
 }
@@ -37,15 +36,15 @@ fn image() -> Option<Image> {
         program("opt/app/serve", prints(Machine::Amd64, "serving\n")).xattr("security.capability", &CAPABILITY),
     ];
     let mixed: Vec<Entry> = packages[1].installed().into_iter().chain(own).collect();
-    let old = stock::old_base("linux/amd64");
+    let old = fixtures::old_base("linux/amd64");
     let layers = [
         Layer::of(Pack::Gzip, &packages[0].installed()),
         Layer::of(Pack::Zstd, &mixed),
         Layer::of(Pack::Gzip, &[whiteout("usr/share/notes")]),
-        Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, stock::LINE))]),
+        Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, fixtures::LINE))]),
     ];
-    let recipe = upon(&old, layers, stock::app_config());
-    Some(Image { stage: Stage::on(&old, &recipe), recipe, packages })
+    let recipe = upon(&old, layers, fixtures::app_config());
+    Some(Image { layouts: Layouts::on(&old, &recipe), recipe, packages })
 }
 
 fn layers_of(report: &Value) -> Vec<&Value> {
@@ -55,8 +54,8 @@ fn layers_of(report: &Value) -> Vec<&Value> {
 
 #[test]
 fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
-    let Some(Image { stage, packages: [tzdata, netbase], .. }) = image() else { return };
-    let report = stage.plan().arg("--json").run().ok().json();
+    let Some(Image { layouts, packages: [tzdata, netbase], .. }) = image() else { return };
+    let report = layouts.plan().arg("--json").run().ok().json();
     assert_eq!(fates(&report), ["dropped", "filtered", "dropped", "kept"]);
     let layers = layers_of(&report);
     for (layer, package) in [(layers[0], &tzdata), (layers[1], &netbase)] {
@@ -68,7 +67,7 @@ fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
     assert_eq!(layers[1]["stays"]["entries"], 3, "two files and a folder of another user: {}", layers[1]);
     assert_eq!(layers[2]["leaves"], json!([{"what": "whiteouts of what is gone", "entries": 1, "bytes": 0}]));
 
-    let text = stage.plan().arg("-v").run().ok().stdout;
+    let text = layouts.plan().arg("-v").run().ok().stdout;
     for part in [
         &format!("- package tzdata {} (", tzdata.version),
         &format!("- package netbase {} (", netbase.version),
@@ -82,7 +81,7 @@ fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
 
 /// Every path below a folder that is no folder itself.
 fn files_of(root: &Path) -> BTreeSet<String> {
-    let files = crate::support::cli::files_under(root);
+    let files = crate::support::invocation::files_under(root);
     files.iter().map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned()).collect()
 }
 
@@ -91,20 +90,20 @@ fn the_result_has_the_new_base_and_the_application_and_nothing_else() {
     if !need(&["umoci", "runc", "skopeo", "getcap"]) {
         return;
     }
-    let Some(Image { stage, .. }) = image() else { return };
-    stage.rebase("out").run().ok();
-    let copied = format!("oci:{}:v1", stage.layout("out").display());
-    reader::skopeo_to_layout(&copied, &stage.layout("copy"), "v1");
-    reader::unpack(&stage.layout("copy"), "v1", &stage.bundle("copy"));
-    let root = stage.bundle("copy").join("rootfs");
+    let Some(Image { layouts, .. }) = image() else { return };
+    layouts.rebase("out").run().ok();
+    let copied = format!("oci:{}:v1", layouts.layout("out").display());
+    tools::skopeo_to_layout(&copied, &layouts.layout("copy"), "v1");
+    tools::unpack(&layouts.layout("copy"), "v1", &layouts.bundle("copy"));
+    let root = layouts.bundle("copy").join("rootfs");
     let base = ["etc/group", "etc/os-release", "etc/passwd"];
     assert_eq!(files_of(&root), OWN.iter().chain(&base).map(|path| (*path).to_owned()).collect());
     assert_eq!(std::fs::read(root.join("opt/app/data")).unwrap(), b"of the application\n");
-    let capability = reader::tool("getcap", &[root.join("opt/app/serve").to_str().unwrap()]).stdout;
+    let capability = tools::tool("getcap", &[root.join("opt/app/serve").to_str().unwrap()]).stdout;
     assert!(String::from_utf8_lossy(&capability).contains("cap_net_bind_service=ep"), "{capability:?}");
     let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(root.join("opt/app")).unwrap());
     assert_eq!(owner, 1000);
-    assert_eq!(reader::run(&stage.bundle("copy")), stock::LINE);
+    assert_eq!(tools::run(&layouts.bundle("copy")), fixtures::LINE);
 }
 
 /// The tar of the filtered layer: the first above the two of the base.
@@ -114,12 +113,12 @@ fn filtered(layout: &Path, published: &Published) -> Vec<u8> {
 
 #[test]
 fn a_filtered_layer_has_the_time_that_was_set_and_what_pax_says() {
-    let Some(Image { stage, .. }) = image() else { return };
+    let Some(Image { layouts, .. }) = image() else { return };
     for (out, epoch) in [("plain", None), ("set", Some("1234567890"))] {
-        let run = stage.rebase(out);
+        let run = layouts.rebase(out);
         epoch.into_iter().fold(run, |run, epoch| run.env("SOURCE_DATE_EPOCH", epoch)).run().ok();
-        let published = check::layout(&stage.layout(out), "v1").unwrap();
-        let bytes = filtered(&stage.layout(out), &published);
+        let published = published::layout(&layouts.layout(out), "v1").unwrap();
+        let bytes = filtered(&layouts.layout(out), &published);
         let mut found = Vec::new();
         for entry in tar::Archive::new(&bytes[..]).entries().unwrap() {
             let mut entry = entry.unwrap();
@@ -139,50 +138,50 @@ fn a_filtered_layer_has_the_time_that_was_set_and_what_pax_says() {
             entry("opt/app/serve", 0, &[CAPABILITY]),
         ];
         assert_eq!(found, expected, "{epoch:?}");
-        stage.underpin(&["verify", &format!("oci:{out}:v1")]).run().ok();
+        layouts.underpin(&["verify", &format!("oci:{out}:v1")]).run().ok();
     }
 }
 
 #[test]
 fn a_filtered_image_has_the_same_digest_however_it_was_made() {
-    let Some(Image { stage, .. }) = image() else { return };
-    let expected = stage.rebase("out").run().ok().digest();
-    let cache = stage.sandbox.path("cache");
-    let cached = |out: &str| stage.rebase_unnamed(out).args(["--old-base", "oci:old:v1", "--cache"]).arg(&cache);
+    let Some(Image { layouts, .. }) = image() else { return };
+    let expected = layouts.rebase("out").run().ok().digest();
+    let cache = layouts.sandbox.path("cache");
+    let cached = |out: &str| layouts.rebase_unnamed(out).args(["--old-base", "oci:old:v1", "--cache"]).arg(&cache);
     for (name, run) in [
-        ("one-job", stage.rebase("one-job").args(["--jobs", "1"])),
-        ("eight-jobs", stage.rebase("eight-jobs").args(["--jobs", "8"])),
+        ("one-job", layouts.rebase("one-job").args(["--jobs", "1"])),
+        ("eight-jobs", layouts.rebase("eight-jobs").args(["--jobs", "8"])),
         ("cold", cached("cold")),
         ("warm", cached("warm")),
         ("warm-one-job", cached("warm-one-job").args(["--jobs", "1"])),
     ] {
         assert_eq!(run.run().ok().digest(), expected, "{name}");
-        assert_eq!(check::layout(&stage.layout(name), "v1").unwrap().digest, expected, "{name}");
+        assert_eq!(published::layout(&layouts.layout(name), "v1").unwrap().digest, expected, "{name}");
     }
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
-    let again = stage.rebase("out").arg("--json").run().ok().json();
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    let again = layouts.rebase("out").arg("--json").run().ok().json();
     assert_eq!((&again["outcome"], &again["targets"][0]["digest"]), (&json!("unchanged"), &json!(expected)));
 }
 
 #[test]
 fn a_filtered_image_is_the_same_from_a_registry_and_verified_there() {
-    let Some(Image { stage, recipe, .. }) = image() else { return };
+    let Some(Image { layouts, recipe, .. }) = image() else { return };
     let Some(registry) = Registry::plain() else { return };
     recipe.build().push(registry.host(), "in/app", "v1");
-    stock::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
-    stock::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");
+    fixtures::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
+    fixtures::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");
     let at = |rest: &str| format!("{}/{rest}:v1", registry.host());
     let (source, base, old, to) = (at("in/app"), at("base/new"), at("base/old"), at("out/app"));
-    let rebase = || stage.underpin(&["rebase", &source, "--base", &base, "--old-base", &old, "--to", &to, "--json"]);
+    let rebase = || layouts.underpin(&["rebase", &source, "--base", &base, "--old-base", &old, "--to", &to, "--json"]);
     assert_eq!(rebase().arg("--no-cache").run().ok().json()["outcome"], "rebased");
-    stage.rebase("out").run().ok();
+    layouts.rebase("out").run().ok();
     let (here, there) = (
-        check::layout(&stage.layout("out"), "v1").unwrap(),
-        check::registry(registry.host(), "out/app", "v1").unwrap(),
+        published::layout(&layouts.layout("out"), "v1").unwrap(),
+        published::registry(registry.host(), "out/app", "v1").unwrap(),
     );
     assert_eq!(here.only().config_digest, there.only().config_digest);
     assert_eq!(here.only().layers, there.only().layers);
     assert_eq!(here.only().layers.len(), 4, "two of the base, the filtered one, the application");
-    stage.underpin(&["verify", &to]).run().ok().says("verified");
+    layouts.underpin(&["verify", &to]).run().ok().says("verified");
     assert_eq!(rebase().run().ok().json()["outcome"], "unchanged");
 }

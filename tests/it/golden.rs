@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::support::cli::Sandbox;
 use crate::support::debian::by_hand;
-use crate::support::image::{Content, Dialect, Recipe};
-use crate::support::layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
-use crate::support::program::{Machine, prints};
-use crate::support::stage::upon;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::layouts::upon;
+use crate::support::programs::{Machine, prints};
+use crate::support::recipe::{Content, Dialect, Recipe};
+use crate::support::tar_layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
 
 struct Case {
     name: &'static str,
@@ -26,11 +26,11 @@ fn case(name: &'static str, app: Content) -> Case {
 }
 
 fn with_config(config: Value) -> Content {
-    Recipe { config, ..stock::app("linux/amd64", 100) }.build()
+    Recipe { config, ..fixtures::app("linux/amd64", 100) }.build()
 }
 
 fn packed(pack: Pack) -> Content {
-    let mut app = stock::app("linux/amd64", 100);
+    let mut app = fixtures::app("linux/amd64", 100);
     app.layers.pop();
     app.layers.push(Layer::of(pack, &[program("app", prints(Machine::of("linux/amd64"), "hello\n"))]));
     app.build()
@@ -38,7 +38,7 @@ fn packed(pack: Pack) -> Content {
 
 /// An installation, another with the application among it, whiteouts of the old base, the application.
 fn with_packages() -> Content {
-    let mut app = stock::app("linux/amd64", 100);
+    let mut app = fixtures::app("linux/amd64", 100);
     let own = [
         folder("opt/").owned(7, 8).mode(0o2750).at(3000),
         file("opt/long-enough-to-be-compressed", noise(1, 3000)).at(3000).xattr("security.capability", &CAPABILITY),
@@ -64,11 +64,11 @@ fn with_account() -> Content {
     let config = json!({
         "Entrypoint": ["/app"], "Cmd": ["--log-file=/var/log/app/x"], "User": "app:app", "WorkingDir": "/srv/app",
     });
-    upon(&old, [stock::app_layer("linux/amd64", 100)], config).build()
+    upon(&old, [fixtures::app_layer("linux/amd64", 100)], config).build()
 }
 
 fn old_base_with_app(platform: &str) -> Recipe {
-    let mut old = stock::old_base(platform);
+    let mut old = fixtures::old_base(platform);
     old.layers.push(Layer::of(
         Pack::Gzip,
         &[
@@ -94,14 +94,14 @@ fn squashed() -> Content {
 }
 
 fn cases() -> Vec<Case> {
-    let plain = || stock::app("linux/amd64", 100);
+    let plain = || fixtures::app("linux/amd64", 100);
     let lines = |lines: &[(&str, bool)]| -> Value {
         lines.iter().map(|(by, empty)| json!({"created_by": by, "empty_layer": empty})).collect()
     };
     let annotations = json!({"org.opencontainers.image.source": "https://src.example", "cdi.k8s.io/x": "y"});
     let Value::Object(annotations) = annotations else { unreachable!() };
     let own = json!({
-        "User": "65532:65532", "ExposedPorts": {"80/tcp": {}}, "Env": ["A=1", stock::PATH, "B"], "Entrypoint": ["/app"],
+        "User": "65532:65532", "ExposedPorts": {"80/tcp": {}}, "Env": ["A=1", fixtures::PATH, "B"], "Entrypoint": ["/app"],
         "Cmd": ["--x", "é \" \\ \u{1}"], "Volumes": {"/data": {}}, "WorkingDir": "/srv", "Labels": {"b": "2", "a": "1"},
         "StopSignal": "SIGQUIT", "Healthcheck": {"Test": ["CMD", "/app"], "Interval": 1}, "Shell": ["/bin/x"], "OnBuild": ["RUN y"], "Odd": {"z": 1.5, "a": null},
     });
@@ -109,8 +109,8 @@ fn cases() -> Vec<Case> {
     vec![
         case("plain", plain().build()),
         case("docker-media-types", Recipe { dialect: Dialect::Docker, ..plain() }.build()),
-        case("index-with-attestation", stock::attested_app(100)),
-        Case { flags: &["--platform", "linux/arm64"], ..case("one-platform-of-an-index", stock::attested_app(100)) },
+        case("index-with-attestation", fixtures::attested_app(100)),
+        Case { flags: &["--platform", "linux/arm64"], ..case("one-platform-of-an-index", fixtures::attested_app(100)) },
         case("every-member-set", with_config(own)),
         case("no-command", with_config(json!({}))),
         case("history-that-fits", Recipe { history: Some(history), ..plain() }.build()),
@@ -132,8 +132,8 @@ fn result(case: &Case) -> Value {
     let sandbox = Sandbox::new();
     let here = |name: &str| sandbox.path("here").join(name);
     case.app.layout(&here("build"), "app");
-    stock::on_three(Dialect::Oci, stock::old_base).layout(&here("old"), "v1");
-    stock::on_three(Dialect::Oci, stock::new_base).layout(&here("new"), "v1");
+    fixtures::on_three(Dialect::Oci, fixtures::old_base).layout(&here("old"), "v1");
+    fixtures::on_three(Dialect::Oci, fixtures::new_base).layout(&here("new"), "v1");
     old_base_with_app("linux/amd64").build().layout(&here("old-with-app"), "v1");
     let fixed = [
         "rebase",

@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::Value;
 
-use crate::support::cli::Sandbox;
+use crate::support::invocation::Sandbox;
 use crate::support::python;
 
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/kubernetes/indexed-job.yaml");

@@ -8,33 +8,32 @@ use std::time::Duration;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::support::check;
-use crate::support::cli::Sandbox;
-use crate::support::image::Recipe;
-use crate::support::layer::{Layer, Pack, digest, file, named, noise, program, tar};
-use crate::support::program::{Machine, prints};
-use crate::support::run::Run;
-use crate::support::stage::{Stage, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::{Run, Sandbox};
+use crate::support::layouts::{Layouts, upon};
+use crate::support::programs::{Machine, prints};
+use crate::support::published;
+use crate::support::recipe::Recipe;
+use crate::support::tar_layer::{Layer, Pack, digest, file, named, noise, program, tar};
 
 /// In KiB.
 const MEMORY: u64 = 64 << 10;
 const MIB: usize = 1 << 20;
 
-fn hello() -> crate::support::layer::Entry {
-    program("app", prints(Machine::Amd64, stock::LINE))
+fn hello() -> crate::support::tar_layer::Entry {
+    program("app", prints(Machine::Amd64, fixtures::LINE))
 }
 
 /// Moves an image whose application is this layer. Nothing of it is left where it fails.
 fn moved(layer: Layer) -> Run {
     let sandbox = Sandbox::new();
-    let mut app = stock::app("linux/amd64", 1);
+    let mut app = fixtures::app("linux/amd64", 1);
     app.layers.pop();
     app.layers.push(layer);
     let app = Recipe { config: json!({"Entrypoint": ["/app"]}), ..app };
     app.build().layout(&sandbox.path("app"), "v1");
-    stock::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
-    stock::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
+    fixtures::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
+    fixtures::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
     let at = |name: &str| format!("oci:{}:v1", sandbox.path(name).display());
     let args = ["rebase", &at("app"), "--base", &at("new"), "--old-base", &at("old"), "--to", &at("out"), "--no-cache"];
     let run = sandbox.underpin(args).limit(Duration::from_secs(120)).run();
@@ -146,11 +145,11 @@ fn honest_layers_that_pack_well_pass() {
 #[test]
 fn l11_an_image_of_a_thousand_layers_is_moved() {
     let numbered = |number: usize| Layer::of(Pack::Gzip, &[file(&format!("srv/{number}"), format!("{number}"))]);
-    let old = stock::old_base("linux/amd64");
+    let old = fixtures::old_base("linux/amd64");
     let layers = (0..997).map(numbered).chain([Layer::of(Pack::Gzip, &[hello()])]);
-    let stage = Stage::on(&old, &upon(&old, layers, stock::app_config()));
-    let run = stage.rebase("out").run().ok();
-    assert_eq!(check::layout(&stage.layout("out"), "v1").unwrap().only().layers.len(), 1000);
+    let layouts = Layouts::on(&old, &upon(&old, layers, fixtures::app_config()));
+    let run = layouts.rebase("out").run().ok();
+    assert_eq!(published::layout(&layouts.layout("out"), "v1").unwrap().only().layers.len(), 1000);
     assert!(run.peak < MEMORY, "{} KiB\n{run}", run.peak);
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::check;
-use crate::support::cli::{Sandbox, binary};
-use crate::support::need::need;
-use crate::support::registry::Registry;
-use crate::support::run::Run;
-use crate::support::stock;
+use crate::support::docker_registry::Registry;
+use crate::support::fixtures;
+use crate::support::invocation::{Run, Sandbox, binary};
+use crate::support::published;
+use crate::support::skip::need;
 
 const AMD64: &str = "linux/amd64";
 
@@ -23,12 +22,12 @@ impl Project {
             return None;
         }
         let project = Self { sandbox: Sandbox::new() };
-        stock::app(AMD64, 100).build().layout(&project.at("build"), "app");
-        stock::old_base(AMD64).build().layout(&project.at("old"), "v1");
-        stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
+        fixtures::app(AMD64, 100).build().layout(&project.at("build"), "app");
+        fixtures::old_base(AMD64).build().layout(&project.at("old"), "v1");
+        fixtures::new_base(AMD64).build().layout(&project.at("new base"), "v1");
         let recorder = format!("#!/bin/sh\necho \"$@\" >>calls\nexec '{}' \"$@\"\n", binary());
         project.write("tool box/underpin", &recorder);
-        crate::support::reader::tool("chmod", &["755", project.at("tool box/underpin").to_str().unwrap()]);
+        crate::support::tools::tool("chmod", &["755", project.at("tool box/underpin").to_str().unwrap()]);
         let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/make/underpin.mk");
         let head = "UNDERPIN = ./tool box/underpin\nUNDERPIN_BASE = oci:new base:v1\n";
         project.write("Makefile", &format!("{head}{makefile}\ninclude {}\n", rules.display()));
@@ -76,7 +75,7 @@ fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
     let first = project.make(&["-j8", "underpin-release"]).ok();
     assert_eq!((project.calls("rebase"), first.pinned().len()), (20, 20), "{first}");
     for name in &names {
-        let published = check::layout(&project.at("release"), name).unwrap();
+        let published = published::layout(&project.at("release"), name).unwrap();
         assert_eq!(project.stamp(name), Some(published.digest));
     }
     let second = project.make(&["-j8", "underpin-release"]).ok();
@@ -90,7 +89,7 @@ fn only_what_changed_is_moved_again() {
     )) else {
         return;
     };
-    stock::app(AMD64, 200).build().layout(&project.at("odd:dir/build two"), "app");
+    fixtures::app(AMD64, 200).build().layout(&project.at("odd:dir/build two"), "app");
     let release = |more: &[&str]| {
         project.make(&[&["underpin-release"], more].concat()).ok();
         project.calls("rebase")
@@ -102,12 +101,12 @@ fn only_what_changed_is_moved_again() {
     assert_eq!((moves(would(&["MORE=--keep /srv"])), moves(would(&["MORE=--keep /opt"]))), (0, 1), "make -n tells");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "as a flag it was and is not");
     let kept = project.stamp("app").unwrap();
-    stock::app(AMD64, 300).build().layout(&project.at("build"), "app");
+    fixtures::app(AMD64, 300).build().layout(&project.at("build"), "app");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a source");
     assert_ne!(project.stamp("app").unwrap(), kept);
     std::fs::remove_dir_all(project.at("odd:dir/re lease")).unwrap();
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (1, 0), "a target that is gone");
-    stock::new_base(AMD64).build().layout(&project.at("new base"), "v1");
+    fixtures::new_base(AMD64).build().layout(&project.at("new base"), "v1");
     assert_eq!((release(&["MORE=--keep /srv"]), release(&["MORE=--keep /srv"])), (2, 0), "the base of both");
 }
 
@@ -168,7 +167,7 @@ fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
 fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
     let Some(registry) = Registry::plain() else { return };
     let host = registry.host();
-    let app = stock::app(AMD64, 100).build();
+    let app = fixtures::app(AMD64, 100).build();
     app.push(host, "a/app", "v1");
     let makefile = format!(
         "UNDERPIN_IMAGES = app\napp_SOURCE = {host}/a/app$(BY)\napp_OLD_BASE = layers:2\napp_TARGET = {host}/out/app:v1\n\
@@ -181,7 +180,7 @@ fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
     }
     assert_eq!(std::fs::read_to_string(project.at("notes")).unwrap(), "made\n");
     assert_eq!(registry.tag("out/app", "v1"), project.stamp("app"));
-    stock::app(AMD64, 200).build().push(host, "a/app", "v1");
+    fixtures::app(AMD64, 200).build().push(host, "a/app", "v1");
     project.make(&["underpin-release", "notes"]).ok();
     assert_eq!(std::fs::read_to_string(project.at("notes")).unwrap(), "made\nmade\n");
     assert_eq!(registry.tag("out/app", "v1"), project.stamp("app"));
@@ -202,7 +201,7 @@ fn plans_and_the_static_check_are_steps_of_their_own() {
     assert!(elf.code() == Some(2) && elf.stdout.contains("dynamic"), "it is built, looked at, and not static\n{elf}");
     std::fs::write(
         project.at("bin/app"),
-        crate::support::program::prints(crate::support::program::Machine::Amd64, "x"),
+        crate::support::programs::prints(crate::support::programs::Machine::Amd64, "x"),
     )
     .unwrap();
     project.make(&["underpin-elf"]).ok();
@@ -214,7 +213,7 @@ fn the_policy_check_judges_the_released_targets() {
         // A list of bases cannot have one with a space in its name.
         let flags = "UNDERPIN_BASE = oci:same:v1\nUNDERPIN_CHECK_FLAGS = --offline --no-cache\n";
         let Some(project) = Project::new(&format!("{ONE}{flags}UNDERPIN_ALLOW_BASES = {allowed}\n")) else { return };
-        stock::new_base(AMD64).build().layout(&project.at("same"), "v1");
+        fixtures::new_base(AMD64).build().layout(&project.at("same"), "v1");
         let run = project.make(&["underpin-check"]);
         assert_eq!(run.code(), Some(code), "{run}");
         let told = format!("{}{}", run.stdout, run.stderr);

@@ -2,32 +2,32 @@
 
 use serde_json::{Value, json};
 
-use crate::support::check;
-use crate::support::cli::{Invocation, Sandbox};
-use crate::support::image::{Content, Dialect, Recipe, attest, index};
-use crate::support::layer::{Layer, Pack, file, folder};
-use crate::support::registry::Registry;
-use crate::support::stock;
+use crate::support::docker_registry::Registry;
+use crate::support::fixtures;
+use crate::support::invocation::{Invocation, Sandbox};
+use crate::support::published;
+use crate::support::recipe::{Content, Dialect, Recipe, attest, index};
+use crate::support::tar_layer::{Layer, Pack, file, folder};
 
 const NAME: &str = "org.opencontainers.image.base.name";
 const DIGEST: &str = "org.opencontainers.image.base.digest";
 
 /// A registry with the bases, and images pushed as they come.
-struct Stage {
+struct Setup {
     registry: Registry,
     sandbox: Sandbox,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Option<Self> {
         let registry = Registry::plain()?;
-        stock::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
-        stock::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");
+        fixtures::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
+        fixtures::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");
         Some(Self { registry, sandbox: Sandbox::new() })
     }
 
     fn old_base(&self) -> (String, String) {
-        (format!("{}/base/old:v1", self.registry.host()), stock::old_base("linux/amd64").build().digest())
+        (format!("{}/base/old:v1", self.registry.host()), fixtures::old_base("linux/amd64").build().digest())
     }
 
     /// `underpin COMMAND` of `image` to the new base, without a cache that might know the old one.
@@ -48,7 +48,7 @@ impl Stage {
     fn finds(&self, image: &Content, how: &str) {
         let plan = self.plan(image, &[]);
         assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!(how), &json!(2)), "{plan}");
-        assert_eq!(fates(&plan, "kept"), [stock::app_layer("linux/amd64", 1000).digest()]);
+        assert_eq!(fates(&plan, "kept"), [fixtures::app_layer("linux/amd64", 1000).digest()]);
         assert_eq!(fates(&plan, "stripped").len(), 2);
     }
 }
@@ -59,54 +59,54 @@ fn fates(plan: &Value, fate: &str) -> Vec<String> {
 }
 
 fn app() -> Recipe {
-    stock::app("linux/amd64", 1000)
+    fixtures::app("linux/amd64", 1000)
 }
 
 #[test]
 fn the_annotations_of_the_manifest_name_it() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, digest) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, digest) = setup.old_base();
     let mut app = app();
     app.annotations.insert(NAME.to_owned(), name.clone().into());
-    stage.finds(&app.build(), "annotation");
+    setup.finds(&app.build(), "annotation");
     app.annotations.insert(DIGEST.to_owned(), digest.into());
-    stage.finds(&app.build(), "annotation");
-    let plan = stage.plan(&app.build(), &[]);
+    setup.finds(&app.build(), "annotation");
+    let plan = setup.plan(&app.build(), &[]);
     assert!(plan["old_base"]["reference"].as_str().unwrap().contains("/base/old"), "{plan}");
 }
 
 #[test]
 fn the_annotations_of_the_index_name_it() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, digest) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, digest) = setup.old_base();
     let plain = index(Dialect::Oci, &[("linux/amd64", app().build())]);
     let annotated = plain.with_manifest(|index| index["annotations"] = json!({NAME: name, DIGEST: digest}));
-    stage.finds(&annotated, "annotation");
+    setup.finds(&annotated, "annotation");
 }
 
 #[test]
 fn the_labels_name_it() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, digest) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, digest) = setup.old_base();
     let mut app = app();
     app.config["Labels"] = json!({NAME: name, DIGEST: digest});
-    stage.finds(&app.build(), "label");
+    setup.finds(&app.build(), "label");
 }
 
 #[test]
 fn the_label_of_a_buildpack_names_its_top_layer() {
-    let Some(stage) = Stage::new() else { return };
-    let top = &stock::old_base_layers()[1].diff_id;
+    let Some(setup) = Setup::new() else { return };
+    let top = &fixtures::old_base_layers()[1].diff_id;
     let metadata = json!({"runImage": {"topLayer": top, "reference": "x"}, "stack": {"runImage": {"image": "run"}}});
     let mut app = app();
     app.config["Labels"] = json!({"io.buildpacks.lifecycle.metadata": metadata.to_string()});
-    stage.finds(&app.build(), "label");
+    setup.finds(&app.build(), "label");
 }
 
 #[test]
 fn the_provenance_of_buildkit_names_it() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, digest) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, digest) = setup.old_base();
     let name = name.trim_end_matches(":v1").replace(':', "%3A");
     let material = json!({
         "uri": format!("pkg:docker/{name}@v1?platform=linux%2Famd64"),
@@ -118,28 +118,28 @@ fn the_provenance_of_buildkit_names_it() {
     });
     let app = app().build();
     let attested = attest(&index(Dialect::Oci, &[("linux/amd64", app.clone())]), &app.digest(), &statement);
-    stage.finds(&attested, "provenance");
+    setup.finds(&attested, "provenance");
 }
 
 #[test]
 fn a_base_that_was_named_as_known_is_recognised() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, _) = stage.old_base();
-    let other = format!("{}/base/new:v1", stage.registry.host());
-    let plan = stage.plan(&app().build(), &["--known-base", &other, "--known-base", &name]);
+    let Some(setup) = Setup::new() else { return };
+    let (name, _) = setup.old_base();
+    let other = format!("{}/base/new:v1", setup.registry.host());
+    let plan = setup.plan(&app().build(), &["--known-base", &other, "--known-base", &name]);
     assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("known"), &json!(2)), "{plan}");
 }
 
 #[test]
 fn what_the_cache_has_seen_does_not_change_the_answer() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, _) = stage.old_base();
-    app().build().push(stage.registry.host(), "in/app", "v1");
+    let Some(setup) = Setup::new() else { return };
+    let (name, _) = setup.old_base();
+    app().build().push(setup.registry.host(), "in/app", "v1");
     let plan = |more: &[&str]| {
-        let host = stage.registry.host();
+        let host = setup.registry.host();
         let (source, base) = (format!("{host}/in/app:v1"), format!("{host}/base/new:v1"));
-        let invocation = stage.sandbox.underpin(["plan", &source, "--base", &base, "--json", "--cache"]);
-        invocation.arg(stage.sandbox.path("cache")).args(more).run().ok().json()["platforms"].clone()
+        let invocation = setup.sandbox.underpin(["plan", &source, "--base", &base, "--json", "--cache"]);
+        invocation.arg(setup.sandbox.path("cache")).args(more).run().ok().json()["platforms"].clone()
     };
     let cold = plan(&[]);
     assert_eq!(plan(&["--old-base", &name])[0]["old_base"]["how"], "flag");
@@ -148,7 +148,7 @@ fn what_the_cache_has_seen_does_not_change_the_answer() {
 
 #[test]
 fn history_shows_where_the_base_ends() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(setup) = Setup::new() else { return };
     let history = json!([
         {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c #(nop) ADD file:0123 in / "},
         {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c set -xe; echo notes > /usr/share/notes"},
@@ -156,12 +156,12 @@ fn history_shows_where_the_base_ends() {
         {"created": "2020-01-02T03:04:05Z", "created_by": "COPY app /app # buildkit", "comment": "buildkit.dockerfile.v0"},
         {"created": "2020-01-02T03:04:05Z", "created_by": "ENTRYPOINT [\"/app\"]", "empty_layer": true},
     ]);
-    stage.finds(&Recipe { history: Some(history), ..app() }.build(), "history");
+    setup.finds(&Recipe { history: Some(history), ..app() }.build(), "history");
 }
 
 #[test]
 fn content_shows_what_an_operating_system_is() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(setup) = Setup::new() else { return };
     let system = Layer::of(
         Pack::Gzip,
         &[
@@ -174,30 +174,30 @@ fn content_shows_what_an_operating_system_is() {
             file("var/lib/dpkg/status", "Package: base-files\nStatus: install ok installed\nVersion: 12\n\n"),
         ],
     );
-    let layers = vec![system.clone(), stock::app_layer("linux/amd64", 1000)];
+    let layers = vec![system.clone(), fixtures::app_layer("linux/amd64", 1000)];
     let image = Recipe { layers, history: Some(json!([])), ..app() }.build();
-    let plan = stage.plan(&image, &[]);
+    let plan = setup.plan(&image, &[]);
     assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("content"), &json!(1)), "{plan}");
     assert_eq!(fates(&plan, "stripped"), [system.digest()]);
 }
 
 #[test]
 fn an_application_alone_stands_on_nothing() {
-    let Some(stage) = Stage::new() else { return };
-    let image = Recipe { layers: vec![stock::app_layer("linux/amd64", 1000)], ..app() }.build();
-    let plan = stage.plan(&image, &[]);
+    let Some(setup) = Setup::new() else { return };
+    let image = Recipe { layers: vec![fixtures::app_layer("linux/amd64", 1000)], ..app() }.build();
+    let plan = setup.plan(&image, &[]);
     assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("scratch"), &json!(0)), "{plan}");
     assert_eq!(fates(&plan, "kept"), image.layers());
 }
 
 #[test]
 fn the_flag_decides_in_all_its_forms() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, digest) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, digest) = setup.old_base();
     let pinned = format!("{name}@{digest}");
     let all = app().build().layers();
     for (flag, stripped) in [(name.as_str(), 2), (&pinned, 2), ("scratch", 0), ("layers:1", 1), ("layers:2", 2)] {
-        let plan = stage.plan(&app().build(), &["--old-base", flag]);
+        let plan = setup.plan(&app().build(), &["--old-base", flag]);
         assert_eq!(
             (&plan["old_base"]["how"], &plan["old_base"]["layers"]),
             (&json!("flag"), &json!(stripped)),
@@ -210,47 +210,47 @@ fn the_flag_decides_in_all_its_forms() {
 
 #[test]
 fn a_flag_that_cannot_be_is_an_error() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(setup) = Setup::new() else { return };
     for flag in ["layers:4", "layers:x", "layers:-1", "layers:"] {
-        let run = stage.underpin("plan", &app().build()).args(["--old-base", flag]).run();
+        let run = setup.underpin("plan", &app().build()).args(["--old-base", flag]).run();
         assert_eq!(run.code(), Some(2), "{flag}\n{run}");
     }
 }
 
 #[test]
 fn a_base_that_the_image_does_not_stand_on_is_an_error() {
-    let Some(stage) = Stage::new() else { return };
-    let new_base = format!("{}/base/new:v1", stage.registry.host());
-    stage.underpin("plan", &app().build()).args(["--old-base", &new_base]).run().fails("input").says("/base/new");
+    let Some(setup) = Setup::new() else { return };
+    let new_base = format!("{}/base/new:v1", setup.registry.host());
+    setup.underpin("plan", &app().build()).args(["--old-base", &new_base]).run().fails("input").says("/base/new");
     let mut wrong = app();
     wrong.annotations.insert(NAME.to_owned(), new_base.into());
-    wrong.annotations.insert(DIGEST.to_owned(), stock::new_base("linux/amd64").build().digest().into());
-    stage.underpin("plan", &wrong.build()).run().fails("input").says("/base/new");
+    wrong.annotations.insert(DIGEST.to_owned(), fixtures::new_base("linux/amd64").build().digest().into());
+    setup.underpin("plan", &wrong.build()).run().fails("input").says("/base/new");
 }
 
 #[test]
 fn a_base_is_recognised_though_its_layers_were_packed_again() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(setup) = Setup::new() else { return };
     let mut layers = app().layers;
     for layer in &mut layers[..2] {
-        *layer = Layer::packed(Pack::Zstd, &crate::support::shelf::inflate(&layer.bytes));
+        *layer = Layer::packed(Pack::Zstd, &crate::support::recipe::inflate(&layer.bytes));
     }
     let image = Recipe { layers, ..app() }.build();
-    let (name, _) = stage.old_base();
-    let plan = stage.plan(&image, &["--old-base", &name]);
+    let (name, _) = setup.old_base();
+    let plan = setup.plan(&image, &["--old-base", &name]);
     assert_eq!(fates(&plan, "stripped"), image.layers()[..2]);
 }
 
 /// A well-known tool drops the first layer of the application, or keeps the old base, here.
 #[test]
 fn history_never_decides_over_layers() {
-    let Some(stage) = Stage::new() else { return };
-    let (name, _) = stage.old_base();
+    let Some(setup) = Setup::new() else { return };
+    let (name, _) = setup.old_base();
     let entry = json!({"created_by": "x"});
     let empty = json!({"created_by": "x", "empty_layer": true});
     let many: Vec<Value> = (0..50).map(|_| entry.clone()).collect();
-    let mut expected = stock::new_base("linux/amd64").build().layers();
-    expected.push(stock::app_layer("linux/amd64", 1000).digest());
+    let mut expected = fixtures::new_base("linux/amd64").build().layers();
+    expected.push(fixtures::app_layer("linux/amd64", 1000).digest());
     for (why, history) in [
         ("missing", None),
         ("null", Some(Value::Null)),
@@ -263,12 +263,13 @@ fn history_never_decides_over_layers() {
             Some(history) => config["history"] = history,
             None => drop(config.as_object_mut().unwrap().remove("history")),
         });
-        let plan = stage.plan(&image, &["--old-base", &name]);
+        let plan = setup.plan(&image, &["--old-base", &name]);
         assert_eq!(fates(&plan, "kept"), expected[2..], "{why}");
-        let to = format!("oci:{}:v1", stage.sandbox.path(why).display());
-        stage.underpin("rebase", &image).args(["--old-base", &name, "--to", &to]).run().ok();
+        let to = format!("oci:{}:v1", setup.sandbox.path(why).display());
+        setup.underpin("rebase", &image).args(["--old-base", &name, "--to", &to]).run().ok();
         // The check holds history against the layers.
-        let published = check::layout(&stage.sandbox.path(why), "v1").unwrap_or_else(|found| panic!("{why}: {found}"));
+        let published =
+            published::layout(&setup.sandbox.path(why), "v1").unwrap_or_else(|found| panic!("{why}: {found}"));
         assert_eq!(published.only().layers, expected, "{why}");
     }
 }

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cli::Sandbox;
-use crate::support::image::{Content, Recipe};
-use crate::support::layer::{Entry, Layer, Pack, file, program, symlink};
-use crate::support::program::{Machine, prints};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::programs::{Machine, prints};
+use crate::support::recipe::{Content, Recipe};
+use crate::support::tar_layer::{Entry, Layer, Pack, file, program, symlink};
 
 fn hello(platform: &str) -> Vec<u8> {
     prints(Machine::of(platform), "hello\n")
@@ -15,7 +15,7 @@ fn hello(platform: &str) -> Vec<u8> {
 
 /// The application with these files in its own layer, and this command.
 fn app(files: &[Entry], config: Value) -> Content {
-    let mut recipe = stock::app("linux/amd64", 1);
+    let mut recipe = fixtures::app("linux/amd64", 1);
     recipe.layers.pop();
     recipe.layers.push(Layer::of(Pack::Gzip, files));
     Recipe { config, ..recipe }.build()
@@ -26,8 +26,8 @@ fn refusals(app: &Content, flags: &[&str]) -> Vec<String> {
     let sandbox = Sandbox::new();
     let here = |name: &str| sandbox.path("here").join(name);
     app.layout(&here("build"), "app");
-    stock::old_base("linux/amd64").build().layout(&here("old"), "v1");
-    stock::new_base("linux/amd64").build().layout(&here("new"), "v1");
+    fixtures::old_base("linux/amd64").build().layout(&here("old"), "v1");
+    fixtures::new_base("linux/amd64").build().layout(&here("new"), "v1");
     let fixed = ["rebase", "oci:build:app", "--base", "oci:new:v1", "--old-base", "oci:old:v1", "--to", "oci:out:v1"];
     let run = sandbox.underpin(fixed.iter().chain(flags).chain(&["--json", "--no-cache"])).run();
     let report = run.json();
@@ -50,9 +50,9 @@ fn a_static_program_is_found_through_path_links_and_folders() {
         symlink("usr/share/opt/app", "/usr/bin/real"),
     ];
     for config in [
-        json!({"Entrypoint": ["/usr/bin/app"], "Env": [stock::PATH]}),
-        json!({"Entrypoint": ["app"], "Env": [stock::PATH]}),
-        json!({"Cmd": ["real", "--flag"], "Env": [stock::PATH]}),
+        json!({"Entrypoint": ["/usr/bin/app"], "Env": [fixtures::PATH]}),
+        json!({"Entrypoint": ["app"], "Env": [fixtures::PATH]}),
+        json!({"Cmd": ["real", "--flag"], "Env": [fixtures::PATH]}),
         json!({"Entrypoint": ["./real"], "WorkingDir": "/usr/bin"}),
         json!({"Entrypoint": ["/opt/app"]}),
     ] {
@@ -72,7 +72,7 @@ fn a_program_that_is_not_there_is_refused() {
         ("dangling link", vec![symlink("app", "/usr/bin/gone")], "/app"),
         ("a circle", vec![symlink("app", "/b"), symlink("b", "/app")], "/app"),
     ] {
-        let config = json!({"Entrypoint": [command], "Env": [stock::PATH]});
+        let config = json!({"Entrypoint": [command], "Env": [fixtures::PATH]});
         assert_eq!(refusals(&app(&files, config), &[]), ["entrypoint-missing"], "{why}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::cli::{Sandbox, files_under};
+use crate::support::invocation::{Sandbox, files_under};
 
 pub const COMMANDS: [&str; 17] = [
     "rebase",

@@ -5,39 +5,42 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::need::{find, need};
-use crate::support::program::{Machine, prints};
-use crate::support::stage::{Stage, upon};
-use crate::support::stock;
-use crate::support::{python, schema};
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, upon};
+use crate::support::programs::{Machine, prints};
+use crate::support::python;
+use crate::support::skip::{find, need};
+use crate::support::tar_layer::{Layer, Pack, program};
 
 const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
 const EVIL: &str = "</code><script>document.title='evil'</script>";
 
 /// An application that moves, and one that pipes what could break a page.
-fn stage() -> Stage {
-    let old = stock::old_base("linux/amd64");
-    let stage = Stage::on(&old, &stock::app("linux/amd64", 200_000));
+fn layouts() -> Layouts {
+    let old = fixtures::old_base("linux/amd64");
+    let layouts = Layouts::on(&old, &fixtures::app("linux/amd64", 200_000));
     let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
     let piped = json!({"Entrypoint": ["/bin/sh", "-c", format!("/app '{EVIL}' | grep x")]});
-    upon(&old, layer, piped).build().layout(&stage.layout("piped"), "v1");
+    upon(&old, layer, piped).build().layout(&layouts.layout("piped"), "v1");
     let file = "defaults: {base: 'oci:new:v1', old_base: 'oci:old:v1'}\nimages:\n\
         - {source: 'oci:app:v1', target: 'oci:out:app'}\n- {source: 'oci:piped:v1', target: 'oci:out:piped'}\n\
         - {source: 'oci:none:v1', target: 'oci:out:none'}\n";
-    std::fs::write(stage.layout("batch.yaml"), file).unwrap();
-    std::fs::write(stage.layout("list.md"), "|Component|Base|Reason|\n|-|-|-|\n|piped|oci:old:v1|Requires a shell|\n")
-        .unwrap();
-    stage
+    std::fs::write(layouts.layout("batch.yaml"), file).unwrap();
+    std::fs::write(
+        layouts.layout("list.md"),
+        "|Component|Base|Reason|\n|-|-|-|\n|piped|oci:old:v1|Requires a shell|\n",
+    )
+    .unwrap();
+    layouts
 }
 
 /// Runs the command with a report in every format: `NAME.FORMAT`.
-fn reports(stage: &Stage, name: &str, args: &[&str]) {
+fn reports(layouts: &Layouts, name: &str, args: &[&str]) {
     let flags = FORMATS.iter().flat_map(|format| ["--report".to_owned(), format!("{format}={name}.{format}")]);
     // What comes behind `--` is no flag.
     let (command, rest) = args.split_at(1);
-    let run = stage.underpin(command).args(flags).args(rest).run();
-    assert!(FORMATS.iter().all(|format| stage.layout(&format!("{name}.{format}")).is_file()), "{run}");
+    let run = layouts.underpin(command).args(flags).args(rest).run();
+    assert!(FORMATS.iter().all(|format| layouts.layout(&format!("{name}.{format}")).is_file()), "{run}");
 }
 
 /// Every command that reports, each with the definition of its JSON in the schema.
@@ -55,10 +58,10 @@ const COMMANDS: [(&str, &str); 10] = [
 ];
 
 /// A report of every command in every format.
-fn all(stage: &Stage) {
+fn all(layouts: &Layouts) {
     let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1"];
     let alone = ["--no-cache", "--offline"];
-    let on_images = |name: &str, args: &[&str]| reports(stage, name, &[args, &alone].concat());
+    let on_images = |name: &str, args: &[&str]| reports(layouts, name, &[args, &alone].concat());
     on_images("rebase", &[&["rebase", "oci:app:v1", "--to", "oci:moved:v1"], &base[..]].concat());
     on_images("plan", &[&["plan", "oci:piped:v1"], &base[..]].concat());
     let check =
@@ -68,12 +71,12 @@ fn all(stage: &Stage) {
     on_images("inspect", &["inspect", "oci:app:v1"]);
     on_images("verify", &["verify", "oci:moved:v1"]);
     let program = std::env::current_exe().unwrap();
-    reports(stage, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
-    reports(stage, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);
-    std::fs::write(stage.layout("pod.yaml"), POD.replace("EVIL", EVIL)).unwrap();
-    reports(stage, "kube", &["kube", "--check", "pod.yaml", "none.yaml"]);
-    std::fs::write(stage.layout("rows.md"), "|Component|Base|Reason|\n|-|-|-|\n|a|debian|x|\n|a|debian||\n").unwrap();
-    reports(stage, "exceptions", &["exceptions", "rows.md"]);
+    reports(layouts, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
+    reports(layouts, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);
+    std::fs::write(layouts.layout("pod.yaml"), POD.replace("EVIL", EVIL)).unwrap();
+    reports(layouts, "kube", &["kube", "--check", "pod.yaml", "none.yaml"]);
+    std::fs::write(layouts.layout("rows.md"), "|Component|Base|Reason|\n|-|-|-|\n|a|debian|x|\n|a|debian||\n").unwrap();
+    reports(layouts, "exceptions", &["exceptions", "rows.md"]);
 }
 
 /// A command that can change, and one that cannot.
@@ -92,14 +95,14 @@ spec:
 
 #[test]
 fn every_json_report_is_as_its_schema_says() {
-    let stage = stage();
-    all(&stage);
+    let layouts = layouts();
+    all(&layouts);
     for (name, definition) in COMMANDS {
-        let text = std::fs::read_to_string(stage.layout(&format!("{name}.json"))).unwrap();
-        schema::holds(definition, &text);
+        let text = std::fs::read_to_string(layouts.layout(&format!("{name}.json"))).unwrap();
+        python::holds(definition, &text);
     }
-    let error = stage.underpin(&["plan", "oci:none:v1", "--json"]).run().stdout;
-    schema::holds("error", &error);
+    let error = layouts.underpin(&["plan", "oci:none:v1", "--json"]).run().stdout;
+    python::holds("error", &error);
 }
 
 #[test]
@@ -107,9 +110,9 @@ fn the_batch_files_schema_says_what_the_program_says() {
     if !python::has("jsonschema") {
         return;
     }
-    let stage = stage();
-    let written = stage.layout("schema.json");
-    std::fs::write(&written, stage.underpin(&["batch", "--schema"]).run().ok().stdout).unwrap();
+    let layouts = layouts();
+    let written = layouts.layout("schema.json");
+    std::fs::write(&written, layouts.underpin(&["batch", "--schema"]).run().ok().stdout).unwrap();
     let script =
         "import json, sys, jsonschema\njsonschema.validate(json.load(open(sys.argv[2])), json.load(open(sys.argv[1])))";
     for (document, fits) in [
@@ -125,11 +128,11 @@ fn the_batch_files_schema_says_what_the_program_says() {
         (json!({"defaults": {"target": "b"}, "images": []}), false),
         (json!({}), false),
     ] {
-        let file = stage.layout("try.yaml");
+        let file = layouts.layout("try.yaml");
         std::fs::write(&file, document.to_string()).unwrap();
         assert_eq!(python::run(script, &[&written, &file]).is_ok(), fits, "{document}");
         // A file that the program cannot make sense of ends with `usage`; others go on to the images.
-        let run = stage.underpin(&["check", "--batch", "try.yaml", "--offline", "--no-cache"]).run();
+        let run = layouts.underpin(&["check", "--batch", "try.yaml", "--offline", "--no-cache"]).run();
         assert_eq!(run.kind().as_deref() != Some("usage"), fits, "{document}\n{run}");
     }
 }
@@ -139,7 +142,7 @@ fn junit_is_xml_that_counts_right() {
     if !python::has("xml") {
         return;
     }
-    let stage = stage();
+    let layouts = layouts();
     let script = r#"
 import sys, xml.etree.ElementTree as tree
 root = tree.parse(sys.argv[1]).getroot()
@@ -151,13 +154,13 @@ for suite in [root] + root.findall("testsuite"):
     assert {key: int(suite.get(key)) for key in keys} == {key: counts[key] for key in keys}, suite.attrib
 print(len(list(root.iter("testcase"))))
 "#;
-    all(&stage);
+    all(&layouts);
     for (name, _) in COMMANDS {
-        let counted = python::run(script, &[&stage.layout(&format!("{name}.junit"))]);
+        let counted = python::run(script, &[&layouts.layout(&format!("{name}.junit"))]);
         let counted = counted.unwrap_or_else(|why| panic!("{name}: {why}"));
         assert!(!counted.starts_with('0'), "{name} has no case");
     }
-    let batch = std::fs::read_to_string(stage.layout("batch.junit")).unwrap();
+    let batch = std::fs::read_to_string(layouts.layout("batch.junit")).unwrap();
     assert!(["tests=\"3\"", "failures=\"1\"", "errors=\"1\""].iter().all(|count| batch.contains(count)), "{batch}");
 }
 
@@ -184,10 +187,10 @@ schema = json.load(open(sys.argv[1]))
 assert schema["$id"].endswith("/sarif-schema-2.1.0.json"), schema["$id"]
 jsonschema.Draft7Validator(schema, format_checker=jsonschema.draft7_format_checker).validate(json.load(open(sys.argv[2])))
 "#;
-    let (stage, schema) = (stage(), sarif_schema());
-    all(&stage);
+    let (layouts, schema) = (layouts(), sarif_schema());
+    all(&layouts);
     for (name, _) in COMMANDS {
-        let report = stage.layout(&format!("{name}.sarif"));
+        let report = layouts.layout(&format!("{name}.sarif"));
         let validate = || python::run(script, &[&schema, &report]);
         validate().unwrap_or_else(|why| panic!("{name}: {why}"));
         let text = std::fs::read_to_string(&report).unwrap();
@@ -198,9 +201,9 @@ jsonschema.Draft7Validator(schema, format_checker=jsonschema.draft7_format_check
 
 #[test]
 fn sarif_has_every_refusal_with_its_rule() {
-    let stage = stage();
-    all(&stage);
-    let log: Value = serde_json::from_slice(&std::fs::read(stage.layout("batch.sarif")).unwrap()).unwrap();
+    let layouts = layouts();
+    all(&layouts);
+    let log: Value = serde_json::from_slice(&std::fs::read(layouts.layout("batch.sarif")).unwrap()).unwrap();
     let results = log["runs"][0]["results"].as_array().unwrap();
     let errors: Vec<&Value> =
         results.iter().filter(|result| result["level"] == "error").map(|it| &it["ruleId"]).collect();
@@ -212,9 +215,9 @@ fn sarif_has_every_refusal_with_its_rule() {
 
 #[test]
 fn markdown_has_a_line_for_each_image() {
-    let stage = stage();
-    all(&stage);
-    let page = std::fs::read_to_string(stage.layout("batch.markdown")).unwrap();
+    let layouts = layouts();
+    all(&layouts);
+    let page = std::fs::read_to_string(layouts.layout("batch.markdown")).unwrap();
     for part in [
         "| `oci:app:v1` | rebased |",
         "| `oci:piped:v1` | refused |",
@@ -247,16 +250,16 @@ fn a_browser_shows_the_page_and_runs_nothing() {
     if !need(&["chromium"]) {
         return;
     }
-    let stage = stage();
-    all(&stage);
-    let page = stage.layout("batch.html");
+    let layouts = layouts();
+    all(&layouts);
+    let page = layouts.layout("batch.html");
     for (name, _) in COMMANDS {
-        let text = std::fs::read_to_string(stage.layout(&format!("{name}.html"))).unwrap();
+        let text = std::fs::read_to_string(layouts.layout(&format!("{name}.html"))).unwrap();
         for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
             assert!(!text.contains(outside), "the page of {name} needs {outside}");
         }
     }
-    let dom = dom(&page, stage.sandbox.path("tmp").as_path());
+    let dom = dom(&page, layouts.sandbox.path("tmp").as_path());
     assert!(dom.contains("<title>underpin batch</title>"), "{dom}");
     assert_eq!(dom.matches("<script").count(), 0, "{dom}");
     assert_eq!(dom.matches("<details ").count(), 3);

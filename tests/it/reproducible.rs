@@ -1,17 +1,17 @@
 //! The digest is a function of the images, their names and the options. Nothing else.
 
-use crate::support::check;
-use crate::support::cli::{Invocation, Sandbox};
-use crate::support::image::CREATED;
-use crate::support::registry::Registry;
-use crate::support::stock;
+use crate::support::docker_registry::Registry;
+use crate::support::fixtures;
+use crate::support::invocation::{Invocation, Sandbox};
+use crate::support::published;
+use crate::support::recipe::CREATED;
 
-/// The stock images as layouts; every run writes to a place of its own.
-fn stage() -> Sandbox {
+/// The fixture images as layouts; every run writes to a place of its own.
+fn setup() -> Sandbox {
     let sandbox = Sandbox::new();
-    stock::app("linux/amd64", 50_000).build().layout(&sandbox.path("app"), "v1");
-    stock::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
-    stock::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
+    fixtures::app("linux/amd64", 50_000).build().layout(&sandbox.path("app"), "v1");
+    fixtures::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
+    fixtures::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
     sandbox
 }
 
@@ -22,7 +22,7 @@ fn rebase(sandbox: &Sandbox, out: &str) -> Invocation {
 
 #[test]
 fn nothing_around_a_run_changes_the_digest() {
-    let sandbox = stage();
+    let sandbox = setup();
     let expected = rebase(&sandbox, "out").arg("--no-cache").run().ok().digest();
     let elsewhere = sandbox.path("else where");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -43,13 +43,13 @@ fn nothing_around_a_run_changes_the_digest() {
     ] {
         let run = invocation.run().ok();
         assert_eq!(run.digest(), expected, "{name}\n{run}");
-        assert_eq!(check::layout(&sandbox.path(name), "v1").unwrap().digest, expected, "{name}");
+        assert_eq!(published::layout(&sandbox.path(name), "v1").unwrap().digest, expected, "{name}");
     }
 }
 
 #[test]
 fn runs_side_by_side_agree() {
-    let sandbox = stage();
+    let sandbox = setup();
     let expected = rebase(&sandbox, "out").arg("--no-cache").run().ok().digest();
     for round in 0..10 {
         let start = |number: usize| {
@@ -65,11 +65,11 @@ fn runs_side_by_side_agree() {
 
 #[test]
 fn the_time_of_the_result_is_the_sources_or_the_one_that_was_set() {
-    let sandbox = stage();
+    let sandbox = setup();
     let created = |out: &str, epoch: Option<&str>| {
         let run = rebase(&sandbox, out).arg("--no-cache");
         let run = epoch.into_iter().fold(run, |run, epoch| run.env("SOURCE_DATE_EPOCH", epoch)).run().ok();
-        let published = check::layout(&sandbox.path(out), "v1").unwrap();
+        let published = published::layout(&sandbox.path(out), "v1").unwrap();
         (run.digest(), published.only().config["created"].as_str().unwrap().to_owned())
     };
     let (plain, own) = created("plain", None);
@@ -82,7 +82,7 @@ fn the_time_of_the_result_is_the_sources_or_the_one_that_was_set() {
 
 #[test]
 fn a_source_date_that_is_no_number_is_an_error() {
-    let sandbox = stage();
+    let sandbox = setup();
     rebase(&sandbox, "out").env("SOURCE_DATE_EPOCH", "yesterday").run().fails("usage").says("SOURCE_DATE_EPOCH");
     assert!(!sandbox.path("out").exists());
 }
@@ -90,12 +90,12 @@ fn a_source_date_that_is_no_number_is_an_error() {
 #[test]
 fn layers_and_config_are_the_same_from_every_place() {
     let Some(registry) = Registry::plain() else { return };
-    let sandbox = stage();
+    let sandbox = setup();
     let mut found = Vec::new();
     let images = [
-        ("app", stock::app("linux/amd64", 50_000).build()),
-        ("old", stock::old_base("linux/amd64").build()),
-        ("new", stock::new_base("linux/amd64").build()),
+        ("app", fixtures::app("linux/amd64", 50_000).build()),
+        ("old", fixtures::old_base("linux/amd64").build()),
+        ("new", fixtures::new_base("linux/amd64").build()),
     ];
     for (name, image) in &images {
         image.push(registry.host(), name, "v1");
@@ -110,7 +110,7 @@ fn layers_and_config_are_the_same_from_every_place() {
         let to = format!("oci:{}:v1", sandbox.path(&format!("out-{place}")).display());
         let args = ["rebase", &at("app"), "--base", &at("new"), "--old-base", &at("old"), "--to", &to, "--no-cache"];
         sandbox.underpin(args).run().ok();
-        let published = check::layout(&sandbox.path(&format!("out-{place}")), "v1").unwrap();
+        let published = published::layout(&sandbox.path(&format!("out-{place}")), "v1").unwrap();
         let image = published.only();
         found.push((image.config_digest.clone(), image.layers.clone()));
     }

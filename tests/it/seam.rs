@@ -3,13 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::compiled::{c, go};
-use crate::support::image::Recipe;
-use crate::support::layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
-use crate::support::need::need;
-use crate::support::program::{Machine, prints};
-use crate::support::stage::{Stage, findings, old_base, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, findings, old_base, upon};
+use crate::support::programs::{Machine, c, go, prints};
+use crate::support::recipe::Recipe;
+use crate::support::skip::need;
+use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
 
 fn hello() -> Entry {
     program("app", prints(Machine::Amd64, "hello\n"))
@@ -17,8 +16,8 @@ fn hello() -> Entry {
 
 /// What a plan says of an application with these files and this config.
 fn planned(old: &Recipe, files: &[Entry], config: Value, flags: &[&str]) -> Vec<String> {
-    let stage = Stage::on(old, &upon(old, [Layer::of(Pack::Gzip, files)], config));
-    let run = stage.plan().args(flags).arg("--json").run();
+    let layouts = Layouts::on(old, &upon(old, [Layer::of(Pack::Gzip, files)], config));
+    let run = layouts.plan().args(flags).arg("--json").run();
     let report = run.json();
     let said = findings(&report["platforms"][0]);
     let is_refused = said.iter().any(|finding| finding.starts_with("refuse "));
@@ -30,12 +29,12 @@ fn planned(old: &Recipe, files: &[Entry], config: Value, flags: &[&str]) -> Vec<
 /// The same for the small program and these files.
 fn with(files: &[Entry], flags: &[&str]) -> Vec<String> {
     let files: Vec<Entry> = [hello()].into_iter().chain(files.iter().cloned()).collect();
-    planned(&stock::old_base("linux/amd64"), &files, stock::app_config(), flags)
+    planned(&fixtures::old_base("linux/amd64"), &files, fixtures::app_config(), flags)
 }
 
 /// The same for the small program and these members of the config.
 fn configured(old: &Recipe, files: &[Entry], members: &Value) -> Vec<String> {
-    let mut config = stock::app_config();
+    let mut config = fixtures::app_config();
     for (name, value) in members.as_object().unwrap() {
         config[name.as_str()] = value.clone();
     }
@@ -77,9 +76,9 @@ fn a_kept_path_must_be_in_the_source() {
 fn users_by_name_and_changed_numbers_are_told() {
     let old = old_base(&[file("etc/passwd", "root:x:0:0::/:\nnonroot:x:1000:1000::/:\n")]);
     for (user, old, said) in [
-        ("65532", &stock::old_base("linux/amd64"), &[][..]),
-        ("nonroot", &stock::old_base("linux/amd64"), &["warn user-by-name"]),
-        ("nobody", &stock::old_base("linux/amd64"), &["refuse user-missing", "warn user-by-name"]),
+        ("65532", &fixtures::old_base("linux/amd64"), &[][..]),
+        ("nonroot", &fixtures::old_base("linux/amd64"), &["warn user-by-name"]),
+        ("nobody", &fixtures::old_base("linux/amd64"), &["refuse user-missing", "warn user-by-name"]),
         ("65532", &old, &[]),
         ("nonroot", &old, &["warn account-number", "warn user-by-name"]),
         ("root", &old, &["warn user-by-name"]),
@@ -90,7 +89,7 @@ fn users_by_name_and_changed_numbers_are_told() {
 
 #[test]
 fn a_relative_program_in_another_working_folder_is_told() {
-    let mut old = stock::old_base("linux/amd64");
+    let mut old = fixtures::old_base("linux/amd64");
     old.config["WorkingDir"] = "/srv".into();
     let both = [folder("srv/"), program("srv/app", prints(Machine::Amd64, "hello\n"))];
     // What the old base said is the new base's to say now; what the image says itself stays.
@@ -107,7 +106,7 @@ fn a_relative_program_in_another_working_folder_is_told() {
 
 #[test]
 fn folders_that_a_process_cannot_use_are_refused() {
-    let old = stock::old_base("linux/amd64");
+    let old = fixtures::old_base("linux/amd64");
     let log = |uid: u64| [folder("var/log/app/").owned(uid, 0)];
     let logs = json!({"User": "1000", "Cmd": ["--log-file", "/var/log/app/x.log"]});
     let mut volume = logs.clone();
@@ -167,7 +166,7 @@ fn a_tool_that_only_the_old_base_has_is_refused() {
     let speaks = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"iptables\") }\n";
     let iptables = program("usr/sbin/iptables", prints(Machine::Amd64, "rules\n"));
     let (runs, speaks) = (go(runs, &[]), go(speaks, &[]));
-    let (with, without) = (old_base(std::slice::from_ref(&iptables)), stock::old_base("linux/amd64"));
+    let (with, without) = (old_base(std::slice::from_ref(&iptables)), fixtures::old_base("linux/amd64"));
     let app = |bytes: &Vec<u8>| program("app", bytes.clone());
     for (old, files, flags, said) in [
         (&with, vec![app(&runs)], &[][..], &["refuse needs-tool"][..]),
@@ -178,7 +177,7 @@ fn a_tool_that_only_the_old_base_has_is_refused() {
         (&with, vec![app(&runs)], &["--allow", "needs-tool=iptables"], &["excepted needs-tool"]),
         (&with, vec![app(&runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool"]),
     ] {
-        assert_eq!(planned(old, &files, stock::app_config(), flags), said, "{flags:?}");
+        assert_eq!(planned(old, &files, fixtures::app_config(), flags), said, "{flags:?}");
     }
 }
 
@@ -190,7 +189,7 @@ fn a_library_that_only_the_old_base_has_is_refused() {
     let source = "#include <stdio.h>\nint main(void) { puts(\"libsystemd.so.0\"); }\n";
     let app = program("app", c("gcc", &["-static"], source));
     let with = old_base(&[file("usr/lib/x86_64-linux-gnu/libsystemd.so.0", "\u{7f}ELF")]);
-    let planned = |old: &Recipe| planned(old, std::slice::from_ref(&app), stock::app_config(), &[]);
+    let planned = |old: &Recipe| planned(old, std::slice::from_ref(&app), fixtures::app_config(), &[]);
     assert_eq!(planned(&with), ["refuse needs-library"]);
-    assert_eq!(planned(&stock::old_base("linux/amd64")), NOTHING);
+    assert_eq!(planned(&fixtures::old_base("linux/amd64")), NOTHING);
 }

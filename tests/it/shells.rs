@@ -1,7 +1,7 @@
 //! Completions in the shells that they are for, and the manual as `man` shows it.
 
-use crate::support::cli::{Sandbox, binary};
-use crate::support::need::need;
+use crate::support::invocation::{Sandbox, binary};
+use crate::support::skip::need;
 
 /// Fills the current word as bash does when somebody presses Tab.
 const BASH: &str = r#"source <(underpin completions bash)

@@ -10,10 +10,10 @@
 mod disk;
 mod installed;
 mod layout;
-#[path = "../it/support/need.rs"]
-mod need;
 mod random;
 mod real;
+#[path = "../it/support/skip.rs"]
+mod skip;
 mod tarball;
 mod written;
 
@@ -31,7 +31,7 @@ fn can_run(programs: &[&str]) -> bool {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "CI runs as root, and skips nothing");
         eprintln!("SKIPPED: only root can unpack an image with its owners");
     }
-    is_root && need::need(programs)
+    is_root && skip::need(programs)
 }
 
 /// Fails with the first paths that differ.

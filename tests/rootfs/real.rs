@@ -8,7 +8,7 @@ use underpin::layer::RootPath;
 use underpin::rootfs::{Root, merge};
 
 use crate::layout::{Layout, shell};
-use crate::need::find;
+use crate::skip::find;
 use crate::tarball::{Kind, Member, tar};
 use crate::{can_run, compare, disk};
 

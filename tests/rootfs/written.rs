@@ -8,7 +8,7 @@ use underpin::layer::{Data, Draft, DraftEntry, Entry, EntryKind, Gathered, Limit
 use underpin::rootfs::merge;
 
 use crate::layout::Layout;
-use crate::need::need;
+use crate::skip::need;
 use crate::{can_run, compare, disk};
 
 const MTIME: i64 = 1_700_000_000;

@@ -1,17 +1,17 @@
 //! Certificates: whose word counts.
 
 use super::write;
-use crate::support::cli::Sandbox;
-use crate::support::guarded::{self, rebase_at};
-use crate::support::registry::{Door, Registry};
+use crate::support::docker_registry::{Door, Registry};
+use crate::support::invocation::Sandbox;
 use crate::support::tls::{Authority, STRANGER, Validity};
+use crate::support::token_server::{self, rebase_at};
 use crate::support::tunnel::Tunnel;
 
 /// A registry with a certificate that only the test's authority vouches for.
 fn with_certificate(authority: &Authority) -> Option<(Registry, Registry, Sandbox)> {
     let registry = Registry::with(&Door::Tls(&authority.leaf(Validity::Now)))?;
     let back = registry.back_door();
-    guarded::stock(back.host());
+    token_server::push_fixtures(back.host());
     Some((registry, back, Sandbox::new()))
 }
 

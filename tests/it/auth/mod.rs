@@ -10,12 +10,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::check;
-use crate::support::cli::{Invocation, Sandbox};
-use crate::support::guarded::{self, rebase_at};
+use crate::support::docker_registry::{Door, Registry};
+use crate::support::invocation::{Invocation, Run, Sandbox};
 use crate::support::proxy::Proxy;
-use crate::support::registry::{Door, Registry};
-use crate::support::run::Run;
+use crate::support::published;
+use crate::support::token_server::{self, rebase_at};
 
 const USER: &str = "ann";
 const PASSWORD: &str = "CANARY-pa55word";
@@ -32,7 +31,7 @@ impl Locked {
     fn new() -> Option<Self> {
         let registry = Registry::with(&Door::Htpasswd { user: USER, password: PASSWORD })?;
         let back = registry.back_door();
-        guarded::stock(back.host());
+        token_server::push_fixtures(back.host());
         let proxy = Proxy::before(registry.host());
         Some(Self { _registry: registry, back, proxy, sandbox: Sandbox::new() })
     }
@@ -52,7 +51,7 @@ impl Locked {
 
     fn succeeds(&self, run: Run) {
         let run = silent_about_secrets(run).ok();
-        let published = check::registry(self.back.host(), "out/app", "v1").unwrap();
+        let published = published::registry(self.back.host(), "out/app", "v1").unwrap();
         assert_eq!(published.digest, run.digest(), "{run}");
     }
 }

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Locked, PASSWORD, USER, silent_about_secrets, write};
-use crate::support::cli::Invocation;
-use crate::support::guarded;
+use crate::support::http::Answer;
+use crate::support::invocation::Invocation;
 use crate::support::proxy::{Action, Proxy, on};
-use crate::support::server::Answer;
+use crate::support::token_server;
 
 #[test]
 fn a_password_is_found_where_docker_keeps_it() {
@@ -111,7 +111,7 @@ fn a_redirect_to_another_host_goes_without_the_password() {
     let Some(locked) = Locked::new() else { return };
     locked.write("home/.docker/config.json", &locked.auths(PASSWORD));
     let other = Proxy::before(locked.back.host());
-    let layer = crate::support::stock::app_layer("linux/amd64", guarded::PAYLOAD).digest();
+    let layer = crate::support::fixtures::app_layer("linux/amd64", token_server::PAYLOAD).digest();
     let away = format!("http://localhost:{}/v2/in/app/blobs/{layer}?X-Amz-Signature=CANARY-signature", other.port());
     let authorised = on("GET", format!("/blobs/{layer}")).when(|seen| seen.has("authorization")).always();
     locked.proxy.script([authorised.does(Action::redirect(away))]);

@@ -5,11 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{Locked, PASSWORD, USER, silent_about_secrets, write};
-use crate::support::check;
-use crate::support::guarded::Guarded;
+use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
-use crate::support::server::Answer;
-use crate::support::token_server::{Field, Guest, Manners};
+use crate::support::published;
+use crate::support::token_server::{Field, Guarded, Guest, Manners};
 
 #[test]
 fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
@@ -21,7 +20,7 @@ fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
         let auths = json!({"auths": {guarded.proxy.host(): {"auth": basic}}});
         write(&guarded.sandbox.path("home/.docker/config.json"), &auths.to_string());
         let run = silent_about_secrets(guarded.rebase(&guarded.name("out/app:v1")).arg("-v").run()).ok();
-        assert!(check::registry(guarded.back.host(), "out/app", "v1").is_ok(), "{run}");
+        assert!(published::registry(guarded.back.host(), "out/app", "v1").is_ok(), "{run}");
         let scopes = guarded.tokens.scopes();
         assert!(scopes.contains(&"repository:in/app:pull".to_owned()), "{scopes:?}");
         assert!(scopes.contains(&"repository:out/app:pull,push".to_owned()), "{scopes:?}");

@@ -1,8 +1,8 @@
 //! Images as rules_oci has them: trees of links in repositories of their own, without a tag.
 
 use super::{AMD64, Workspace};
-use crate::support::registry::Registry;
-use crate::support::{check, stock};
+use crate::support::docker_registry::Registry;
+use crate::support::{fixtures, published};
 
 /// Like `oci_image`: blobs are links, to a folder in the tree and to files outside, and no tag is left.
 const RULES: &str = r#"
@@ -94,8 +94,8 @@ fn trees_of_links_in_another_repository_move_and_keep_their_digest_without_a_tag
     assert_eq!(inspected["image"]["digest"].as_str(), Some(digest.trim_end()));
     here.bazel(&[&["run", "//:push"], &NEWER[..]].concat()).ok();
     assert_eq!(registry.tag("out/app", "v1").as_deref(), Some(digest.trim_end()));
-    let published = check::registry(registry.host(), "out/app", "v1").unwrap();
-    assert_eq!(published.only().layers[..2], stock::new_base(AMD64).build().layers());
+    let published = published::registry(registry.host(), "out/app", "v1").unwrap();
+    assert_eq!(published.only().layers[..2], fixtures::new_base(AMD64).build().layers());
 }
 
 #[test]

@@ -6,11 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support::cli::{Sandbox, binary};
-use crate::support::need::need;
-use crate::support::registry::Registry;
-use crate::support::run::Run;
-use crate::support::{check, stock};
+use crate::support::docker_registry::Registry;
+use crate::support::invocation::{Run, Sandbox, binary};
+use crate::support::skip::need;
+use crate::support::{fixtures, published};
 
 const AMD64: &str = "linux/amd64";
 
@@ -72,9 +71,9 @@ impl Workspace {
         }
         let sandbox = Sandbox::new();
         let workspace = Self { folder: sandbox.path(folder), sandbox };
-        stock::app(AMD64, 100).build().layout(&workspace.folder.join("build"), "app");
-        stock::old_base(AMD64).build().layout(&workspace.folder.join("old"), "v1");
-        stock::new_base(AMD64).build().layout(&workspace.folder.join("new"), "v1");
+        fixtures::app(AMD64, 100).build().layout(&workspace.folder.join("build"), "app");
+        fixtures::old_base(AMD64).build().layout(&workspace.folder.join("old"), "v1");
+        fixtures::new_base(AMD64).build().layout(&workspace.folder.join("new"), "v1");
         let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/bazel");
         let outer = format!("local_repository(name = \"underpin\", path = \"{}\")\n", rules.display());
         let targets = TARGETS.replace("REGISTRY", registry);
@@ -127,9 +126,9 @@ fn two_output_roots_give_one_digest_and_a_second_build_does_nothing() {
     let first = here.bazel(&["build", "//:app", "//:app_of_tree", &cached]).ok();
     assert!(processes(&first).contains("sandbox"), "{first}");
     let (digest, report) = (here.output("app.digest"), here.output("app.json"));
-    let published = check::layout(&here.folder.join("bazel-bin/app"), "app").unwrap();
+    let published = published::layout(&here.folder.join("bazel-bin/app"), "app").unwrap();
     assert_eq!(published.digest, digest.trim_end());
-    assert_eq!(published.only().layers[..2], stock::new_base(AMD64).build().layers());
+    assert_eq!(published.only().layers[..2], fixtures::new_base(AMD64).build().layers());
     assert!(report.contains("\"outcome\":\"rebased\"") || report.contains("\"outcome\": \"rebased\""), "{report}");
     let second = here.bazel(&["build", "//:app", "//:app_of_tree"]).ok();
     assert!(processes(&second).contains("1 process: 1 internal"), "{second}");
@@ -172,7 +171,7 @@ fn a_push_publishes_what_was_built() {
 fn a_check_is_a_test() {
     let Some(registry) = Registry::plain() else { return };
     let Some(here) = Workspace::new("here", registry.host()) else { return };
-    stock::old_base(AMD64).build().push(registry.host(), "old", "v1");
+    fixtures::old_base(AMD64).build().push(registry.host(), "old", "v1");
     here.test(&["--test_output=all", "//:moved", "//:excepted", "//:allowed_by_name"]).ok();
     let run = here.test(&["--test_output=all", "//:not_allowed", "//:no_exception", "--keep_going"]);
     assert_eq!(run.code(), Some(3), "Bazel's code for tests that failed\n{run}");

@@ -1,18 +1,18 @@
-//! The examples of every `--help` are run as they stand, on a stage where all that they name is there.
+//! The examples of every `--help` are run as they stand, in a directory where all that they name is there.
 
 use super::session::Session;
 use crate::reference::{COMMANDS, words};
-use crate::support::need::need;
-use crate::support::node::{Make, Node};
-use crate::support::outside::Outside;
-use crate::support::program::{self, Machine};
+use crate::support::containerd::{Make, Node};
+use crate::support::docker_registry::Outside;
+use crate::support::programs::{self, Machine};
+use crate::support::skip::need;
 
 /// Those that are right to end with 1: a refusal, a program that is not static, a change that `--check` finds.
 const REFUSED: [&str; 3] =
     ["underpin elf --json /bin/ls", "underpin kube --check", "underpin check registry.example/app"];
 
 /// Puts there what the examples name.
-const STAGE: &str = r#"sample-images .
+const PREPARATION: &str = r#"sample-images .
 push() { skopeo copy --quiet --insecure-policy --all "oci:$1" "docker://$2"; }
 push bases:static gcr.io/distroless/static:latest
 push bases:debian docker.io/library/debian:12
@@ -73,8 +73,8 @@ fn every_example_of_every_command_works() {
     let Some(outside) = Outside::start() else { return };
     let Some(node) = Node::kubernetes(Make::Installed) else { return };
     let session = Session::new(Some(outside), Some(node));
-    session.bash(STAGE);
-    session.write("bin/app", program::prints(Machine::Amd64, "x"));
+    session.bash(PREPARATION);
+    session.write("bin/app", programs::prints(Machine::Amd64, "x"));
     for command in COMMANDS {
         let help = session.bash(&format!("underpin {command} --help"));
         assert!(words(command).iter().all(|word| help.contains(word)));

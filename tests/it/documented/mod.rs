@@ -14,15 +14,15 @@ mod session;
 
 use std::path::Path;
 
-use crate::support::need::need;
-use crate::support::node::{Make, Node};
-use crate::support::outside::{HOSTS, Outside};
+use crate::support::containerd::{Make, Node};
+use crate::support::docker_registry::{HOSTS, Outside};
+use crate::support::skip::need;
 use guide::{Fence, fences, is_shown, scripts, steps};
 use session::{SOCKET, Session};
 
-/// Runs a document, in a folder in which `stage` has been run; gives its text with the transcripts as they came out.
-fn follow(text: &str, stage: &str) -> Option<String> {
-    let names_registry = HOSTS.iter().any(|host| text.contains(host) || stage.contains(host));
+/// Runs a document, in a folder in which `preparation` has been run; gives its text with the transcripts as they came out.
+fn follow(text: &str, preparation: &str) -> Option<String> {
+    let names_registry = HOSTS.iter().any(|host| text.contains(host) || preparation.contains(host));
     let outside = if names_registry || text.contains("$REGISTRY") { Some(Outside::start()?) } else { None };
     let node = match text {
         _ if text.contains(SOCKET) => Some(Node::kubernetes(Make::Installed)?),
@@ -30,7 +30,7 @@ fn follow(text: &str, stage: &str) -> Option<String> {
         _ => None,
     };
     let session = Session::new(outside, node);
-    session.bash(stage);
+    session.bash(preparation);
     let (mut told, mut done) = (String::new(), 0);
     for fence in fences(text) {
         told += &text[done..fence.at];
@@ -78,10 +78,10 @@ fn holds(page: &str) {
     holds_after("", page);
 }
 
-fn holds_after(stage: &str, page: &str) {
+fn holds_after(preparation: &str, page: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     let kept = std::fs::read_to_string(&file).unwrap();
-    let Some(told) = follow(&kept, stage) else { return };
+    let Some(told) = follow(&kept, preparation) else { return };
     if std::env::var_os("UPDATE_DOCS").is_some() {
         return std::fs::write(&file, &told).unwrap();
     }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{holds, holds_after};
-use crate::support::cli::files_under;
-use crate::support::need::need;
+use crate::support::invocation::files_under;
+use crate::support::skip::need;
 
 #[test]
 fn one_image_in_five_minutes() {
@@ -72,30 +72,30 @@ printf '# Exceptions\\n\\n| Component | Base | Reason |\\n| --- | --- | --- |\\n
 #[test]
 fn many_images() {
     if need(&["skopeo"]) {
-        let stage = "push build:app registry.example/build/kube-scheduler:v1.30.0
+        let preparation = "push build:app registry.example/build/kube-scheduler:v1.30.0
             push build:app-shell registry.example/build/etcd:3.5.12";
-        holds_after(&[PUSH, stage].concat(), "docs/batch.md");
+        holds_after(&[PUSH, preparation].concat(), "docs/batch.md");
     }
 }
 
 #[test]
 fn what_is_refused_and_which_bases_are_allowed() {
     if need(&["skopeo"]) {
-        let stage = "push bases:static gcr.io/distroless/static:latest
+        let preparation = "push bases:static gcr.io/distroless/static:latest
             underpin rebase -q oci:build:app --old-base oci:bases:debian --to registry.example/app:v1";
-        holds_after(&[PUSH, stage].concat(), "docs/policy.md");
+        holds_after(&[PUSH, preparation].concat(), "docs/policy.md");
     }
 }
 
 #[test]
 fn the_local_store() {
     if need(&["skopeo"]) {
-        let stage = "push build:app registry.example/app:v1
+        let preparation = "push build:app registry.example/app:v1
             printf 'registry.example/app:v1\\n' >protected.txt
             underpin inspect -q registry.example/app:v1 >/dev/null
             skopeo copy --quiet --insecure-policy oci:build:app docker-archive:app.tar:registry.example/app:v1
             ctr -n k8s.io images import app.tar";
-        holds_after(&[PUSH, stage].concat(), "docs/cache.md");
+        holds_after(&[PUSH, preparation].concat(), "docs/cache.md");
     }
 }
 

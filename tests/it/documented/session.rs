@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use super::guide::{Step, steps};
 use crate::bazel::without_coverage;
-use crate::support::cli::{Sandbox, binary};
-use crate::support::node::Node;
-use crate::support::outside::Outside;
-use crate::support::run::Run;
+use crate::support::containerd::Node;
+use crate::support::docker_registry::Outside;
+use crate::support::invocation::{Run, Sandbox, binary};
 
 /// Where the runtime of a node listens, in documents; in a test it is a socket of its own.
 pub const SOCKET: &str = "/run/containerd/containerd.sock";
@@ -69,7 +68,7 @@ impl Session {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, &bytes).unwrap();
         if bytes.as_ref().starts_with(b"#!") {
-            crate::support::reader::tool("chmod", &["755", file.to_str().unwrap()]);
+            crate::support::tools::tool("chmod", &["755", file.to_str().unwrap()]);
         }
     }
 

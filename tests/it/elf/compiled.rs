@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::look;
-use crate::support::cli::Sandbox;
-use crate::support::compiled::go_cache;
-use crate::support::need::need;
+use crate::support::invocation::Sandbox;
+use crate::support::programs::go_cache;
+use crate::support::skip::need;
 
 pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
     let sandbox = Sandbox::new();

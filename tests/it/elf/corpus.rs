@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::readelf::{self, Facts};
-use crate::support::cli::{Sandbox, files_under};
-use crate::support::need::need;
+use crate::support::invocation::{Sandbox, files_under};
+use crate::support::skip::need;
 
 /// More would only take longer.
 const MOST: usize = 3000;

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::cli::Sandbox;
-use crate::support::program::{Machine, prints};
+use crate::support::invocation::Sandbox;
+use crate::support::programs::{Machine, prints};
 
 /// What `underpin elf --json` says of one file, and the exit code.
 fn look(sandbox: &Sandbox, file: &Path) -> (Value, Option<i32>) {

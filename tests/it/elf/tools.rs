@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::compiled::{Go, OUTSIDE_OF_MODULES, sandbox_with};
 use super::look;
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
 
 fn tools(sandbox: &Sandbox, file: &Path) -> Vec<String> {
     let (json, _) = look(sandbox, file);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::cli::{Sandbox, files_under};
-use crate::support::world::World;
+use crate::support::invocation::{Sandbox, files_under};
+use crate::support::registries::Registries;
 
 use super::moves::{calm, words};
 use super::scene::{Found, STORE, Scene, template};
@@ -33,11 +33,11 @@ fn files(disk: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Everything but the new base goes.
-pub fn collection(world: &World) -> Scene {
+pub fn collection(registries: &Registries) -> Scene {
     let sandbox = Sandbox::new();
     let disk = template(&sandbox);
     fs::create_dir_all(disk.join("kept")).unwrap();
-    let protected = world.source.name("base/new:v1");
+    let protected = registries.source.name("base/new:v1");
     let inspect = |name: &str| {
         let inspect = sandbox.underpin(["inspect", name, "-q", "--cache", STORE]);
         inspect.current_dir(&disk).hurried().run().ok();
@@ -45,7 +45,7 @@ pub fn collection(world: &World) -> Scene {
     inspect(&protected);
     let stays = files(&disk);
     for name in ["in/app:v1", "base/old:v1"] {
-        inspect(&world.source.name(name));
+        inspect(&registries.source.name(name));
     }
     let args = words(&format!("cache gc --max-size 0 --protect {protected} --cache {STORE}"));
     let (_, after) = calm(&sandbox, &args, files);

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::support::check;
-use crate::support::cli::Sandbox;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::published;
 
 use super::moves::{PLATFORM, SMALL, calm, is, with_images, words};
 use super::scene::{Scene, template};
@@ -19,7 +19,7 @@ pub fn batch() -> Scene {
     let file =
         format!("defaults:\n  base: oci:new:v1\n  old_base: oci:old:v1\nimages:\n{}", image("app") + &image("b"));
     fs::write(disk.join("batch.yaml"), file).unwrap();
-    stock::app(PLATFORM, SMALL + 1).build().layout(&disk.join("b"), "v1");
+    fixtures::app(PLATFORM, SMALL + 1).build().layout(&disk.join("b"), "v1");
     let shard = |which: &str| words(&format!("batch batch.yaml --no-cache --shard {which}"));
     sandbox.underpin(shard("1/2")).current_dir(&disk).run().ok();
     let lock = |disk: &Path| fs::read_to_string(disk.join("underpin.lock")).map_err(|error| error.to_string());
@@ -28,7 +28,7 @@ pub fn batch() -> Scene {
     let (digest, after, again) = (run.digest(), after.clone().unwrap(), after.unwrap());
     assert!(after.contains("oci:b:v1") && before.contains("oci:b:v1") && !before.contains("oci:app:v1"));
     let done = move |disk: &Path| {
-        is(check::layout(&disk.join("out-app"), "v1"), &digest)?;
+        is(published::layout(&disk.join("out-app"), "v1"), &digest)?;
         if lock(disk)? == after { Ok(()) } else { Err(format!("the lock is {}", lock(disk)?)) }
     };
     let sound = move |disk: &Path| {

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::preload::{Call, Harm, Preload, calls};
-use crate::support::run::Run;
-use crate::support::world::World;
+use crate::support::faulty_disk::{Call, Harm, Preload, calls};
+use crate::support::invocation::Run;
+use crate::support::registries::Registries;
 
 use super::scene::Scene;
 use super::{collection, edits, moves};
@@ -110,8 +110,8 @@ fn l2_to_a_docker_archive() {
 
 #[test]
 fn l2_from_a_registry_with_a_cold_cache() {
-    let Some(world) = World::two(3_000) else { return };
-    fails_at_every_point(&moves::from_registry(&world));
+    let Some(registries) = Registries::two(3_000) else { return };
+    fails_at_every_point(&moves::from_registry(&registries));
 }
 
 #[test]
@@ -131,6 +131,6 @@ fn l2_a_manifest_in_place() {
 
 #[test]
 fn l2_a_collection() {
-    let Some(world) = World::two(3_000) else { return };
-    fails_at_every_point(&collection::collection(&world));
+    let Some(registries) = Registries::two(3_000) else { return };
+    fails_at_every_point(&collection::collection(&registries));
 }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::check::{self, Published};
-use crate::support::cli::Sandbox;
-use crate::support::run::Run;
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::fixtures;
+use crate::support::invocation::{Run, Sandbox};
+use crate::support::published::{self, Published};
+use crate::support::registries::Registries;
 
 use super::scene::{Found, STORE, Scene, copy, template};
 
@@ -21,14 +20,14 @@ pub fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// A disk with the stock images as layouts, and a folder for a store.
+/// A disk with the fixture images as layouts, and a folder for a store.
 pub fn with_images() -> Sandbox {
     let sandbox = Sandbox::new();
     let disk = template(&sandbox);
     fs::create_dir_all(disk.join("kept")).unwrap();
-    stock::app(PLATFORM, SMALL).build().layout(&disk.join("app"), "v1");
-    stock::old_base(PLATFORM).build().layout(&disk.join("old"), "v1");
-    stock::new_base(PLATFORM).build().layout(&disk.join("new"), "v1");
+    fixtures::app(PLATFORM, SMALL).build().layout(&disk.join("app"), "v1");
+    fixtures::old_base(PLATFORM).build().layout(&disk.join("old"), "v1");
+    fixtures::new_base(PLATFORM).build().layout(&disk.join("new"), "v1");
     sandbox
 }
 
@@ -62,7 +61,7 @@ fn moved(sandbox: Sandbox, args: Vec<String>, visible: &'static str, read: Reade
 
 pub fn to_layout() -> Scene {
     let args = moving("oci:out:v1", &format!("--cache {STORE}"));
-    moved(with_images(), args, "out/index.json", |disk| check::layout(&disk.join("out"), "v1"))
+    moved(with_images(), args, "out/index.json", |disk| published::layout(&disk.join("out"), "v1"))
 }
 
 pub fn to_oci_archive() -> Scene {
@@ -71,7 +70,7 @@ pub fn to_oci_archive() -> Scene {
 
 fn archived(to: &str) -> Scene {
     let args = moving(to, "--no-cache");
-    moved(with_images(), args, "out.tar", |disk| check::oci_archive(&disk.join("out.tar"), "v1"))
+    moved(with_images(), args, "out.tar", |disk| published::oci_archive(&disk.join("out.tar"), "v1"))
 }
 
 /// Docker's archive is an OCI archive too.
@@ -79,9 +78,9 @@ pub fn to_docker_archive() -> Scene {
     archived("docker-archive:out.tar:v1")
 }
 
-/// From a registry with a cold cache, to a layout. The registry lives as long as the world.
-pub fn from_registry(world: &World) -> Scene {
-    let name = |rest: &str| world.source.name(rest);
+/// From a registry with a cold cache, to a layout. The registry lives as long as the registries.
+pub fn from_registry(registries: &Registries) -> Scene {
+    let name = |rest: &str| registries.source.name(rest);
     let line = format!(
         "rebase {} --base {} --old-base {} --to oci:out:v1 --cache {STORE}",
         name("in/app:v1"),
@@ -90,7 +89,7 @@ pub fn from_registry(world: &World) -> Scene {
     );
     let sandbox = Sandbox::new();
     fs::create_dir_all(template(&sandbox).join("kept")).unwrap();
-    moved(sandbox, words(&line), "out/index.json", |disk| check::layout(&disk.join("out"), "v1"))
+    moved(sandbox, words(&line), "out/index.json", |disk| published::layout(&disk.join("out"), "v1"))
 }
 
 /// Into a layout that has the tag, leading elsewhere, and another one.
@@ -98,16 +97,16 @@ pub fn over_an_image() -> Scene {
     let sandbox = with_images();
     let disk = template(&sandbox);
     let run = |args: &[String]| sandbox.underpin(args).current_dir(&disk).run().ok().digest();
-    stock::app(PLATFORM, SMALL + 1).build().layout(&disk.join("app"), "v1");
+    fixtures::app(PLATFORM, SMALL + 1).build().layout(&disk.join("app"), "v1");
     let before = run(&moving("oci:out:v1", "--no-cache"));
     run(&moving("oci:out:other", "--no-cache"));
     fs::remove_dir_all(disk.join("app")).unwrap();
-    stock::app(PLATFORM, SMALL).build().layout(&disk.join("app"), "v1");
+    fixtures::app(PLATFORM, SMALL).build().layout(&disk.join("app"), "v1");
     let args = moving("oci:out:v1", "--no-cache");
     let digest = calm(&sandbox, &args, |_| ()).0.digest();
     assert_ne!(digest, before);
     let (old, new) = (before.clone(), digest.clone());
-    let read = |disk: &Path, tag: &str| check::layout(&disk.join("out"), tag);
+    let read = |disk: &Path, tag: &str| published::layout(&disk.join("out"), tag);
     let others = move |disk: &Path| is(read(disk, "other"), &before);
     let done = move |disk: &Path| is(read(disk, "v1"), &digest);
     let sound = move |disk: &Path| {
@@ -124,7 +123,7 @@ pub fn with_files() -> Scene {
     let files = |disk: &Path| ["digest", "report.json"].map(|name| fs::read_to_string(disk.join(name)).ok());
     let (run, written) = calm(&sandbox, &args, files);
     let (digest, again, whole) = (run.digest(), run.digest(), written.clone());
-    let layout = |disk: &Path, digest: &str| is(check::layout(&disk.join("out"), "v1"), digest);
+    let layout = |disk: &Path, digest: &str| is(published::layout(&disk.join("out"), "v1"), digest);
     // A second run finds everything there already, and the report says so.
     let told = move |disk: &Path| {
         let [said, report] = files(disk);

@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::cli::files_under;
 use crate::support::durable::{Deaf, Durable, Names};
-use crate::support::preload::{Call, Harm, Preload, calls};
-use crate::support::run::Run;
-use crate::support::world::World;
+use crate::support::faulty_disk::{Call, Harm, Preload, calls};
+use crate::support::invocation::{Run, files_under};
+use crate::support::registries::Registries;
 
 use super::scene::{STORE, Scene};
 use super::{collection, edits, moves};
@@ -120,8 +119,8 @@ fn l6_a_docker_archive() {
 
 #[test]
 fn l6_a_cold_cache() {
-    let Some(world) = World::two(3_000) else { return };
-    survives(&moves::from_registry(&world));
+    let Some(registries) = Registries::two(3_000) else { return };
+    survives(&moves::from_registry(&registries));
 }
 
 #[test]
@@ -141,15 +140,15 @@ fn l6_a_manifest_in_place() {
 
 #[test]
 fn l6_a_collection() {
-    let Some(world) = World::two(3_000) else { return };
-    survives(&collection::collection(&world));
+    let Some(registries) = Registries::two(3_000) else { return };
+    survives(&collection::collection(&registries));
 }
 
 /// What was fetched need not be fetched again.
 #[test]
 fn l6_a_store_is_durable_too() {
-    let Some(world) = World::two(3_000) else { return };
-    let scene = moves::from_registry(&world);
+    let Some(registries) = Registries::two(3_000) else { return };
+    let scene = moves::from_registry(&registries);
     let Some(cut) = Cut::new(&scene) else { return };
     cut.run(Harm::None, None).ok();
     let names = |disk: &Path| {

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::check;
-use crate::support::cli::{Invocation, Sandbox, files_under};
-use crate::support::preload::{Harm, Preload};
-use crate::support::run::Run;
+use crate::support::faulty_disk::{Harm, Preload};
+use crate::support::invocation::{Invocation, Run, Sandbox, files_under};
+use crate::support::published;
 
 pub type Found<T = ()> = Result<T, String>;
 type Look = Box<dyn Fn(&Path) -> Found>;
@@ -48,7 +47,7 @@ impl Scene {
     /// What holds after every run, however it ended.
     pub fn is_sound(&self, disk: &Path, run: &Run) {
         (self.sound)(disk).unwrap_or_else(|why| panic!("it does not hold: {why}\n{run}"));
-        assert_eq!(check::lies_in_cache(disk), Vec::<PathBuf>::new(), "{run}");
+        assert_eq!(published::lies_in_cache(disk), Vec::<PathBuf>::new(), "{run}");
     }
 
     /// The next run without faults does it, and leaves nothing lying about.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, good};
-use crate::support::layer::{Entry, file, symlink, tar};
-use crate::support::shelf::blob_path;
+use super::{Setup, good};
+use crate::support::recipe::blob_path;
+use crate::support::tar_layer::{Entry, file, symlink, tar};
 
 /// The files of an archive of the good image, as entries that can be changed.
 fn entries(files: &[(String, Vec<u8>)]) -> Vec<Entry> {
@@ -25,20 +25,20 @@ fn with_raw_name(mut entries: Vec<Entry>, name: &str, content: &[u8]) -> Vec<u8>
     bytes
 }
 
-fn judge(stage: &Stage, scheme: &str, why: &str, bytes: &[u8]) {
-    let path = stage.sandbox.path("hostile.tar");
+fn judge(setup: &Setup, scheme: &str, why: &str, bytes: &[u8]) {
+    let path = setup.sandbox.path("hostile.tar");
     std::fs::write(&path, bytes).unwrap();
-    let run = stage.rebase(&format!("{scheme}:{}", path.display())).run();
-    stage.is_refused(why, run, &["input", "integrity"]);
+    let run = setup.rebase(&format!("{scheme}:{}", path.display())).run();
+    setup.is_refused(why, run, &["input", "integrity"]);
 }
 
 #[test]
 fn h29_an_archive_holds_plain_files_once() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let files = good().layout_files("v1");
-    let path = stage.sandbox.path("good.tar");
+    let path = setup.sandbox.path("good.tar");
     std::fs::write(&path, tar(&entries(&files))).unwrap();
-    stage.rebase(&format!("oci-archive:{}", path.display())).run().ok();
+    setup.rebase(&format!("oci-archive:{}", path.display())).run().ok();
 
     let index = files.last().unwrap().1.clone();
     let layer = blob_path(&good().layers()[2]);
@@ -63,17 +63,17 @@ fn h29_an_archive_holds_plain_files_once() {
         ("no archive", b"hello".to_vec()),
         ("nothing", Vec::new()),
     ] {
-        judge(&stage, "oci-archive", why, &bytes);
+        judge(&setup, "oci-archive", why, &bytes);
     }
 }
 
 #[test]
 fn h30_a_docker_archive_names_only_what_is_in_it() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let files = good().docker_files("in/app:v1");
-    let path = stage.sandbox.path("good.tar");
+    let path = setup.sandbox.path("good.tar");
     std::fs::write(&path, tar(&entries(&files))).unwrap();
-    stage.rebase(&format!("docker-archive:{}", path.display())).run().ok();
+    setup.rebase(&format!("docker-archive:{}", path.display())).run().ok();
 
     let manifest: Value = serde_json::from_slice(&files.last().unwrap().1).unwrap();
     let changed = |change: &dyn Fn(&mut Value)| {
@@ -97,6 +97,6 @@ fn h30_a_docker_archive_names_only_what_is_in_it() {
         ("not a list", changed(&|list| *list = list[0].clone())),
         ("a link to itself by another", tar(&linked)),
     ] {
-        judge(&stage, "docker-archive", why, &bytes);
+        judge(&setup, "docker-archive", why, &bytes);
     }
 }

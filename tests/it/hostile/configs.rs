@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, good};
-use crate::support::image::Content;
-use crate::support::layer::digest;
+use super::{Setup, good};
+use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
-use crate::support::server::Answer;
-use crate::support::world::World;
+use crate::support::recipe::Content;
+use crate::support::registries::Registries;
+use crate::support::tar_layer::digest;
 
 /// The good image with one field of the config's `config` set.
 fn with(key: &str, value: &Value) -> Content {
@@ -16,7 +16,7 @@ fn with(key: &str, value: &Value) -> Content {
 
 #[test]
 fn h13_a_config_must_be_the_config_of_an_image() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let typed = |media_type: &str| good().with_manifest(|manifest| manifest["config"]["mediaType"] = media_type.into());
     for (why, content) in [
         ("an index", good().with_config_bytes(|_| good().top.bytes)),
@@ -26,29 +26,29 @@ fn h13_a_config_must_be_the_config_of_an_image() {
         ("helm", typed("application/vnd.cncf.helm.config.v1+json")),
         ("wasm", typed("application/vnd.wasm.config.v1+json")),
     ] {
-        stage.refuses(why, &content, &["input"]);
+        setup.refuses(why, &content, &["input"]);
     }
-    stage.accepts("a large one", &good().with_config(|config| config["x"] = "y".repeat(1 << 20).into()));
+    setup.accepts("a large one", &good().with_config(|config| config["x"] = "y".repeat(1 << 20).into()));
 }
 
 #[test]
 fn h14_diff_ids_must_be_those_of_the_layers() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let ids = |change: &dyn Fn(&mut Vec<Value>)| {
         good().with_config(|config| change(config["rootfs"]["diff_ids"].as_array_mut().unwrap()))
     };
-    stage.refuses("one less", &ids(&|ids| drop(ids.pop())), &["input"]);
-    stage.refuses("one more", &ids(&|ids| ids.push(ids[0].clone())), &["input"]);
-    stage.refuses("none", &ids(&|ids| ids.clear()), &["input"]);
-    stage.refuses("a wrong one", &ids(&|ids| ids[2] = digest(b"x").into()), &["integrity"]);
-    stage.refuses("no digest", &ids(&|ids| ids[2] = "x".into()), &["input"]);
-    stage.refuses("one twice", &ids(&|ids| ids[2] = ids[1].clone()), &["integrity"]);
-    stage.refuses("missing", &good().with_config(|config| config["rootfs"] = Value::Null), &["input"]);
+    setup.refuses("one less", &ids(&|ids| drop(ids.pop())), &["input"]);
+    setup.refuses("one more", &ids(&|ids| ids.push(ids[0].clone())), &["input"]);
+    setup.refuses("none", &ids(&|ids| ids.clear()), &["input"]);
+    setup.refuses("a wrong one", &ids(&|ids| ids[2] = digest(b"x").into()), &["integrity"]);
+    setup.refuses("no digest", &ids(&|ids| ids[2] = "x".into()), &["input"]);
+    setup.refuses("one twice", &ids(&|ids| ids[2] = ids[1].clone()), &["integrity"]);
+    setup.refuses("missing", &good().with_config(|config| config["rootfs"] = Value::Null), &["input"]);
 }
 
 #[test]
 fn h15_history_may_be_anything() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let history = |value: Value| good().with_config(|config| config["history"] = value);
     for (why, content) in [
         ("longer", history(json!([{}, {}, {}, {}, {}]))),
@@ -57,20 +57,20 @@ fn h15_history_may_be_anything() {
         ("all empty", history(json!([{"empty_layer": true}, {"empty_layer": true}]))),
         ("a million entries", history(vec![json!({}); 1_000_000].into())),
     ] {
-        let published = stage.accepts(why, &content);
+        let published = setup.accepts(why, &content);
         assert_eq!(published.only().layers.len(), 3, "{why}");
     }
 }
 
 #[test]
 fn h22_a_strange_user_is_carried_and_never_becomes_root() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     for user in ["4294967296", "-1", " 0", "+0", "0x0", "٠", "4294967296:0"] {
-        let run = stage.rebase_layout(&with("User", &user.into())).run();
+        let run = setup.rebase_layout(&with("User", &user.into())).run();
         // A user that the new base does not know may be a reason to refuse.
         assert!(matches!(run.code(), Some(0 | 1)), "{user}\n{run}");
         if run.code() == Some(0) {
-            let published = crate::support::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
+            let published = crate::support::published::layout(&setup.sandbox.path("out"), "v1").unwrap();
             assert_eq!(published.only().config["config"]["User"], user);
         }
     }
@@ -78,23 +78,23 @@ fn h22_a_strange_user_is_carried_and_never_becomes_root() {
 
 #[test]
 fn h23_strange_variables_are_carried_as_they_are() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let good_env = json!(["SECRET", "*", "", "A=1", "A=2", "LD_PRELOAD=/x.so", format!("BIG={}", "x".repeat(1 << 20))]);
-    let published = stage.accepts("strange", &with("Env", &good_env));
+    let published = setup.accepts("strange", &with("Env", &good_env));
     let env = published.only().config["config"]["Env"].as_array().unwrap();
     for kept in ["SECRET", "*", "LD_PRELOAD=/x.so"] {
         assert!(env.contains(&kept.into()), "{kept} is lost");
     }
-    stage.refuses("NUL", &with("Env", &json!(["A=\0B"])), &["input"]);
-    stage.refuses("not a list", &with("Env", &json!("A=B")), &["input"]);
+    setup.refuses("NUL", &with("Env", &json!(["A=\0B"])), &["input"]);
+    setup.refuses("not a list", &with("Env", &json!("A=B")), &["input"]);
 }
 
 #[test]
 fn h24_a_command_is_a_list_of_words() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     for (why, wrong) in [("a string", json!("/app")), ("NUL", json!(["/app\0"])), ("numbers", json!([1]))] {
-        stage.refuses(why, &with("Entrypoint", &wrong), &["input"]);
-        stage.refuses(why, &with("Cmd", &wrong), &["input"]);
+        setup.refuses(why, &with("Entrypoint", &wrong), &["input"]);
+        setup.refuses(why, &with("Cmd", &wrong), &["input"]);
     }
     for (why, cmd) in [
         ("none", json!([])),
@@ -103,7 +103,7 @@ fn h24_a_command_is_a_list_of_words() {
         ("a line feed", json!(["a\nb"])),
         ("a dash", json!(["-x", "--", "-"])),
     ] {
-        let published = stage.accepts(why, &with("Cmd", &cmd));
+        let published = setup.accepts(why, &with("Cmd", &cmd));
         let kept = &published.only().config["config"]["Cmd"];
         assert!(*kept == cmd || (kept.is_null() && cmd == json!([])), "{why}: {kept}");
     }
@@ -111,7 +111,7 @@ fn h24_a_command_is_a_list_of_words() {
 
 #[test]
 fn h25_labels_that_command_runtimes_are_dropped_and_named() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let dangerous = [
         "containerd.io/restart.loguri",
         "io.podman.annotations.checkpoint.runtime.name",
@@ -123,8 +123,8 @@ fn h25_labels_that_command_runtimes_are_dropped_and_named() {
     labels.insert("org.example.fine".to_owned(), "yes".into());
     let content = with("Labels", &labels.clone().into())
         .with_manifest(|manifest| manifest["annotations"] = labels.clone().into());
-    let run = stage.rebase_layout(&content).arg("--json").run().ok();
-    let published = crate::support::check::layout(&stage.sandbox.path("out"), "v1").unwrap();
+    let run = setup.rebase_layout(&content).arg("--json").run().ok();
+    let published = crate::support::published::layout(&setup.sandbox.path("out"), "v1").unwrap();
     let image = published.only();
     for key in dangerous {
         assert!(image.config["config"]["Labels"][key].is_null(), "{key} is still a label");
@@ -138,16 +138,16 @@ const ESCAPE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}";
 
 #[test]
 fn h26_nothing_in_an_image_or_an_answer_moves_the_cursor() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let labels = json!({format!("org.example.{ESCAPE}"): ESCAPE, format!("containerd.io/restart.{ESCAPE}"): ESCAPE});
-    let run = stage.rebase_layout(&with("Labels", &labels)).arg("-v").run().ok();
+    let run = setup.rebase_layout(&with("Labels", &labels)).arg("-v").run().ok();
     assert!(!run.stderr.contains('\u{1b}') && !run.stdout.contains('\u{1b}'), "{run}");
-    let run = stage.rebase_layout(&with("Entrypoint", &json!([format!("/{ESCAPE}")]))).arg("-v").run();
+    let run = setup.rebase_layout(&with("Entrypoint", &json!([format!("/{ESCAPE}")]))).arg("-v").run();
     assert!(!run.stderr.contains('\u{1b}') && !run.stdout.contains('\u{1b}'), "{run}");
-    let Some(world) = World::two(10) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(10) else { return };
+    let trial = registries.trial();
     let rude = Answer::error(404, "MANIFEST_UNKNOWN", ESCAPE);
-    world.source.proxy.script([on("GET", "/in/app/manifests/").always().does(Action::Answer(rude))]);
+    registries.source.proxy.script([on("GET", "/in/app/manifests/").always().does(Action::Answer(rude))]);
     let run = trial.fails(trial.run(), "not-found");
     assert!(!run.stderr.contains('\u{1b}') && !run.stderr.contains('\u{7}'), "{run}");
     trial.settle();

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, good};
-use crate::support::image::{Content, Dialect, Document, index};
+use super::{Setup, good};
+use crate::support::fixtures;
+use crate::support::http::{Answer, serve};
 use crate::support::proxy::{Action, on};
-use crate::support::server::{Answer, serve};
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::recipe::{Content, Dialect, Document, index};
+use crate::support::registries::Registries;
 
 /// The good image with one piece of its manifest's text replaced.
 fn replaced(from: &str, to: &str) -> Content {
@@ -19,7 +19,7 @@ fn replaced(from: &str, to: &str) -> Content {
 
 #[test]
 fn h1_to_h5_a_document_that_can_be_read_in_two_ways_is_refused() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     for (why, content) in [
         ("H1 manifests and layers", replaced("\"layers\":", "\"manifests\":[],\"layers\":")),
         ("H2 layers twice", replaced("\"layers\":", "\"layers\":[],\"layers\":")),
@@ -28,14 +28,14 @@ fn h1_to_h5_a_document_that_can_be_read_in_two_ways_is_refused() {
         ("H5 layers with an escape", replaced("\"layers\":", "\"l\\u0061yers\":[],\"layers\":")),
         ("digest twice", replaced("\"digest\":", "\"digest\":\"sha256:00\",\"digest\":")),
     ] {
-        stage.refuses(why, &content, &["input"]);
+        setup.refuses(why, &content, &["input"]);
     }
-    stage.accepts("an unknown field", &replaced("\"layers\":", "\"org.example.more\":[],\"layers\":"));
+    setup.accepts("an unknown field", &replaced("\"layers\":", "\"org.example.more\":[],\"layers\":"));
 }
 
 #[test]
 fn h6_bytes_that_are_not_one_json_document_are_refused() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let utf16 = |text: String| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
     for (why, content) in [
         ("a second document", good().with_top(|text| format!("{text}{text}").into_bytes())),
@@ -46,41 +46,41 @@ fn h6_bytes_that_are_not_one_json_document_are_refused() {
         ("nothing", good().with_top(|_| Vec::new())),
         ("half of it", good().with_top(|text| text.as_bytes()[..text.len() / 2].to_vec())),
     ] {
-        stage.refuses(why, &content, &["input"]);
+        setup.refuses(why, &content, &["input"]);
     }
-    stage.accepts("white space at the end", &good().with_top(|text| format!("{text}\n").into_bytes()));
+    setup.accepts("white space at the end", &good().with_top(|text| format!("{text}\n").into_bytes()));
 }
 
 #[test]
 fn h7_depth_and_size_have_an_end() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let deep = |depth: usize| format!("\"x\":{}{},\"layers\":", "[".repeat(depth), "]".repeat(depth));
-    stage.refuses("depth 10,000", &replaced("\"layers\":", &deep(10_000)), &["input"]);
-    stage.refuses("only brackets", &good().with_top(|_| "[".repeat(4 << 20).into_bytes()), &["input"]);
+    setup.refuses("depth 10,000", &replaced("\"layers\":", &deep(10_000)), &["input"]);
+    setup.refuses("only brackets", &good().with_top(|_| "[".repeat(4 << 20).into_bytes()), &["input"]);
     let long = format!("\"x\":\"{}\",\"layers\":", "y".repeat(4 << 20));
-    stage.refuses("one long string", &replaced("\"layers\":", &long), &["input"]);
-    stage.accepts("depth 20", &replaced("\"layers\":", &deep(20)));
+    setup.refuses("one long string", &replaced("\"layers\":", &long), &["input"]);
+    setup.accepts("depth 20", &replaced("\"layers\":", &deep(20)));
 }
 
 #[test]
 fn h8_a_size_that_is_none_is_refused() {
-    let stage = Stage::new();
-    let size = format!("\"size\":{}", stock::old_base_layers()[0].bytes.len());
+    let setup = Setup::new();
+    let size = format!("\"size\":{}", fixtures::old_base_layers()[0].bytes.len());
     for wrong in ["-1", "9223372036854775808", "18446744073709551616", "1e3", "12.0", "\"12\"", "null", "[]", "1e999"] {
-        stage.refuses(wrong, &replaced(&size, &format!("\"size\":{wrong}")), &["input"]);
+        setup.refuses(wrong, &replaced(&size, &format!("\"size\":{wrong}")), &["input"]);
     }
-    stage.refuses("missing", &replaced(&format!(",{size}"), ""), &["input"]);
+    setup.refuses("missing", &replaced(&format!(",{size}"), ""), &["input"]);
     let another = good().with_manifest(|manifest| manifest["layers"][2]["size"] = 12.into());
-    stage.refuses("another", &another, &["input", "integrity"]);
+    setup.refuses("another", &another, &["input", "integrity"]);
 }
 
 #[test]
 fn h9_the_type_of_the_answer_and_of_the_document_must_agree() {
-    let Some(world) = World::two(1000) else { return };
+    let Some(registries) = Registries::two(1000) else { return };
     let served = |content_type: &str| {
-        let trial = world.trial();
+        let trial = registries.trial();
         let rule = on("GET", "/in/app/manifests/").always();
-        world.source.proxy.script([rule.does(Action::set_header("Content-Type", content_type))]);
+        registries.source.proxy.script([rule.does(Action::set_header("Content-Type", content_type))]);
         (trial.run(), trial)
     };
     for content_type in ["application/vnd.oci.image.index.v1+json", "application/vnd.example.unknown", "image/png"] {
@@ -96,7 +96,7 @@ fn h9_the_type_of_the_answer_and_of_the_document_must_agree() {
 
 #[test]
 fn h10_an_index_of_indexes_has_an_end() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let nested = |depth: usize| {
         let mut content = index(Dialect::Oci, &[("linux/amd64", good())]);
         for _ in 0..depth {
@@ -107,8 +107,8 @@ fn h10_an_index_of_indexes_has_an_end() {
         }
         content
     };
-    stage.refuses("depth 100", &nested(100), &["input"]);
-    stage.accepts("one index", &nested(0));
+    setup.refuses("depth 100", &nested(100), &["input"]);
+    setup.accepts("one index", &nested(0));
     let many = |count: usize| {
         let plain = index(Dialect::Oci, &[("linux/amd64", good())]);
         plain.with_manifest(|index| {
@@ -120,63 +120,63 @@ fn h10_an_index_of_indexes_has_an_end() {
             }
         })
     };
-    stage.refuses("5,000 entries", &many(5000), &["input"]);
+    setup.refuses("5,000 entries", &many(5000), &["input"]);
 }
 
 #[test]
 fn h10_an_index_that_says_to_contain_itself_is_refused() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let mut content = index(Dialect::Oci, &[("linux/amd64", good())]);
     let itself =
         json!({"mediaType": Dialect::Oci.index(), "digest": content.digest(), "size": content.top.bytes.len()});
     let lying = content.with_manifest(|index| index["manifests"] = json!([itself]));
     // The layout has the lying index under the name of the good one.
     content.top.bytes.clone_from(&lying.top.bytes);
-    stage.refuses("a cycle", &content, &["input", "integrity"]);
+    setup.refuses("a cycle", &content, &["input", "integrity"]);
 }
 
 #[test]
 fn h11_layers_can_be_counted() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let many = good().with_manifest(|manifest| {
         let layer = manifest["layers"][2].clone();
         manifest["layers"].as_array_mut().unwrap().extend(std::iter::repeat_n(layer, 10_000));
     });
-    stage.refuses("10,000 layers", &many, &["input"]);
+    setup.refuses("10,000 layers", &many, &["input"]);
     let none = good().with_manifest(|manifest| manifest["layers"] = json!([]));
     let none = none.with_config(|config| {
         config["rootfs"]["diff_ids"] = json!([]);
         config["history"] = json!([]);
     });
-    none.layout(&stage.sandbox.path("none"), "v1");
-    let args = ["plan", &stage.at("none"), "--base", &stage.at("new"), "--old-base", "scratch", "--no-cache"];
-    let run = stage.sandbox.underpin(args).run();
+    none.layout(&setup.sandbox.path("none"), "v1");
+    let args = ["plan", &setup.at("none"), "--base", &setup.at("new"), "--old-base", "scratch", "--no-cache"];
+    let run = setup.sandbox.underpin(args).run();
     // Whether its program can be found is another question.
     assert!(matches!(run.code(), Some(0 | 1)), "no layers\n{run}");
 }
 
 #[test]
 fn h12_a_platform_must_be_clear() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let one = ("linux/amd64", good());
-    let two = ("linux/amd64", stock::app("linux/amd64", 5).build());
-    stage.refuses("two equal platforms", &index(Dialect::Oci, &[one.clone(), two]), &["input"]);
-    stage.accepts("one", &index(Dialect::Oci, &[one]));
-    let attested = stock::attested_app(10);
+    let two = ("linux/amd64", fixtures::app("linux/amd64", 5).build());
+    setup.refuses("two equal platforms", &index(Dialect::Oci, &[one.clone(), two]), &["input"]);
+    setup.accepts("one", &index(Dialect::Oci, &[one]));
+    let attested = fixtures::attested_app(10);
     let only = |keep: &str| {
         attested.with_manifest(|index| {
             let entries = index["manifests"].as_array_mut().unwrap();
             entries.retain(|entry| ["unknown", keep].contains(&entry["platform"]["architecture"].as_str().unwrap()));
         })
     };
-    let published = stage.accepts("with an attestation", &only("amd64"));
+    let published = setup.accepts("with an attestation", &only("amd64"));
     assert_eq!(published.platforms(), ["linux/amd64"]);
-    stage.refuses("only an attestation", &only("none"), &["input"]);
+    setup.refuses("only an attestation", &only("none"), &["input"]);
 }
 
 #[test]
 fn h17_addresses_in_a_layer_are_never_asked() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&asked);
     let server = serve(move |_| {
@@ -185,18 +185,18 @@ fn h17_addresses_in_a_layer_are_never_asked() {
     });
     let urls = json!([format!("http://{}/layer", server.host()), "file:///etc/passwd", "http://169.254.169.254/"]);
     let with_urls = good().with_manifest(|manifest| manifest["layers"][2]["urls"] = urls.clone());
-    stage.accepts("the layer is here anyway", &with_urls);
+    setup.accepts("the layer is here anyway", &with_urls);
     let mut missing = with_urls;
     let layer = good().layers().pop().unwrap();
-    missing.blobs.retain(|blob| crate::support::layer::digest(blob) != layer);
-    let run = stage.rebase_layout(&missing).run();
+    missing.blobs.retain(|blob| crate::support::tar_layer::digest(blob) != layer);
+    let run = setup.rebase_layout(&missing).run();
     assert_eq!(run.code(), Some(2), "{run}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 0, "{run}");
 }
 
 #[test]
 fn h18_old_foreign_and_encrypted_images_are_refused_by_name() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let mut old = good();
     old.top = Document::new(
         "application/vnd.docker.distribution.manifest.v1+prettyjws",
@@ -204,7 +204,7 @@ fn h18_old_foreign_and_encrypted_images_are_refused_by_name() {
             "schemaVersion": 1, "name": "a/b", "tag": "c", "architecture": "amd64", "fsLayers": [], "history": [],
         }),
     );
-    stage.refuses("schema 1", &old, &["input"]).says("schema");
+    setup.refuses("schema 1", &old, &["input"]).says("schema");
     for (media_type, word) in [
         ("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "foreign"),
         ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", ""),
@@ -212,13 +212,13 @@ fn h18_old_foreign_and_encrypted_images_are_refused_by_name() {
         ("application/vnd.cncf.helm.chart.content.v1.tar+gzip", ""),
     ] {
         let content = good().with_manifest(|manifest| manifest["layers"][2]["mediaType"] = media_type.into());
-        stage.refuses(media_type, &content, &["input"]).says(word);
+        setup.refuses(media_type, &content, &["input"]).says(word);
     }
 }
 
 #[test]
 fn h19_a_digest_that_is_none_touches_nothing() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let name = good().layers()[2]["sha256:".len()..].to_owned();
     let wrong: Vec<Value> = vec![
         "sha256:../../../../../etc/passwd".into(),
@@ -235,11 +235,11 @@ fn h19_a_digest_that_is_none_touches_nothing() {
     ];
     for digest in wrong {
         let layer = good().with_manifest(|manifest| manifest["layers"][2]["digest"] = digest.clone());
-        stage.refuses(&format!("layer {digest}"), &layer, &["input"]);
+        setup.refuses(&format!("layer {digest}"), &layer, &["input"]);
         let config = good().with_manifest(|manifest| manifest["config"]["digest"] = digest.clone());
-        stage.refuses(&format!("config {digest}"), &config, &["input"]);
+        setup.refuses(&format!("config {digest}"), &config, &["input"]);
         let entry = index(Dialect::Oci, &[("linux/amd64", good())])
             .with_manifest(|index| index["manifests"][0]["digest"] = digest.clone());
-        stage.refuses(&format!("entry {digest}"), &entry, &["input"]);
+        setup.refuses(&format!("entry {digest}"), &entry, &["input"]);
     }
 }

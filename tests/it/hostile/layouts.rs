@@ -3,9 +3,9 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Stage, good};
-use crate::support::reader::tool;
-use crate::support::shelf::blob_path;
+use super::{Setup, good};
+use crate::support::recipe::blob_path;
+use crate::support::tools::tool;
 
 /// A change to a good layout in this folder.
 type Harm = Box<dyn Fn(&Path)>;
@@ -26,7 +26,7 @@ fn moved(from: &Path, to: &Path) {
 
 #[test]
 fn h27_only_plain_files_in_plain_folders_are_read() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let cases: Vec<(&str, Harm)> = vec![
         ("the layer is a link", harm(|folder| moved(&layer(folder), &folder.with_file_name("elsewhere")))),
         (
@@ -71,25 +71,25 @@ fn h27_only_plain_files_in_plain_folders_are_read() {
         ),
     ];
     for (why, change) in cases {
-        refuses_harmed(&stage, why, &change);
+        refuses_harmed(&setup, why, &change);
     }
 }
 
-fn refuses_harmed(stage: &Stage, why: &str, change: &Harm) {
-    let folder = stage.sandbox.path("in");
+fn refuses_harmed(setup: &Setup, why: &str, change: &Harm) {
+    let folder = setup.sandbox.path("in");
     let _ = std::fs::remove_dir_all(&folder);
-    let elsewhere = stage.sandbox.path("elsewhere");
+    let elsewhere = setup.sandbox.path("elsewhere");
     let _ = std::fs::remove_file(&elsewhere);
     let _ = std::fs::remove_dir_all(&elsewhere);
     good().layout(&folder, "v1");
     change(&folder);
-    let run = stage.rebase(&stage.at("in")).limit(std::time::Duration::from_secs(10)).run();
-    stage.is_refused(why, run, &["input"]);
+    let run = setup.rebase(&setup.at("in")).limit(std::time::Duration::from_secs(10)).run();
+    setup.is_refused(why, run, &["input"]);
 }
 
 #[test]
 fn h28_a_layout_says_its_version_and_has_a_small_index() {
-    let stage = Stage::new();
+    let setup = Setup::new();
     let version = |text: &'static str| harm(move |folder| std::fs::write(folder.join("oci-layout"), text).unwrap());
     let cases: Vec<(&str, Harm)> = vec![
         ("no version", version("{}")),
@@ -125,18 +125,18 @@ fn h28_a_layout_says_its_version_and_has_a_small_index() {
         ),
     ];
     for (why, change) in cases {
-        let folder = stage.sandbox.path("in");
+        let folder = setup.sandbox.path("in");
         let _ = std::fs::remove_dir_all(&folder);
         good().layout(&folder, "v1");
         change(&folder);
-        stage.is_refused(why, stage.rebase(&stage.at("in")).run(), &["input", "integrity"]);
+        setup.is_refused(why, setup.rebase(&setup.at("in")).run(), &["input", "integrity"]);
     }
 }
 
 #[test]
 fn h28_a_later_version_of_the_same_layout_is_read() {
-    let stage = Stage::new();
-    let folder = stage.sandbox.path("in");
+    let setup = Setup::new();
+    let folder = setup.sandbox.path("in");
     std::fs::write(folder.join("oci-layout"), "{\"imageLayoutVersion\":\"1.0.1\"}").unwrap();
-    stage.rebase(&stage.at("in")).run().ok();
+    setup.rebase(&setup.at("in")).run().ok();
 }

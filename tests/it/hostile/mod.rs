@@ -1,7 +1,7 @@
 //! Images made to do harm: the rows H1 to H30 of the score sheet, as far as they are documents,
 //! layouts and archives. (What is inside a layer is tested beside the code that reads it.)
 //!
-//! Each row has a benign twin, so that nobody passes by refusing everything: `Stage::new` proves
+//! Each row has a benign twin, so that nobody passes by refusing everything: `Setup::new` proves
 //! the twin of all of them, and each module adds its own where the hostile part needs one.
 //! No digest can be made to contain itself, so H10's cycle is a layout that lies about a name.
 
@@ -13,25 +13,24 @@ mod references;
 
 use std::time::Duration;
 
-use crate::support::check::{self, Published};
-use crate::support::cli::{Invocation, Sandbox};
-use crate::support::image::Content;
-use crate::support::run::Run;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::{Invocation, Run, Sandbox};
+use crate::support::published::{self, Published};
+use crate::support::recipe::Content;
 
-/// Layouts of the stock images, and a place for the hostile one.
-struct Stage {
+/// Layouts of the fixture images, and a place for the hostile one.
+struct Setup {
     sandbox: Sandbox,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Self {
         let sandbox = Sandbox::new();
-        stock::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
-        stock::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
-        let stage = Self { sandbox };
-        stage.accepts("the benign twin", &good());
-        stage
+        fixtures::old_base("linux/amd64").build().layout(&sandbox.path("old"), "v1");
+        fixtures::new_base("linux/amd64").build().layout(&sandbox.path("new"), "v1");
+        let setup = Self { sandbox };
+        setup.accepts("the benign twin", &good());
+        setup
     }
 
     fn at(&self, name: &str) -> String {
@@ -55,7 +54,7 @@ impl Stage {
     fn accepts(&self, why: &str, content: &Content) -> Published {
         let run = self.rebase_layout(content).run();
         assert_eq!(run.code(), Some(0), "{why}\n{run}");
-        check::layout(&self.sandbox.path("out"), "v1").unwrap_or_else(|found| panic!("{why}: {found}\n{run}"))
+        published::layout(&self.sandbox.path("out"), "v1").unwrap_or_else(|found| panic!("{why}: {found}\n{run}"))
     }
 
     /// The image is an error of one of these kinds, quickly, in little memory, and leaves nothing.
@@ -76,5 +75,5 @@ impl Stage {
 }
 
 fn good() -> Content {
-    stock::app("linux/amd64", 1000).build()
+    fixtures::app("linux/amd64", 1000).build()
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
 use rows::{Case, EXCEPTIONS, REBASED, Truth, Verdict};
 use situation::Programs;
 
@@ -39,7 +39,7 @@ impl Project {
     fn new(cases: &[Case]) -> Self {
         let sandbox = Sandbox::new();
         let here = |name: &str| sandbox.path("here").join(name);
-        stock::new_base("linux/amd64").build().layout(&here("static"), "v1");
+        fixtures::new_base("linux/amd64").build().layout(&here("static"), "v1");
         let programs = Programs::compile();
         let mut bases = BTreeSet::new();
         for case in cases {
@@ -53,11 +53,11 @@ impl Project {
         Self { sandbox }
     }
 
-    fn run(&self, args: &[&str]) -> crate::support::run::Run {
+    fn run(&self, args: &[&str]) -> crate::support::invocation::Run {
         self.sandbox.underpin(args.iter().chain(&["--offline", "--no-cache", "--json"])).run()
     }
 
-    fn rebase(&self, case: &Case) -> crate::support::run::Run {
+    fn rebase(&self, case: &Case) -> crate::support::invocation::Run {
         let (source, to) = (format!("oci:{}:v1", case.component), format!("oci:moved/{}:v1", case.component));
         let old = case.base.place().map_or_else(|| "scratch".to_owned(), |place| format!("oci:{place}"));
         std::fs::create_dir_all(self.sandbox.path("here").join("moved")).unwrap();
@@ -65,7 +65,7 @@ impl Project {
         self.run(&args)
     }
 
-    fn check(&self, image: &str, more: &[&str]) -> crate::support::run::Run {
+    fn check(&self, image: &str, more: &[&str]) -> crate::support::invocation::Run {
         let policy = ["--allow-base", "oci:static:v1", "--exception-base", "oci:debian-base"];
         self.run(&[&["check", image], &policy[..], more].concat())
     }

@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::compiled::{c, go};
-use crate::support::image::Recipe;
-use crate::support::layer::{Entry, Layer, Pack, file, folder, program};
-use crate::support::program::{Machine, prints};
-use crate::support::stage::upon;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::upon;
+use crate::support::programs::{Machine, c, go, prints};
+use crate::support::recipe::Recipe;
+use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program};
 
 const AMD64: &str = "linux/amd64";
 
@@ -52,7 +51,7 @@ impl Base {
             ["bin/sh", "bin/bash", "usr/sbin/iptables", "usr/sbin/dnsmasq", "usr/bin/ruby", "usr/bin/kubectl"]
                 .map(tool),
         );
-        let config = json!({"Env": [stock::PATH], "Cmd": ["/bin/sh"]});
+        let config = json!({"Env": [fixtures::PATH], "Cmd": ["/bin/sh"]});
         Recipe { config, ..Recipe::new(AMD64, vec![Layer::of(Pack::Gzip, &files)]) }
     }
 }

@@ -3,13 +3,12 @@
 use serde_json::json;
 
 use super::{read, write};
-use crate::support::cli::Sandbox;
-use crate::support::compiled::go;
-use crate::support::image::{Content, Recipe};
-use crate::support::layer::{Entry, Layer, Pack, program};
-use crate::support::need::need;
-use crate::support::program::{Machine, prints};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::programs::{Machine, go, prints};
+use crate::support::recipe::{Content, Recipe};
+use crate::support::skip::need;
+use crate::support::tar_layer::{Entry, Layer, Pack, program};
 
 /// An image with `/app`, and a runner where one is asked for.
 fn image(runner: bool) -> Content {
@@ -22,10 +21,10 @@ fn image(runner: bool) -> Content {
 }
 
 fn with(files: &[Entry]) -> Content {
-    let mut recipe = stock::app("linux/amd64", 1);
+    let mut recipe = fixtures::app("linux/amd64", 1);
     recipe.layers.clear();
     recipe.layers.push(Layer::of(Pack::Gzip, files));
-    Recipe { config: json!({"Entrypoint": ["/app"], "Env": [stock::PATH]}), ..recipe }.build()
+    Recipe { config: json!({"Entrypoint": ["/app"], "Env": [fixtures::PATH]}), ..recipe }.build()
 }
 
 fn manifest(lines: &str) -> String {

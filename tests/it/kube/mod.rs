@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::cli::Sandbox;
+use crate::support::invocation::Sandbox;
 
 const BEFORE: &str = "kind: Pod
 metadata: {name: web}
@@ -110,7 +110,7 @@ fn folders_patterns_and_streams_are_read() {
     assert_eq!(names(&["d/notes.txt"]), "d/notes.txt\n", "a file that is named is read");
     sandbox.underpin(["kube", "d/*.nothing"]).run().fails("usage");
     let stream = |flags: &str| {
-        let line = format!("cat d/a.yaml | {} kube {flags} -", crate::support::cli::binary());
+        let line = format!("cat d/a.yaml | {} kube {flags} -", crate::support::invocation::binary());
         sandbox.program("sh", ["-c", &line]).run()
     };
     assert_eq!(stream("--write").ok().stdout, BEFORE.replace("sh, -c, exec /app --v=2", "/app, --v=2"));

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{read, write};
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
 
 /// A small generator of numbers: the same manifests on every machine.
 struct Dice(u64);

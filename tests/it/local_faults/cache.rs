@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::support::cli::files_under;
-use crate::support::preload::{Harm, Preload};
-use crate::support::world::World;
+use crate::support::faulty_disk::{Harm, Preload};
+use crate::support::invocation::files_under;
+use crate::support::registries::Registries;
 
 #[test]
 fn l7_a_damaged_cache_is_noticed_and_mended() {
-    let Some(world) = World::two(100_000) else { return };
+    let Some(registries) = Registries::two(100_000) else { return };
     let harms: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[500] ^= 1, |bytes| bytes.truncate(600), Vec::clear];
     for harm in harms {
-        let trial = world.trial();
+        let trial = registries.trial();
         trial.gives_the_expected_image(trial.run());
         let mut blobs = files_under(&trial.cache());
         blobs.retain(|path| path.parent().is_some_and(|folder| folder.ends_with("blobs/sha256")));
@@ -22,17 +22,17 @@ fn l7_a_damaged_cache_is_noticed_and_mended() {
                 std::fs::write(path, bytes).unwrap();
             }
         }
-        let again = world.target.name(&format!("again/{}:v1", trial.tag));
-        let run = world.rebase(&again, &format!("cache-{}", &trial.tag[1..])).run().ok();
-        assert_eq!(run.digest(), world.expected(), "{run}");
+        let again = registries.target.name(&format!("again/{}:v1", trial.tag));
+        let run = registries.rebase(&again, &format!("cache-{}", &trial.tag[1..])).run().ok();
+        assert_eq!(run.digest(), registries.expected(), "{run}");
         trial.settle();
     }
 }
 
 #[test]
 fn l9_a_cache_that_cannot_be_written_is_done_without() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     // A file where the folder should be stops root too.
     std::fs::write(trial.cache(), "in the way").unwrap();
     let run = trial.run();
@@ -47,23 +47,23 @@ fn l9_a_cache_that_cannot_be_written_is_done_without() {
 #[test]
 fn l9_a_cache_on_a_file_system_without_locks_is_done_without() {
     let Some(preload) = Preload::new() else { return };
-    let Some(world) = World::two(1000) else { return };
+    let Some(registries) = Registries::two(1000) else { return };
     for errno in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
-        let trial = world.trial();
-        let log = world.sandbox.path("log");
+        let trial = registries.trial();
+        let log = registries.sandbox.path("log");
         let run = preload.put(trial.invocation(), &trial.cache(), &log, Harm::NoLocks { errno }).run();
         trial.gives_the_expected_image(run).says("working without a cache").says("cannot lock");
         assert_eq!(files_under(&trial.cache()), Vec::<PathBuf>::new(), "nothing is shared there");
         // A target without locks cannot be shared either, and is not written to.
-        let out = world.sandbox.path("out");
+        let out = registries.sandbox.path("out");
         for to in [format!("oci:{}:v1", out.display()), format!("oci-archive:{}:v1", out.join("a.tar").display())] {
             let _ = std::fs::remove_dir_all(&out);
             std::fs::create_dir(&out).unwrap();
-            let rebase = world.rebase(&to, "cache-expected");
+            let rebase = registries.rebase(&to, "cache-expected");
             let run = preload.put(rebase, &out, &log, Harm::NoLocks { errno }).run().fails("local-io");
             let run = run.says("lock").says(&out.display().to_string());
             assert!(!out.join("index.json").exists() && !out.join("a.tar").exists(), "{run}");
-            world.rebase(&to, "cache-expected").run().ok();
+            registries.rebase(&to, "cache-expected").run().ok();
         }
         trial.settle();
     }

@@ -3,9 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
-use crate::support::check;
-use crate::support::small_disk::SmallDisk;
-use crate::support::world::World;
+use crate::support::faulty_disk::SmallDisk;
+use crate::support::published;
+use crate::support::registries::Registries;
 
 use super::{hidden_files, under};
 
@@ -19,49 +19,49 @@ fn sizes(count: usize, most: usize) -> impl Iterator<Item = String> {
 
 #[test]
 fn l1_a_full_disk_is_named_and_harms_nothing() {
-    let Some(world) = World::two(300_000) else { return };
+    let Some(registries) = Registries::two(300_000) else { return };
     for size in sizes(50, 290) {
         let Some(disk) = SmallDisk::new(&size) else { return };
         let to = format!("oci:{}:v1", disk.path("out").display());
-        let run = world.rebase(&to, "cache-l1").run().fails("local-io");
+        let run = registries.rebase(&to, "cache-l1").run().fails("local-io");
         let run = run.says(&disk.root().display().to_string());
         // Where bytes did not fit it says how many there are.
         assert!(!run.stderr.contains("could not write") || run.stderr.contains("\n  needed "), "{size}\n{run}");
         assert!(!disk.path("out/index.json").exists(), "{size}\n{run}");
         disk.grow("8m");
-        let run = world.rebase(&to, "cache-l1").run().ok();
-        assert_eq!(check::layout(&disk.path("out"), "v1").unwrap().digest, run.digest(), "{size}");
+        let run = registries.rebase(&to, "cache-l1").run().ok();
+        assert_eq!(published::layout(&disk.path("out"), "v1").unwrap().digest, run.digest(), "{size}");
         assert_eq!(hidden_files(&disk.path("out")), Vec::<PathBuf>::new(), "{size}\n{run}");
     }
 }
 
 #[test]
 fn l1_a_cache_that_is_full_does_not_stop_the_work() {
-    let Some(world) = World::two(500_000) else { return };
+    let Some(registries) = Registries::two(500_000) else { return };
     for size in sizes(20, 480) {
         let Some(disk) = SmallDisk::new(&size) else { return };
-        let trial = world.trial();
+        let trial = registries.trial();
         let run = trial.run_with_cache(&disk.path("cache"));
         let run = trial.gives_the_expected_image(run).says("cache");
-        assert_eq!(check::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new(), "{size}\n{run}");
+        assert_eq!(published::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new(), "{size}\n{run}");
         trial.settle();
     }
 }
 
 #[test]
 fn l3_few_files_are_enough() {
-    let Some(world) = World::two(100_000) else { return };
-    let trial = world.trial();
-    trial.gives_the_expected_image(under(&world, &trial, "ulimit -n 32;"));
+    let Some(registries) = Registries::two(100_000) else { return };
+    let trial = registries.trial();
+    trial.gives_the_expected_image(under(&registries, &trial, "ulimit -n 32;"));
     trial.settle();
 }
 
 #[test]
 fn l3_a_file_that_may_not_grow_does_not_end_in_a_lie() {
-    let Some(world) = World::two(1_000_000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1_000_000) else { return };
+    let trial = registries.trial();
     // 200 KiB: the layer does not fit.
-    let run = under(&world, &trial, "ulimit -f 400;");
+    let run = under(&registries, &trial, "ulimit -f 400;");
     assert_eq!(run.status.signal(), None, "{run}");
     match run.code() {
         // The cache may turn itself off and the work go on.

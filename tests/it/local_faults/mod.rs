@@ -7,17 +7,16 @@ mod surroundings;
 
 use std::path::{Path, PathBuf};
 
-use crate::support::cli::files_under;
-use crate::support::run::Run;
-use crate::support::world::{Trial, World};
+use crate::support::invocation::{Run, files_under};
+use crate::support::registries::{Registries, Trial};
 
 /// Runs `underpin` under a shell that sets something first.
-fn under(world: &World, trial: &Trial, prefix: &str) -> Run {
-    let name = |rest: &str| world.source.name(rest);
+fn under(registries: &Registries, trial: &Trial, prefix: &str) -> Run {
+    let name = |rest: &str| registries.source.name(rest);
     let script = format!("{prefix} exec \"$0\" \"$@\"");
-    let binary = crate::support::cli::binary();
+    let binary = crate::support::invocation::binary();
     let args = ["-c", &script, &binary, "rebase", &name("in/app:v1"), "--base", &name("base/new:v1")];
-    let invocation = world.sandbox.program("/bin/sh", args);
+    let invocation = registries.sandbox.program("/bin/sh", args);
     let invocation = invocation.args(["--old-base", &name("base/old:v1"), "--to", &trial.to(), "--cache"]);
     invocation.arg(trial.cache()).hurried().run()
 }

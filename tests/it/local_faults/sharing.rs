@@ -2,66 +2,67 @@
 
 use std::path::PathBuf;
 
-use crate::support::check;
-use crate::support::shelf::blob_path;
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::fixtures;
+use crate::support::published;
+use crate::support::recipe::blob_path;
+use crate::support::registries::Registries;
 
 use super::hidden_files;
 
 #[test]
 fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
-    let Some(world) = World::two(500_000) else { return };
-    let trial = world.trial();
-    let start =
-        |number: usize| world.rebase(&world.target.name(&format!("share/s{number}:v1")), "cache-shared").start();
+    let Some(registries) = Registries::two(500_000) else { return };
+    let trial = registries.trial();
+    let start = |number: usize| {
+        registries.rebase(&registries.target.name(&format!("share/s{number}:v1")), "cache-shared").start()
+    };
     let running: Vec<_> = (0..4).map(start).collect();
     for run in running {
-        assert_eq!(run.finish().ok().digest(), world.expected());
+        assert_eq!(run.finish().ok().digest(), registries.expected());
     }
-    let fetched = world.source.proxy.count("GET", &format!("/blobs/{}", world.app_layer()));
+    let fetched = registries.source.proxy.count("GET", &format!("/blobs/{}", registries.app_layer()));
     assert!(fetched <= 2, "the layer was fetched {fetched} times");
-    assert_eq!(check::lies_in_cache(&world.sandbox.path("cache-shared")), Vec::<PathBuf>::new());
+    assert_eq!(published::lies_in_cache(&registries.sandbox.path("cache-shared")), Vec::<PathBuf>::new());
     trial.settle();
 }
 
 #[test]
 fn c2_eight_runs_write_eight_tags_into_one_layout() {
-    let Some(world) = World::two(10_000) else { return };
-    let out = world.sandbox.path("layout");
+    let Some(registries) = Registries::two(10_000) else { return };
+    let out = registries.sandbox.path("layout");
     let start = |number: usize| {
         let cache = format!("cache-{number}");
-        world.rebase(&format!("oci:{}:t{number}", out.display()), &cache).start()
+        registries.rebase(&format!("oci:{}:t{number}", out.display()), &cache).start()
     };
     let running: Vec<_> = (0..8).map(start).collect();
     for run in running {
         run.finish().ok();
     }
     for number in 0..8 {
-        check::layout(&out, &format!("t{number}")).unwrap_or_else(|why| panic!("t{number}: {why}"));
+        published::layout(&out, &format!("t{number}")).unwrap_or_else(|why| panic!("t{number}: {why}"));
     }
     assert_eq!(hidden_files(&out), Vec::<PathBuf>::new(), "orphans");
 }
 
 #[test]
 fn a_layout_that_is_damaged_is_not_made_worse() {
-    let Some(world) = World::two(1000) else { return };
-    let out = world.sandbox.path("layout");
+    let Some(registries) = Registries::two(1000) else { return };
+    let out = registries.sandbox.path("layout");
     let to = format!("oci:{}:v1", out.display());
-    world.rebase(&to, "cache").run().ok();
+    registries.rebase(&to, "cache").run().ok();
     std::fs::write(out.join("index.json"), "{\"manifests\": ").unwrap();
-    let run = world.rebase(&to, "cache").run();
+    let run = registries.rebase(&to, "cache").run();
     assert_eq!(run.code(), Some(2), "{run}");
     assert_eq!(std::fs::read_to_string(out.join("index.json")).unwrap(), "{\"manifests\": ");
     // A blob of the right name and the wrong content is replaced, never trusted.
-    let layer = out.join(blob_path(&stock::app_layer("linux/amd64", 1000).digest()));
+    let layer = out.join(blob_path(&fixtures::app_layer("linux/amd64", 1000).digest()));
     let size = std::fs::metadata(&layer).unwrap().len();
     std::fs::write(&layer, vec![0; usize::try_from(size).unwrap()]).unwrap();
-    let fresh = world.sandbox.path("fresh");
+    let fresh = registries.sandbox.path("fresh");
     std::fs::create_dir_all(fresh.join("blobs/sha256")).unwrap();
     std::fs::copy(&layer, fresh.join("blobs/sha256").join(layer.file_name().unwrap())).unwrap();
     std::fs::copy(out.join("oci-layout"), fresh.join("oci-layout")).unwrap();
     std::fs::write(fresh.join("index.json"), "{\"schemaVersion\":2,\"manifests\":[]}").unwrap();
-    world.rebase(&format!("oci:{}:v1", fresh.display()), "cache").run().ok();
-    check::layout(&fresh, "v1").unwrap();
+    registries.rebase(&format!("oci:{}:v1", fresh.display()), "cache").run().ok();
+    published::layout(&fresh, "v1").unwrap();
 }

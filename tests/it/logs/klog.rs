@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use super::programs::{klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
-use super::{LOG, of_rule, shelled, shells, staged, text};
-use crate::support::container::Container;
-use crate::support::layer::{folder, program};
-use crate::support::stage::{Stage, fates, findings};
+use super::{LOG, laid_out, of_rule, shelled, shells, text};
+use crate::support::layouts::{Layouts, fates, findings};
+use crate::support::tar_layer::{folder, program};
+use crate::support::tools::Container;
 
 /// The severities and messages of klog's lines, without times and places in the source.
 fn lines(text: &str) -> Vec<String> {
@@ -35,9 +35,9 @@ fn written(container: &Container) -> [Vec<String>; 3] {
 }
 
 /// Moves with `--logs auto` and gives the container before and after.
-fn moved(stage: &Stage) -> (Container, Container) {
-    stage.rebase("out").run().ok();
-    (stage.container("app"), stage.container("out"))
+fn moved(layouts: &Layouts) -> (Container, Container) {
+    layouts.rebase("out").run().ok();
+    (layouts.container("app"), layouts.container("out"))
 }
 
 const NOTHING: Vec<String> = Vec::new();
@@ -56,8 +56,8 @@ fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
         vec!["/bin/bash", "-euo", "pipefail", "-c", "/app --logtostderr --v=2 2>>/var/log/app.log"],
         vec!["/bin/busybox", "sh", "-c", "exec /app --v=2 >/var/log/app.log 2>&1"],
     ] {
-        let stage = shelled(&[program("app", app.clone())], &json!({"Entrypoint": shell}));
-        let (before, after) = moved(&stage);
+        let layouts = shelled(&[program("app", app.clone())], &json!({"Entrypoint": shell}));
+        let (before, after) = moved(&layouts);
         assert_eq!(written(&before), [expected(""), NOTHING, NOTHING], "{shell:?} before");
         assert_eq!(written(&after), [expected(""), NOTHING, NOTHING], "{shell:?} after");
         let flags =
@@ -72,8 +72,8 @@ fn a_second_start_appends() {
         return;
     }
     let shell = ["/bin/sh", "-c", "exec /app --v=2 one two >>/var/log/app.log 2>&1"];
-    let stage = shelled(&[program("app", klog_flag())], &json!({"Entrypoint": shell}));
-    let (before, after) = moved(&stage);
+    let layouts = shelled(&[program("app", klog_flag())], &json!({"Entrypoint": shell}));
+    let (before, after) = moved(&layouts);
     for container in [before, after] {
         container.start();
         assert_eq!(written(&container)[0], [expected("one two"), expected("one two")].concat());
@@ -87,8 +87,8 @@ fn what_went_through_tee_is_in_the_file_and_in_the_containers_log() {
     }
     let app = klog_flag();
     for script in ["/app --v=2 2>&1 | tee -a /var/log/app.log", "exec /app --v=2 2>&1 | tee /var/log/app.log"] {
-        let stage = shelled(&[program("app", app.clone())], &json!({"Cmd": ["/bin/sh", "-c", script]}));
-        let (before, after) = moved(&stage);
+        let layouts = shelled(&[program("app", app.clone())], &json!({"Cmd": ["/bin/sh", "-c", script]}));
+        let (before, after) = moved(&layouts);
         assert_eq!(written(&before), [expected(""), expected(""), NOTHING], "{script} before");
         // klog copies to stderr; the runtime keeps both streams.
         assert_eq!(written(&after), [expected(""), NOTHING, expected("")], "{script} after");
@@ -108,19 +108,19 @@ fn flags_are_spelled_as_the_program_takes_them() {
         ("pflag", klog_pflag(), "--log_file", false),
         ("pflag, normalised", klog_normalised(), "--log-file", true),
     ] {
-        let stage = shelled(&[program("app", app)], &shell);
-        let (before, after) = moved(&stage);
+        let layouts = shelled(&[program("app", app)], &shell);
+        let (before, after) = moved(&layouts);
         let entrypoint = after.command().0;
         assert!(entrypoint.contains(&format!("{flag}={LOG}")), "{name}: {entrypoint:?}");
         assert_eq!(written(&before), written(&after), "{name}");
         assert_eq!(written(&after)[0].len(), 8, "{name}");
         let dashed = ["--klog-style", "dash", "--allow", "log-flag-unknown"];
-        stage.rebase("dashed").args(dashed).run().ok();
-        let dashed = stage.container("dashed");
+        layouts.rebase("dashed").args(dashed).run().ok();
+        let dashed = layouts.container("dashed");
         dashed.start();
         assert_eq!(lines(&dashed.read(LOG)).len(), if takes_dashes { 4 } else { 0 }, "{name}");
-        stage.underpin(&["verify", "oci:dashed:v1"]).run().ok().says("verified");
-        let without_leave = stage.rebase("refused").args(["--klog-style", "dash", "--json"]).run();
+        layouts.underpin(&["verify", "oci:dashed:v1"]).run().ok().says("verified");
+        let without_leave = layouts.rebase("refused").args(["--klog-style", "dash", "--json"]).run();
         assert_eq!(without_leave.code(), Some(i32::from(!takes_dashes)), "{without_leave}");
     }
 }
@@ -134,17 +134,17 @@ fn a_program_that_never_registers_the_flags_is_not_given_them() {
     for (app, why, code) in
         [(klog_without_flags(), "does not register", Some(0)), (klog_beside_glog(), "glog beside klog", Some(2))]
     {
-        let stage = shelled(&[program("app", app)], &shell);
-        assert_eq!(written(&stage.container("app"))[0], ["I starts"], "{why}");
+        let layouts = shelled(&[program("app", app)], &shell);
+        assert_eq!(written(&layouts.container("app"))[0], ["I starts"], "{why}");
         for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
-            let report = stage.rebase("out").args(args).run().refused().json();
+            let report = layouts.rebase("out").args(args).run().refused().json();
             assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"], "{why}");
             assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains(why), "{report}");
         }
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
         // Whoever insists gets them, and sees what comes of it: nothing in the file.
-        stage.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
-        let container = stage.container("out");
+        layouts.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
+        let container = layouts.container("out");
         assert_eq!((container.start().code, lines(&container.read(LOG))), (code, NOTHING), "{why}");
     }
 }
@@ -158,8 +158,8 @@ fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
     let script = "exec /app --v=2 >>/var/log/app/app.log 2>&1";
     let config = json!({"Entrypoint": ["/bin/sh", "-c", script], "User": "65532:65532"});
     let own = shells(&[folder("var/log/app/").owned(65532, 65532).mode(0o750)]);
-    let stage = staged(&own, &app, &config);
-    let (before, after) = moved(&stage);
+    let layouts = laid_out(&own, &app, &config);
+    let (before, after) = moved(&layouts);
     for container in [&before, &after] {
         assert_eq!(container.start().code, Some(0));
         assert_eq!(lines(&container.read("/var/log/app/app.log")), expected(""));
@@ -168,7 +168,7 @@ fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
         assert_eq!(container.owner("/var/log/app/app.log").0, 65532);
     }
     // The twin: nobody could write there before, and nobody can afterwards.
-    let closed = staged(&shells(&[folder("var/log/app/")]), &app, &config);
+    let closed = laid_out(&shells(&[folder("var/log/app/")]), &app, &config);
     assert_ne!(closed.container("app").start().code, Some(0));
     let report = closed.rebase("out").arg("--json").run().refused().json();
     assert_eq!(findings(&report["platforms"][0]), ["refuse log-dir-missing"]);
@@ -181,8 +181,8 @@ fn a_relative_file_is_where_it_was() {
         return;
     }
     let config = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>app.log 2>&1"], "WorkingDir": "/srv"});
-    let stage = shelled(&[program("app", klog_flag()), folder("srv/")], &config);
-    let (before, after) = moved(&stage);
+    let layouts = shelled(&[program("app", klog_flag()), folder("srv/")], &config);
+    let (before, after) = moved(&layouts);
     for container in [before, after] {
         assert_eq!(container.start().code, Some(0));
         assert_eq!(lines(&container.read("/srv/app.log")), expected(""));
@@ -195,12 +195,12 @@ fn what_is_extracted_logs_as_well() {
         return;
     }
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
-    let stage = shelled(&[program("app", klog_flag())], &shell);
-    let report = stage.rebase("out").args(["--extract", "--json"]).run().ok().json();
+    let layouts = shelled(&[program("app", klog_flag())], &shell);
+    let report = layouts.rebase("out").args(["--extract", "--json"]).run().ok().json();
     assert_eq!(report["platforms"][0]["logs"]["strategy"], "klog");
-    assert_eq!(written(&stage.container("out")), [expected(""), NOTHING, NOTHING]);
-    assert!(!stage.bundle("out").join("rootfs/bin/sh").exists(), "the shell is not taken along");
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    assert_eq!(written(&layouts.container("out")), [expected(""), NOTHING, NOTHING]);
+    assert!(!layouts.bundle("out").join("rootfs/bin/sh").exists(), "the shell is not taken along");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
 }
 
 #[test]

@@ -12,12 +12,12 @@ mod scripts;
 
 use serde_json::{Value, json};
 
-use crate::support::compiled::libraries;
-use crate::support::image::Recipe;
-use crate::support::layer::{Entry, Layer, Pack, folder, program, symlink};
-use crate::support::need::find;
-use crate::support::stage::{Stage, old_base, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, old_base, upon};
+use crate::support::programs::libraries;
+use crate::support::recipe::Recipe;
+use crate::support::skip::find;
+use crate::support::tar_layer::{Entry, Layer, Pack, folder, program, symlink};
 
 pub const LOG: &str = "/var/log/app.log";
 
@@ -43,18 +43,18 @@ fn shells(more: &[Entry]) -> Recipe {
 }
 
 /// `config` with a `PATH`, on an old base with shells, its own layer of these files.
-fn shelled(files: &[Entry], config: &Value) -> Stage {
-    staged(&shells(&[]), files, config)
+fn shelled(files: &[Entry], config: &Value) -> Layouts {
+    laid_out(&shells(&[]), files, config)
 }
 
-fn staged(old: &Recipe, files: &[Entry], config: &Value) -> Stage {
-    Stage::on(old, &application(old, files, config))
+fn laid_out(old: &Recipe, files: &[Entry], config: &Value) -> Layouts {
+    Layouts::on(old, &application(old, files, config))
 }
 
 fn application(old: &Recipe, files: &[Entry], config: &Value) -> Recipe {
     let mut config = config.clone();
     if config["Env"].is_null() {
-        config["Env"] = json!([stock::PATH]);
+        config["Env"] = json!([fixtures::PATH]);
     }
     upon(old, [Layer::of(Pack::Gzip, files)], config)
 }

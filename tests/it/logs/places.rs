@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::programs::{klog_flag, parts, plain};
-use super::{LOG, application, of_rule, of_this_machine, shelled, shells, staged, text};
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::need::need;
-use crate::support::stage::{Stage, findings};
-use crate::support::stock;
+use super::{LOG, application, laid_out, of_rule, of_this_machine, shelled, shells, text};
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, findings};
+use crate::support::skip::need;
+use crate::support::tar_layer::{Layer, Pack, program};
 
 fn words(container: &[String]) -> Vec<&str> {
     container.iter().map(String::as_str).collect()
@@ -19,20 +19,20 @@ fn a_health_check_runs_without_its_shell() {
         return;
     }
     let app = [program("app", plain())];
-    let config = |test: Value| json!({"Entrypoint": ["/app", "0"], "Env": [stock::PATH, "MODE=quiet"], "Healthcheck": {"Test": test, "Retries": 3}});
+    let config = |test: Value| json!({"Entrypoint": ["/app", "0"], "Env": [fixtures::PATH, "MODE=quiet"], "Healthcheck": {"Test": test, "Retries": 3}});
     let mut bash = config(json!(["CMD-SHELL", "/app 'is well' 0 &>/dev/null"]));
     bash["Shell"] = json!(["/bin/bash", "-o", "pipefail", "-c"]);
-    let stage = shelled(&app, &bash);
-    stage.rebase("out").run().ok();
-    assert_eq!(stage.container("out").config["Healthcheck"]["Test"], json!(["CMD", "/app", "is well", "0"]), "SHELL");
+    let layouts = shelled(&app, &bash);
+    layouts.rebase("out").run().ok();
+    assert_eq!(layouts.container("out").config["Healthcheck"]["Test"], json!(["CMD", "/app", "is well", "0"]), "SHELL");
     for test in [
         json!(["CMD-SHELL", "/app 'is well' 0"]),
         json!(["CMD-SHELL", "exec /app 'is well' 0 >/dev/null 2>&1"]),
         json!(["CMD", "/bin/sh", "-c", "/app 'is well' 0"]),
     ] {
-        let stage = shelled(&app, &config(test.clone()));
-        stage.rebase("out").run().ok();
-        let after = stage.container("out");
+        let layouts = shelled(&app, &config(test.clone()));
+        layouts.rebase("out").run().ok();
+        let after = layouts.container("out");
         assert_eq!(
             after.config["Healthcheck"],
             json!({"Test": ["CMD", "/app", "is well", "0"], "Retries": 3}),
@@ -41,13 +41,13 @@ fn a_health_check_runs_without_its_shell() {
         let check = ["/app", "is well", "0"].map(str::to_owned);
         assert_eq!(after.execute(&check).stdout, "out [is well 0] quiet\n");
         assert_eq!(after.start().stdout, "out [0] quiet\n");
-        stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     }
     for test in [json!(["CMD-SHELL", "/app 0 || exit 1"]), json!(["CMD-SHELL", "MODE=loud /app 0"])] {
-        let stage = shelled(&app, &config(test.clone()));
-        let report = stage.rebase("out").arg("--json").run().refused().json();
+        let layouts = shelled(&app, &config(test.clone()));
+        let report = layouts.rebase("out").arg("--json").run().refused().json();
         assert_eq!(findings(&report["platforms"][0]), ["refuse healthcheck-shell"], "{test}");
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     }
 }
 
@@ -57,19 +57,19 @@ fn a_variable_is_refused_unless_its_value_is_frozen() {
         return;
     }
     let config = json!({
-        "Cmd": ["/bin/sh", "-c", "exec /app --mode=$MODE \"${MODE}\" 0"], "Env": [stock::PATH, "MODE=quiet"],
+        "Cmd": ["/bin/sh", "-c", "exec /app --mode=$MODE \"${MODE}\" 0"], "Env": [fixtures::PATH, "MODE=quiet"],
     });
-    let stage = shelled(&[program("app", plain())], &config);
-    stage.rebase("out").run().refused().says("[needs-shell]").says("--freeze-env");
-    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
-    let report = stage.rebase("out").args(["--freeze-env", "MODE", "--json"]).run().ok().json();
+    let layouts = shelled(&[program("app", plain())], &config);
+    layouts.rebase("out").run().refused().says("[needs-shell]").says("--freeze-env");
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
+    let report = layouts.rebase("out").args(["--freeze-env", "MODE", "--json"]).run().ok().json();
     assert_eq!(of_rule(&report, "env-frozen").len(), 1);
-    let (before, after) = (stage.container("app"), stage.container("out"));
+    let (before, after) = (layouts.container("app"), layouts.container("out"));
     assert_eq!(before.start(), after.start());
     assert_eq!(words(&after.command().1), ["/app", "--mode=quiet", "quiet", "0"]);
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     // Another variable does not help.
-    stage.rebase("other").args(["--freeze-env", "PATH"]).run().refused();
+    layouts.rebase("other").args(["--freeze-env", "PATH"]).run().refused();
 }
 
 #[test]
@@ -77,18 +77,18 @@ fn those_who_know_better_say_the_command_and_it_is_still_proven() {
     if !parts() {
         return;
     }
-    let config = json!({"Entrypoint": ["/bin/sh", "-c", "/app 0 | grep -v probe"], "Cmd": ["x"], "Env": [stock::PATH, "MODE=quiet"]});
-    let stage = shelled(&[program("app", plain())], &config);
-    stage.rebase("out").run().refused().says("[needs-shell]");
-    stage.rebase("out").args(["--entrypoint", r#"["/app"]"#, "--cmd", r#"["said", "0"]"#]).run().ok();
-    let after = stage.container("out");
+    let config = json!({"Entrypoint": ["/bin/sh", "-c", "/app 0 | grep -v probe"], "Cmd": ["x"], "Env": [fixtures::PATH, "MODE=quiet"]});
+    let layouts = shelled(&[program("app", plain())], &config);
+    layouts.rebase("out").run().refused().says("[needs-shell]");
+    layouts.rebase("out").args(["--entrypoint", r#"["/app"]"#, "--cmd", r#"["said", "0"]"#]).run().ok();
+    let after = layouts.container("out");
     assert_eq!(after.start().stdout, "out [said 0] quiet\n");
     assert_eq!((words(&after.command().0), words(&after.command().1)), (vec!["/app"], vec!["said", "0"]));
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
-    let run = stage.rebase("none").args(["--entrypoint", r#"["/no/such"]"#, "--cmd", "[]"]).run();
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    let run = layouts.rebase("none").args(["--entrypoint", r#"["/no/such"]"#, "--cmd", "[]"]).run();
     run.refused().says("[entrypoint-missing]");
-    stage.rebase("none").args(["--entrypoint", "/app"]).run().fails("usage");
-    assert!(!stage.layout("none").exists(), "a refusal writes nothing");
+    layouts.rebase("none").args(["--entrypoint", "/app"]).run().fails("usage");
+    assert!(!layouts.layout("none").exists(), "a refusal writes nothing");
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn an_init_stays_where_it_is_there_and_goes_where_it_is_not() {
     let flags =
         ["--logtostderr=false", "--log_file=/var/log/app.log", "--log_file_max_size=0", "--stderrthreshold=FATAL"];
     let old = shells(std::slice::from_ref(&tini));
-    for (stage, lead) in
-        [(shelled(&[app.clone(), tini], &config), vec!["/tini", "--"]), (staged(&old, &[app], &config), vec![])]
+    for (layouts, lead) in
+        [(shelled(&[app.clone(), tini], &config), vec!["/tini", "--"]), (laid_out(&old, &[app], &config), vec![])]
     {
-        let report = stage.rebase("out").arg("--json").run().ok().json();
-        let (before, after) = (stage.container("app"), stage.container("out"));
+        let report = layouts.rebase("out").arg("--json").run().ok().json();
+        let (before, after) = (layouts.container("app"), layouts.container("out"));
         let expected: Vec<&str> = lead.iter().copied().chain(["/app", "--v=2"]).chain(flags).collect();
         assert_eq!(words(&after.command().0), expected);
         for container in [before, after] {
@@ -124,15 +124,15 @@ fn a_shell_in_the_new_base_goes_on_doing_its_work() {
         return;
     }
     let entrypoint = json!(["/bin/sh", "-c", "/app 0 2>&1 | cat >>/tmp/app.log; exit 3"]);
-    let config = json!({"Entrypoint": entrypoint, "Cmd": ["ignored"], "Env": [stock::PATH, "MODE=quiet"]});
+    let config = json!({"Entrypoint": entrypoint, "Cmd": ["ignored"], "Env": [fixtures::PATH, "MODE=quiet"]});
     let old = shells(&[]);
-    let mut new = stock::new_base("linux/amd64");
+    let mut new = fixtures::new_base("linux/amd64");
     let busybox = of_this_machine("busybox");
     new.layers.push(Layer::of(Pack::Gzip, &[program("bin/sh", busybox.clone()), program("bin/cat", busybox)]));
     let app = application(&old, &[program("app", plain())], &config);
-    let stage = Stage::new(&app.build(), &old.build(), &new.build());
-    let report = stage.rebase("out").arg("--json").run().ok().json();
-    let after = stage.container("out");
+    let layouts = Layouts::new(&app.build(), &old.build(), &new.build());
+    let report = layouts.rebase("out").arg("--json").run().ok().json();
+    let after = layouts.container("out");
     assert_eq!((&after.config["Entrypoint"], &after.config["Cmd"]), (&entrypoint, &json!(["ignored"])));
     assert_eq!(report["platforms"][0]["logs"]["strategy"], "none");
     assert_eq!(after.start().code, Some(3));

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::support::compiled::go;
-use crate::support::need::need;
+use crate::support::programs::go;
+use crate::support::skip::need;
 
 /// Where Debian keeps the sources of Go packages.
 const SOURCES: &str = "/usr/share/gocode";

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::programs::{klog_flag, parts, plain};
 use super::{marks, shelled};
-use crate::support::layer::program;
-use crate::support::stage::findings;
+use crate::support::layouts::findings;
+use crate::support::tar_layer::program;
 
 #[test]
 fn a_refusal_marks_the_construct_and_writes_nothing() {
@@ -23,17 +23,17 @@ fn a_refusal_marks_the_construct_and_writes_nothing() {
         ("/bin/sh", "exec /app /etc/*.conf", "*"),
         ("/bin/sh", "/app <<END\nx\nEND\n", "<<"),
     ] {
-        let stage = shelled(&app, &json!({"Entrypoint": [shell, "-c", script]}));
-        let run = stage.rebase("out").run().refused();
+        let layouts = shelled(&app, &json!({"Entrypoint": [shell, "-c", script]}));
+        let run = layouts.rebase("out").run().refused();
         assert_eq!(run.stdout, "", "stdout carries data only\n{run}");
         assert!(run.stderr.contains("refuse [needs-shell]"), "{run}");
         marks(&run.stderr, marked);
         // A plan is data.
-        marks(&stage.plan().run().refused().stdout, marked);
-        let report = stage.rebase("out").arg("--json").run().refused().json();
+        marks(&layouts.plan().run().refused().stdout, marked);
+        let report = layouts.rebase("out").arg("--json").run().refused().json();
         assert_eq!(findings(&report["platforms"][0]), ["refuse needs-shell"], "{script}");
         assert_eq!(report["platforms"][0]["entrypoint"]["after"], json!([shell, "-c", script]), "left as it is");
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     }
 }
 
@@ -42,16 +42,16 @@ fn what_no_strategy_can_express_is_refused() {
     if !parts() {
         return;
     }
-    let stage =
+    let layouts =
         |script: &str| shelled(&[program("app", klog_flag())], &json!({"Entrypoint": ["/bin/sh", "-c", script]}));
     for (script, word) in [
         ("exec /app >>/var/log/app.log", "(partial-redirect)"),
         ("exec /app >>/var/log/out.log 2>>/var/log/err.log", "(partial-redirect)"),
         ("exec /app --log_dir=/tmp >>/var/log/app.log 2>&1", "(log-flags)"),
     ] {
-        let stage = stage(script);
-        stage.rebase("out").run().refused().says("refuse [needs-shell]").says(word);
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        let layouts = layouts(script);
+        layouts.rebase("out").run().refused().says("refuse [needs-shell]").says(word);
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     }
-    stage("exec /app >>/var/log/app.log 2>&1").rebase("out").run().ok();
+    layouts("exec /app >>/var/log/app.log 2>&1").rebase("out").run().ok();
 }

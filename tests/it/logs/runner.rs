@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::programs::{parts, plain, runner};
 use super::{LOG, application, of_rule, of_this_machine, shelled, shells, text};
-use crate::support::container::Container;
-use crate::support::image::{Content, Dialect, Recipe, index};
-use crate::support::layer::{Entry, Layer, Pack, file, program, symlink};
-use crate::support::need::need;
-use crate::support::program::{Machine, prints};
-use crate::support::stage::{Stage, fates, findings};
-use crate::support::{check, stock};
+use crate::support::layouts::{Layouts, fates, findings};
+use crate::support::programs::{Machine, prints};
+use crate::support::recipe::{Content, Dialect, Recipe, index};
+use crate::support::skip::need;
+use crate::support::tar_layer::{Entry, Layer, Pack, file, program, symlink};
+use crate::support::tools::Container;
+use crate::support::{fixtures, published};
 
 /// An image that starts `/go-runner`, beside another file.
 fn image(platform: &str, bytes: &[u8]) -> Recipe {
@@ -20,15 +20,15 @@ fn image(platform: &str, bytes: &[u8]) -> Recipe {
     Recipe { config: json!({"Entrypoint": ["/go-runner"]}), ..Recipe::new(platform, layers.to_vec()) }
 }
 
-/// The stock new base with this in it.
+/// The fixture new base with this in it.
 fn base_with(entry: Entry) -> Content {
-    let mut new = stock::new_base("linux/amd64");
+    let mut new = fixtures::new_base("linux/amd64");
     new.layers.push(Layer::of(Pack::Gzip, &[entry]));
     new.build()
 }
 
 fn shell(script: &str) -> Value {
-    json!({"Entrypoint": ["/bin/sh", "-c", script], "Env": [stock::PATH, "MODE=quiet"]})
+    json!({"Entrypoint": ["/bin/sh", "-c", script], "Env": [fixtures::PATH, "MODE=quiet"]})
 }
 
 /// What is in the file, on stdout and on stderr; the runner's own lines aside.
@@ -50,10 +50,10 @@ fn a_runner_does_what_the_shell_did() {
         ("/app a 0 2>&1 | tee -a /var/log/app.log", " --also-stdout", [true, true, false]),
         ("exec /app a 0 >>/var/log/app.log", " --redirect-stderr=false", [false, false, true]),
     ] {
-        let stage = shelled(&[program("app", app.clone())], &shell(script));
-        base_with(program("go-runner", runner.clone())).layout(&stage.layout("new"), "v1");
-        let report = stage.rebase("out").arg("--json").run().ok().json();
-        let (before, after) = (stage.container("app"), stage.container("out"));
+        let layouts = shelled(&[program("app", app.clone())], &shell(script));
+        base_with(program("go-runner", runner.clone())).layout(&layouts.layout("new"), "v1");
+        let report = layouts.rebase("out").arg("--json").run().ok().json();
+        let (before, after) = (layouts.container("app"), layouts.container("out"));
         assert_eq!(after.command().0.join(" "), format!("/go-runner --log-file={LOG}{flags} /app a 0"), "{script}");
         let [both, copied, apart] = streams;
         let lines = if both { "out [a 0] quiet\nerr\n" } else { "out [a 0] quiet\n" };
@@ -71,11 +71,11 @@ fn what_a_runner_cannot_do_is_said() {
     if !parts() {
         return;
     }
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 7 >>/var/log/app.log 2>&1"));
-    base_with(program("go-runner", runner(&[]))).layout(&stage.layout("new"), "v1");
-    let report = stage.rebase("out").arg("--json").run().ok().json();
-    assert_eq!(stage.container("app").start().code, Some(7));
-    assert_eq!(stage.container("out").start().code, Some(1), "the exit status is lost");
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 7 >>/var/log/app.log 2>&1"));
+    base_with(program("go-runner", runner(&[]))).layout(&layouts.layout("new"), "v1");
+    let report = layouts.rebase("out").arg("--json").run().ok().json();
+    assert_eq!(layouts.container("app").start().code, Some(7));
+    assert_eq!(layouts.container("out").start().code, Some(1), "the exit status is lost");
     let notes: String = of_rule(&report, "shell-removed").iter().map(|note| text(note, "message")).collect();
     assert!(notes.contains("exit status 1"), "{notes}");
 }
@@ -85,22 +85,22 @@ fn a_runner_of_another_image_is_brought_along_and_verified() {
     if !parts() {
         return;
     }
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
-    let report = stage.rebase("out").args(["--json", "--logs", "runner"]).run().refused().json();
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
+    let report = layouts.rebase("out").args(["--json", "--logs", "runner"]).run().refused().json();
     assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"], "there is no runner");
-    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
 
-    image("linux/amd64", &runner(&[])).build().layout(&stage.layout("runner"), "v1");
-    let report = stage.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
+    image("linux/amd64", &runner(&[])).build().layout(&layouts.layout("runner"), "v1");
+    let report = layouts.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
     assert_eq!(fates(&report), ["kept", "added"]);
-    let after = stage.container("out");
+    let after = layouts.container("out");
     assert_eq!(after.command().0, ["/go-runner", &format!("--log-file={LOG}"), "/app", "0"]);
     assert_eq!(written(&after)[0], "out [0] quiet\nerr\n");
     assert_eq!(after.owner("/go-runner"), (0, 0, 0o755));
     assert!(!after.has("/etc/note"), "only the runner is taken");
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     // The runner decides bytes, so a run without it must not verify as the same.
-    let published = check::layout(&stage.layout("out"), "v1").unwrap();
+    let published = published::layout(&layouts.layout("out"), "v1").unwrap();
     let options = published.images[0].manifest["annotations"]["dev.underpin.options"].as_str().unwrap();
     assert!(options.contains("\"log_runner\":\"oci:runner:v1@sha256:"), "{options}");
 }
@@ -110,9 +110,9 @@ fn a_runner_that_is_not_needed_is_not_brought() {
     if !parts() {
         return;
     }
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 0"));
-    image("linux/amd64", &runner(&[])).build().layout(&stage.layout("runner"), "v1");
-    let report = stage.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 0"));
+    image("linux/amd64", &runner(&[])).build().layout(&layouts.layout("runner"), "v1");
+    let report = layouts.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
     assert_eq!(fates(&report), ["kept"]);
     assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "none", "file": null}));
 }
@@ -123,18 +123,18 @@ fn a_runner_that_would_not_start_is_refused() {
         return;
     }
     let dynamic = runner(&[("CGO_ENABLED", "1"), ("GOFLAGS", "-ldflags=-linkmode=external")]);
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     let refused = |args: &[&str]| {
-        let report = stage.rebase("out").arg("--json").args(args).run().refused().json();
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        let report = layouts.rebase("out").arg("--json").args(args).run().refused().json();
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
         findings(&report["platforms"][0])
     };
-    image("linux/amd64", &dynamic).build().layout(&stage.layout("runner"), "v1");
+    image("linux/amd64", &dynamic).build().layout(&layouts.layout("runner"), "v1");
     assert_eq!(refused(&["--log-runner", "oci:runner:v1"]), ["refuse dynamic-binary"]);
     let foreign = prints(Machine::of("linux/arm64"), "x");
-    image("linux/amd64", &foreign).build().layout(&stage.layout("runner"), "v1");
+    image("linux/amd64", &foreign).build().layout(&layouts.layout("runner"), "v1");
     assert_eq!(refused(&["--log-runner", "oci:runner:v1"]), ["refuse wrong-machine"]);
-    base_with(program("go-runner", dynamic)).layout(&stage.layout("new"), "v1");
+    base_with(program("go-runner", dynamic)).layout(&layouts.layout("new"), "v1");
     assert_eq!(refused(&[]), ["refuse dynamic-binary"], "the base's own, too");
 }
 
@@ -145,15 +145,15 @@ fn a_runner_behind_an_init_is_proven_as_well() {
     }
     let dynamic = runner(&[("CGO_ENABLED", "1"), ("GOFLAGS", "-ldflags=-linkmode=external")]);
     let script = "exec /app 0 >>/var/log/app.log 2>&1";
-    let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", script], "Env": [stock::PATH, "MODE=quiet"]});
+    let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", script], "Env": [fixtures::PATH, "MODE=quiet"]});
     let files = [program("app", plain()), program("tini", of_this_machine("tini-static"))];
-    let stage = shelled(&files, &config);
-    base_with(program("go-runner", dynamic)).layout(&stage.layout("new"), "v1");
-    let report = stage.rebase("out").arg("--json").run().refused().json();
+    let layouts = shelled(&files, &config);
+    base_with(program("go-runner", dynamic)).layout(&layouts.layout("new"), "v1");
+    let report = layouts.rebase("out").arg("--json").run().refused().json();
     assert_eq!(findings(&report["platforms"][0]), ["refuse dynamic-binary"]);
-    base_with(program("go-runner", runner(&[]))).layout(&stage.layout("new"), "v1");
-    stage.rebase("out").run().ok();
-    let after = stage.container("out");
+    base_with(program("go-runner", runner(&[]))).layout(&layouts.layout("new"), "v1");
+    layouts.rebase("out").run().ok();
+    let after = layouts.container("out");
     assert_eq!(after.command().0[..3], ["/tini", "--", "/go-runner"]);
     assert_eq!(written(&after)[0], "out [0] quiet\nerr\n");
 }
@@ -164,15 +164,15 @@ fn a_runner_that_is_brought_takes_nobodys_place() {
         return;
     }
     let runner = runner(&[]);
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
-    base_with(symlink("bin", "usr/bin")).layout(&stage.layout("new"), "v1");
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
+    base_with(symlink("bin", "usr/bin")).layout(&layouts.layout("new"), "v1");
     for taken in ["app", "bin/go-runner"] {
         let mut image = image("linux/amd64", b"");
         image.layers.push(Layer::of(Pack::Gzip, &[program(taken, runner.clone())]));
         image.config = json!({"Entrypoint": [format!("/{taken}")]});
-        image.build().layout(&stage.layout("runner"), "v1");
-        stage.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().ok();
-        let after = Container::of(&stage.layout("out"), &stage.sandbox.path(&format!("bundle-{}", taken.len())));
+        image.build().layout(&layouts.layout("runner"), "v1");
+        layouts.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().ok();
+        let after = Container::of(&layouts.layout("out"), &layouts.sandbox.path(&format!("bundle-{}", taken.len())));
         assert_eq!(after.command().0[0], "/go-runner", "{taken}");
         assert_eq!(written(&after)[0], "out [0] quiet\nerr\n", "{taken}");
     }
@@ -183,15 +183,15 @@ fn an_image_without_a_program_is_no_runner() {
     if !parts() {
         return;
     }
-    let stage = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
+    let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     let mut empty = image("linux/amd64", b"x");
     empty.config = json!({});
-    empty.build().layout(&stage.layout("runner"), "v1");
-    stage.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().refused().says("log-flag-unknown");
-    image("linux/arm64", &runner(&[])).build().layout(&stage.layout("runner"), "v1");
-    let run = stage.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().fails("input");
+    empty.build().layout(&layouts.layout("runner"), "v1");
+    layouts.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().refused().says("log-flag-unknown");
+    image("linux/arm64", &runner(&[])).build().layout(&layouts.layout("runner"), "v1");
+    let run = layouts.rebase("out").args(["--log-runner", "oci:runner:v1"]).run().fails("input");
     run.says("no image for a platform").says("linux/amd64");
-    assert!(!stage.layout("out").exists());
+    assert!(!layouts.layout("out").exists());
 }
 
 const TWO: [(&str, &str); 2] = [("linux/amd64", "amd64"), ("linux/arm64", "arm64")];
@@ -209,27 +209,27 @@ fn each_platform_of_an_index_gets_its_own_runner() {
         let app = program("app", prints(Machine::of(platform), "a line\n"));
         application(&old(platform), &[app], &shell("exec /app >>/var/log/app.log 2>&1"))
     });
-    let new = both(&|platform, _| stock::new_base(platform));
-    let stage = Stage::new(&app, &both(&|platform, _| old(platform)), &new);
-    both(&|platform, arch| image(platform, &runner(&[("GOARCH", arch)]))).layout(&stage.layout("runner"), "v1");
-    let report = stage.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
+    let new = both(&|platform, _| fixtures::new_base(platform));
+    let layouts = Layouts::new(&app, &both(&|platform, _| old(platform)), &new);
+    both(&|platform, arch| image(platform, &runner(&[("GOARCH", arch)]))).layout(&layouts.layout("runner"), "v1");
+    let report = layouts.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
     for (at, machine) in ["amd64", "arm64"].iter().enumerate() {
         let told = &report["platforms"][at];
         assert_eq!(told["logs"]["strategy"], "runner");
         let machines: Vec<&Value> = told["binaries"].as_array().unwrap().iter().map(|one| &one["machine"]).collect();
         assert_eq!(machines, [machine, machine]);
     }
-    let published = check::layout(&stage.layout("out"), "v1").unwrap();
+    let published = published::layout(&layouts.layout("out"), "v1").unwrap();
     assert_eq!(published.images.len(), 2);
     let record = |annotations: &Value| annotations["dev.underpin.options"].as_str().unwrap().to_owned();
     let records: Vec<String> = published.images.iter().map(|image| record(&image.manifest["annotations"])).collect();
     assert!(records.iter().all(|record| record.contains("\"log_runner\":\"oci:runner:v1@sha256:")), "{records:?}");
     assert_ne!(records[0], records[1], "each names its platform's own");
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     // One platform alone gives the same child.
     let alone = ["--json", "--log-runner", "oci:runner:v1", "--platform", "linux/amd64"];
-    stage.rebase("alone").args(alone).run().ok();
-    let alone = check::layout(&stage.layout("alone"), "v1").unwrap();
+    layouts.rebase("alone").args(alone).run().ok();
+    let alone = published::layout(&layouts.layout("alone"), "v1").unwrap();
     assert_eq!(alone.images[0].manifest, published.images[0].manifest);
-    stage.underpin(&["verify", "oci:alone:v1"]).run().ok().says("verified");
+    layouts.underpin(&["verify", "oci:alone:v1"]).run().ok().says("verified");
 }

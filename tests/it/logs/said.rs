@@ -4,22 +4,22 @@ use serde_json::{Value, json};
 
 use super::programs::{klog_flag, parts, runner};
 use super::{LOG, of_rule, shelled, text};
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::stage::Stage;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::Layouts;
+use crate::support::tar_layer::{Layer, Pack, program};
 
-/// A stage whose new base has a runner.
-fn stage(script: &str) -> Stage {
-    let stage =
+/// A layouts whose new base has a runner.
+fn layouts(script: &str) -> Layouts {
+    let layouts =
         shelled(&[program("app", klog_flag())], &json!({"Entrypoint": ["/bin/sh", "-c", script], "Cmd": ["x"]}));
-    let mut new = stock::new_base("linux/amd64");
+    let mut new = fixtures::new_base("linux/amd64");
     new.layers.push(Layer::of(Pack::Gzip, &[program("go-runner", runner(&[]))]));
-    new.build().layout(&stage.layout("new"), "v1");
-    stage
+    new.build().layout(&layouts.layout("new"), "v1");
+    layouts
 }
 
-fn planned(stage: &Stage, logs: &str) -> Value {
-    stage.plan().args(["--json", "--logs", logs]).run().ok().json()
+fn planned(layouts: &Layouts, logs: &str) -> Value {
+    layouts.plan().args(["--json", "--logs", logs]).run().ok().json()
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn the_report_says_who_writes_the_log_and_why_and_what_else_there_is() {
     if !parts() {
         return;
     }
-    let stage = stage("exec /app 1>>/var/log/app.log 2>&1");
+    let layouts = layouts("exec /app 1>>/var/log/app.log 2>&1");
     for (logs, strategy, message, why, others) in [
         ("auto", "klog", "klog's own flags", "underscores", "--logs runner, --logs stdout"),
         ("klog", "klog", "klog's own flags", "underscores", "--logs runner, --logs stdout"),
         ("runner", "runner", "a log runner", "/go-runner", "--logs klog, --logs stdout"),
         ("stdout", "stdout", "the container's log", "--logs stdout", "--logs klog, --logs runner"),
     ] {
-        let report = planned(&stage, logs);
+        let report = planned(&layouts, logs);
         assert_eq!(report["platforms"][0]["logs"], json!({"strategy": strategy, "file": LOG}), "{logs}");
         let note = of_rule(&report, "log-strategy");
         assert_eq!(note.len(), 1, "{logs}");
@@ -44,7 +44,7 @@ fn the_report_says_who_writes_the_log_and_why_and_what_else_there_is() {
         assert!(text(note[0], "fix").contains(others), "{note:?}");
         let cleared = of_rule(&report, "cmd-changes-meaning");
         assert!(cleared.iter().any(|note| text(note, "message").contains("CMD is cleared")), "{cleared:?}");
-        let run = stage.plan().args(["--logs", logs]).run().ok();
+        let run = layouts.plan().args(["--logs", logs]).run().ok();
         assert!(run.stdout.contains("note [log-strategy]") && run.stdout.contains(others), "{run}");
     }
 }
@@ -54,9 +54,9 @@ fn what_klog_cannot_catch_is_noted_and_only_for_klog() {
     if !parts() {
         return;
     }
-    let stage = stage("exec /app >/var/log/app.log 2>&1");
+    let layouts = layouts("exec /app >/var/log/app.log 2>&1");
     for (logs, klog_only, appends) in [("klog", true, true), ("runner", false, true), ("stdout", false, false)] {
-        let report = planned(&stage, logs);
+        let report = planned(&layouts, logs);
         let notes: String = of_rule(&report, "shell-removed").iter().map(|note| text(note, "message")).collect();
         assert_eq!(notes.contains("panics and plain prints"), klog_only, "{logs}: {notes}");
         assert_eq!(notes.contains("now it is appended to"), appends, "{logs}: {notes}");
@@ -68,10 +68,10 @@ fn a_command_without_a_file_has_no_strategy() {
     if !parts() {
         return;
     }
-    let report = planned(&stage("exec /app --v=2"), "auto");
+    let report = planned(&layouts("exec /app --v=2"), "auto");
     assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "none", "file": null}));
     assert!(of_rule(&report, "log-strategy").is_empty());
-    let report = planned(&stage("exec /app --v=2 >/dev/null 2>&1"), "auto");
+    let report = planned(&layouts("exec /app --v=2 >/dev/null 2>&1"), "auto");
     assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "stdout", "file": "/dev/null"}));
 }
 
@@ -81,9 +81,9 @@ fn inspect_shows_the_facts_that_the_choice_stands_on() {
     if !parts() {
         return;
     }
-    let stage = stage("exec /app >>/var/log/app.log 2>&1");
-    stage.rebase("out").run().ok();
-    let facts = stage.underpin(&["inspect", "oci:out:v1", "--json", "--no-cache"]).run().ok().json();
+    let layouts = layouts("exec /app >>/var/log/app.log 2>&1");
+    layouts.rebase("out").run().ok();
+    let facts = layouts.underpin(&["inspect", "oci:out:v1", "--json", "--no-cache"]).run().ok().json();
     let go = &facts["platforms"][0]["go"];
     assert_eq!(go["modules"], json!([]), "{facts}");
     assert!(go["packages"].as_array().unwrap().contains(&json!("k8s.io/klog.InitFlags")), "{facts}");

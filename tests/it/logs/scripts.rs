@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::programs::{klog_normalised, parts, plain};
 use super::{LOG, marks, of_rule, shelled, text};
-use crate::support::layer::{Entry, program};
-use crate::support::stage::{Stage, findings};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, findings};
+use crate::support::tar_layer::{Entry, program};
 
 /// The script that cluster-autoscaler had, in its shape.
 const RUN: &str = r#"#!/bin/sh
@@ -21,7 +21,7 @@ set -o nounset
 exec /cluster-autoscaler --v=2 "$@" 1>>/var/log/app.log 2>&1
 "#;
 
-fn stage(script: &str, app: Vec<u8>, config: &Value) -> Stage {
+fn layouts(script: &str, app: Vec<u8>, config: &Value) -> Layouts {
     shelled(&[program("cluster-autoscaler", app), program("run.sh", script)], config)
 }
 
@@ -30,9 +30,9 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
     if !parts() {
         return;
     }
-    let stage = stage(RUN, klog_normalised(), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
-    let report = stage.rebase("out").arg("--json").run().ok().json();
-    let (before, after) = (stage.container("app"), stage.container("out"));
+    let layouts = layouts(RUN, klog_normalised(), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
+    let report = layouts.rebase("out").arg("--json").run().ok().json();
+    let (before, after) = (layouts.container("app"), layouts.container("out"));
     let (entrypoint, cmd) = after.command();
     let flags = "--logtostderr=false --log-file=/var/log/app.log --log-file-max-size=0 --stderrthreshold=FATAL";
     assert_eq!(entrypoint.join(" "), format!("/cluster-autoscaler --v=2 {flags}"));
@@ -49,7 +49,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
     assert_eq!(findings(&report["platforms"][0]), ["warn shell-removed"]);
     assert!(text(of_rule(&report, "shell-removed").pop().unwrap(), "message").contains("/run.sh"));
     assert_ne!(after.execute(&["/run.sh".to_owned()]).code, Some(0));
-    stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
 }
 
 /// The last flag wins: what CMD says about klog's files would undo what the entrypoint says.
@@ -59,11 +59,11 @@ fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
         return;
     }
     let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--logtostderr=true", "one"]});
-    let stage = stage(RUN, klog_normalised(), &config);
-    stage.rebase("out").run().refused().says("CMD has flags that would undo klog's own").says("(log-flags)");
-    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
-    stage.rebase("out").args(["--cmd", r#"["one"]"#]).run().ok();
-    let after = stage.container("out");
+    let layouts = layouts(RUN, klog_normalised(), &config);
+    layouts.rebase("out").run().refused().says("CMD has flags that would undo klog's own").says("(log-flags)");
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
+    layouts.rebase("out").args(["--cmd", r#"["one"]"#]).run().ok();
+    let after = layouts.container("out");
     assert_eq!(after.start().code, Some(0));
     assert!(after.read(LOG).contains("] knows [one]\n"), "{}", after.read(LOG));
 }
@@ -87,13 +87,13 @@ fn scripts_are_read_however_they_are_started() {
         let files: [Entry; 3] = [
             program("cluster-autoscaler", app.clone()),
             program("run.sh", script(first)),
-            crate::support::layer::folder("srv/"),
+            crate::support::tar_layer::folder("srv/"),
         ];
-        let stage = shelled(&files, &config);
-        let before = stage.container("app").start();
+        let layouts = shelled(&files, &config);
+        let before = layouts.container("app").start();
         assert_eq!(before.stdout, "out [a b 0] loud\n", "{first} {entrypoint}");
-        stage.rebase("out").run().ok();
-        let after = stage.container("out");
+        layouts.rebase("out").run().ok();
+        let after = layouts.container("out");
         assert_eq!(after.start(), before, "{first} {entrypoint}");
         assert_eq!(after.command(), (vec!["/cluster-autoscaler".to_owned()], vec!["a b".to_owned(), "0".to_owned()]));
         assert_eq!(after.config["WorkingDir"], "/srv");
@@ -105,7 +105,7 @@ fn a_script_that_does_more_is_refused_at_the_construct() {
     if !parts() {
         return;
     }
-    let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["0"], "Env": [stock::PATH]});
+    let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["0"], "Env": [fixtures::PATH]});
     let app = plain();
     for (line, marked, word) in [
         ("if [ -n \"$DEBUG\" ]; then set -x; fi", "if", "conditional"),
@@ -114,9 +114,9 @@ fn a_script_that_does_more_is_refused_at_the_construct() {
         ("/cluster-autoscaler --once; date", ";", "multiple-commands"),
     ] {
         let script = format!("#!/bin/sh\n{line}\nexec /cluster-autoscaler \"$@\"\n");
-        let stage = stage(&script, app.clone(), &config);
-        let run = stage.rebase("out").run().refused().says("[needs-shell]").says(word);
+        let layouts = layouts(&script, app.clone(), &config);
+        let run = layouts.rebase("out").run().refused().says("[needs-shell]").says(word);
         marks(&run.stderr, marked);
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     }
 }

@@ -2,33 +2,33 @@
 
 use std::os::unix::net::UnixListener;
 
-use super::stage::{name, on_each};
-use crate::support::cli::{Sandbox, files_under};
-use crate::support::node::Node;
+use super::setup::{name, on_each};
+use crate::support::containerd::Node;
+use crate::support::invocation::{Sandbox, files_under};
 
 #[test]
 fn a_list_or_a_record_that_cannot_be_read_stops_it() {
-    on_each(|stage| {
-        stage.import(&name("app"), 10);
+    on_each(|setup| {
+        setup.import(&name("app"), 10);
         let gc = ["gc", "--high", "0", "--low", "0", "--min-age", "0s"];
-        stage.run(&[&gc[..], &["--protect-file", "/no/such/list"]].concat()).fails("input");
-        stage.run(&[&gc[..], &["--protect", "regex:("]].concat()).fails("input");
-        assert!(!stage.cache.exists());
-        stage.run(&["gc", "--high", "100", "--low", "100"]).ok();
-        let record = files_under(&stage.cache.join("nodes")).remove(0);
+        setup.run(&[&gc[..], &["--protect-file", "/no/such/list"]].concat()).fails("input");
+        setup.run(&[&gc[..], &["--protect", "regex:("]].concat()).fails("input");
+        assert!(!setup.cache.exists());
+        setup.run(&["gc", "--high", "100", "--low", "100"]).ok();
+        let record = files_under(&setup.cache.join("nodes")).remove(0);
         let sound = std::fs::read(&record).unwrap();
         std::fs::write(&record, &sound[1..]).unwrap();
-        stage.run(&gc).fails("integrity").says("cache verify");
-        stage.run(&["ls"]).fails("integrity");
-        assert_eq!(stage.listed(), [name("app")]);
-        let verify = stage.sandbox.underpin(["cache", "verify", "--cache"]).arg(&stage.cache).run().refused();
+        setup.run(&gc).fails("integrity").says("cache verify");
+        setup.run(&["ls"]).fails("integrity");
+        assert_eq!(setup.listed(), [name("app")]);
+        let verify = setup.sandbox.underpin(["cache", "verify", "--cache"]).arg(&setup.cache).run().refused();
         assert!(verify.stdout.contains(record.to_str().unwrap()) && !record.exists(), "{verify}");
-        std::fs::create_dir(stage.cache.join("nodes/v2")).unwrap();
-        stage.run(&gc).fails("input").says("another version");
-        assert_eq!(stage.listed(), [name("app")]);
-        std::fs::remove_dir(stage.cache.join("nodes/v2")).unwrap();
-        stage.run(&gc).ok();
-        assert_eq!(stage.listed(), Vec::<String>::new());
+        std::fs::create_dir(setup.cache.join("nodes/v2")).unwrap();
+        setup.run(&gc).fails("input").says("another version");
+        assert_eq!(setup.listed(), [name("app")]);
+        std::fs::remove_dir(setup.cache.join("nodes/v2")).unwrap();
+        setup.run(&gc).ok();
+        assert_eq!(setup.listed(), Vec::<String>::new());
     });
 }
 

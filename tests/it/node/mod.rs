@@ -3,4 +3,4 @@
 mod collector;
 mod doubt;
 mod pins;
-mod stage;
+mod setup;

@@ -2,29 +2,29 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{downloads, on_layer, on_manifest, survives, world};
+use super::{downloads, on_layer, on_manifest, registries, survives};
+use crate::support::fixtures;
+use crate::support::http::{Answer, dead_host};
 use crate::support::proxy::{Action, Seen, on};
-use crate::support::server::{Answer, dead_host};
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::registries::Registries;
 
 #[test]
 fn p15_every_passing_status_is_tried_again() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for status in [408, 499, 500, 502, 503, 504, 522] {
-        assert_eq!(survives(&world, [on_layer(&world).does(Action::status(status))]).len(), 2, "{status}");
-        survives(&world, [on_manifest().does(Action::status(status))]);
+        assert_eq!(survives(&registries, [on_layer(&registries).does(Action::status(status))]).len(), 2, "{status}");
+        survives(&registries, [on_manifest().does(Action::status(status))]);
     }
 }
 
 #[test]
 fn p16_five_faults_are_survived_and_six_are_not() {
-    let Some(world) = world() else { return };
-    assert_eq!(survives(&world, [on_layer(&world).times(5).does(Action::status(503))]).len(), 6);
-    let trial = world.trial();
-    world.source.proxy.script([on_layer(&world).times(6).does(Action::status(503))]);
+    let Some(registries) = registries() else { return };
+    assert_eq!(survives(&registries, [on_layer(&registries).times(5).does(Action::status(503))]).len(), 6);
+    let trial = registries.trial();
+    registries.source.proxy.script([on_layer(&registries).times(6).does(Action::status(503))]);
     trial.fails(trial.run(), "network").says("503");
-    assert_eq!(downloads(&world).len(), 6);
+    assert_eq!(downloads(&registries).len(), 6);
     trial.settle();
 }
 
@@ -40,51 +40,54 @@ fn wait(seen: &[Seen]) -> Duration {
 
 #[test]
 fn p17_retry_after_is_honoured_in_both_forms() {
-    let Some(world) = world() else { return };
-    let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(|| "2".to_owned()))]));
+    let Some(registries) = registries() else { return };
+    let waited = wait(&survives(&registries, [on_layer(&registries).does(retry_after(|| "2".to_owned()))]));
     assert!(waited >= Duration::from_secs(2), "{waited:?}");
     // A date has whole seconds: four from now is at least three.
     let soon = || httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(4));
-    let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(soon))]));
+    let waited = wait(&survives(&registries, [on_layer(&registries).does(retry_after(soon))]));
     assert!(waited >= Duration::from_secs(3), "{waited:?}");
 }
 
 #[test]
 fn p17_a_senseless_retry_after_is_not_waited_for() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
     for value in [past.as_str(), "-1", "99999999999999999999", "abc", ""] {
         let given = value.to_owned();
-        let waited = wait(&survives(&world, [on_layer(&world).does(retry_after(move || given.clone()))]));
+        let waited = wait(&survives(&registries, [on_layer(&registries).does(retry_after(move || given.clone()))]));
         assert!(waited < Duration::from_secs(2), "{waited:?} for {value}");
     }
 }
 
 #[test]
 fn p18_an_hour_is_not_waited_for_but_said() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    world.source.proxy.script([on_layer(&world).always().does(retry_after(|| "3600".to_owned()))]);
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    registries.source.proxy.script([on_layer(&registries).always().does(retry_after(|| "3600".to_owned()))]);
     let run = trial.fails(trial.run(), "network");
     assert!(run.elapsed < Duration::from_secs(5), "{run}");
     let said = run.stderr.to_lowercase();
     assert!(["3600", "1h", "1 h", "60 min", "60m"].iter().any(|form| said.contains(form)), "{run}");
-    assert_eq!(downloads(&world).len(), 1);
+    assert_eq!(downloads(&registries).len(), 1);
     trial.settle();
 }
 
 #[test]
 fn p25_a_tag_that_moves_gives_one_of_the_two_images_whole() {
     for (method, pattern) in [("HEAD", "/in/app/manifests/v1"), ("GET", "/in/app/manifests/v1")] {
-        let Some(world) = world() else { return };
-        let other = stock::app("linux/amd64", 5).build();
-        let (host, moved) = (world.source.registry.host().to_owned(), other.clone());
-        let trial = world.trial();
-        world.source.proxy.script([on(method, pattern).does(Action::then(move || moved.push(&host, "in/app", "v1")))]);
+        let Some(registries) = registries() else { return };
+        let other = fixtures::app("linux/amd64", 5).build();
+        let (host, moved) = (registries.source.registry.host().to_owned(), other.clone());
+        let trial = registries.trial();
+        registries
+            .source
+            .proxy
+            .script([on(method, pattern).does(Action::then(move || moved.push(&host, "in/app", "v1")))]);
         let report = trial.invocation().arg("--json").run().ok().json();
-        let source = if report["source"]["digest"] == world.app.digest() { &world.app } else { &other };
+        let source = if report["source"]["digest"] == registries.app.digest() { &registries.app } else { &other };
         assert_eq!(report["source"]["digest"], source.digest(), "one of the two");
-        let published = world.published(&trial.repository(), "v1");
+        let published = registries.published(&trial.repository(), "v1");
         assert_eq!(published.only().layers.last(), source.layers().last(), "moved at {method}");
         assert_eq!(report["targets"][0]["digest"], published.digest);
     }
@@ -92,51 +95,51 @@ fn p25_a_tag_that_moves_gives_one_of_the_two_images_whole() {
 
 #[test]
 fn p26_a_web_page_is_not_a_manifest() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
     let page = Answer::new(200).header("Content-Type", "text/html").body("<html>Please log in to the hotel</html>");
-    world.source.proxy.script([on_manifest().always().does(Action::Answer(page))]);
+    registries.source.proxy.script([on_manifest().always().does(Action::Answer(page))]);
     trial.fails(trial.run(), "input").says("text/html").says("Please log in");
     trial.settle();
 }
 
 #[test]
 fn p28_a_redirect_to_a_dead_host_is_tried_again() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     let dead = format!("http://{}/blob", dead_host());
-    survives(&world, [on_layer(&world).does(Action::redirect(dead))]);
+    survives(&registries, [on_layer(&registries).does(Action::redirect(dead))]);
 }
 
 /// Sends the client from hop to hop, and to the blob after the last.
-fn hops(world: &World, count: usize) -> [crate::support::proxy::Rule; 2] {
-    let blob = format!("/v2/in/app/blobs/{}?end", world.app_layer());
+fn hops(registries: &Registries, count: usize) -> [crate::support::proxy::Rule; 2] {
+    let blob = format!("/v2/in/app/blobs/{}?end", registries.app_layer());
     let next = move |seen: &Seen| {
         let hop = seen.target.split_once("hop=").map_or(0, |(_, hop)| hop.parse().unwrap());
         let to = if hop + 1 < count { format!("/hop?hop={}", hop + 1) } else { blob.clone() };
         Answer::new(307).header("Location", to)
     };
     let first = next.clone();
-    let start = on_layer(world).when(|seen| !seen.target.contains("?end")).always();
+    let start = on_layer(registries).when(|seen| !seen.target.contains("?end")).always();
     [on("GET", "/hop").always().does(Action::answer_with(next)), start.does(Action::answer_with(first))]
 }
 
 #[test]
 fn p28_ten_redirects_are_followed_and_eleven_are_not() {
-    let Some(world) = world() else { return };
-    survives(&world, hops(&world, 10));
-    let trial = world.trial();
-    world.source.proxy.script(hops(&world, 11));
+    let Some(registries) = registries() else { return };
+    survives(&registries, hops(&registries, 10));
+    let trial = registries.trial();
+    registries.source.proxy.script(hops(&registries, 11));
     trial.fails(trial.run(), "network").says("redirect");
     trial.settle();
 }
 
 #[test]
 fn p28_a_redirect_loop_ends() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    let here = format!("/v2/in/app/blobs/{}", world.app_layer());
-    world.source.proxy.script([on_layer(&world).always().does(Action::redirect(here))]);
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    let here = format!("/v2/in/app/blobs/{}", registries.app_layer());
+    registries.source.proxy.script([on_layer(&registries).always().does(Action::redirect(here))]);
     let run = trial.fails(trial.run(), "network").says("redirect");
-    assert!(downloads(&world).len() <= 11, "{run}");
+    assert!(downloads(&registries).len() <= 11, "{run}");
     trial.settle();
 }

@@ -1,11 +1,11 @@
 //! Bodies that end early, late or wrong: P1 to P14.
 
-use super::{downloads, on_layer, survives, survives_once, world};
-use crate::support::check;
-use crate::support::cli::files_under;
+use super::{downloads, on_layer, registries, survives, survives_once};
+use crate::support::invocation::files_under;
 use crate::support::proxy::{Action, At, Cut, Seen};
-use crate::support::shelf::blob_path;
-use crate::support::world::World;
+use crate::support::published;
+use crate::support::recipe::blob_path;
+use crate::support::registries::Registries;
 
 const WHOLE: &str = "the whole";
 
@@ -20,17 +20,17 @@ fn ranges(seen: &[Seen]) -> Vec<&str> {
 
 #[test]
 fn p1_a_reset_before_the_first_byte_is_asked_again_from_the_start() {
-    let Some(world) = world() else { return };
-    let seen = survives_once(&world, Action::Cut(At::Body(0), Cut::Rst));
+    let Some(registries) = registries() else { return };
+    let seen = survives_once(&registries, Action::Cut(At::Body(0), Cut::Rst));
     assert_eq!(ranges(&seen), [WHOLE, WHOLE]);
 }
 
 #[test]
 fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
-    let Some(world) = world() else { return };
-    let size = world.app_layer_size();
+    let Some(registries) = registries() else { return };
+    let size = registries.app_layer_size();
     for at in [1, 512, size / 2, size - 1] {
-        let seen = survives_once(&world, Action::Cut(At::Body(at), Cut::Rst));
+        let seen = survives_once(&registries, Action::Cut(At::Body(at), Cut::Rst));
         assert_eq!(ranges(&seen), [WHOLE, &from(at)], "reset at {at}");
         let received: u64 = seen.iter().map(|seen| seen.down).sum();
         assert!(received <= size + 64 * 1024, "{received} bytes for a blob of {size}");
@@ -39,94 +39,94 @@ fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
 
 #[test]
 fn p4_a_reset_every_64_kib_is_survived() {
-    let Some(world) = World::two(4 * 1024 * 1024) else { return };
+    let Some(registries) = Registries::two(4 * 1024 * 1024) else { return };
     let cut = Action::Cut(At::Body(64 * 1024), Cut::Rst);
-    let seen = survives(&world, [on_layer(&world).always().does(cut)]);
+    let seen = survives(&registries, [on_layer(&registries).always().does(cut)]);
     assert!((60..=66).contains(&seen.len()), "{} requests", seen.len());
 }
 
 #[test]
 fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    world.source.proxy.script([
-        on_layer(&world).when(|seen| !seen.has("range")).always().does(Action::Cut(At::Body(65_536), Cut::Rst)),
-        on_layer(&world).when(|seen| seen.has("range")).always().does(Action::Cut(At::Body(0), Cut::Rst)),
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    registries.source.proxy.script([
+        on_layer(&registries).when(|seen| !seen.has("range")).always().does(Action::Cut(At::Body(65_536), Cut::Rst)),
+        on_layer(&registries).when(|seen| seen.has("range")).always().does(Action::Cut(At::Body(0), Cut::Rst)),
     ]);
     let run = trial.fails(trial.run(), "network");
-    assert!(run.elapsed.as_secs() < 60 && downloads(&world).len() <= 6, "{run}");
-    let name = world.app_layer();
+    assert!(run.elapsed.as_secs() < 60 && downloads(&registries).len() <= 6, "{run}");
+    let name = registries.app_layer();
     let visible = |path: &std::path::PathBuf| path.ends_with(blob_path(&name));
     assert!(!files_under(&trial.cache()).iter().any(visible), "half a blob is visible");
-    world.calm();
+    registries.calm();
     trial.gives_the_expected_image(trial.run());
-    assert_eq!(ranges(&downloads(&world)), [from(65_536)], "the part of the broken run is used");
+    assert_eq!(ranges(&downloads(&registries)), [from(65_536)], "the part of the broken run is used");
     trial.settle();
 }
 
 #[test]
 fn p6_an_early_end_is_resumed() {
-    let Some(world) = world() else { return };
-    let seen = survives_once(&world, Action::Cut(At::Body(100_000), Cut::Fin));
+    let Some(registries) = registries() else { return };
+    let seen = survives_once(&registries, Action::Cut(At::Body(100_000), Cut::Fin));
     assert_eq!(ranges(&seen), [WHOLE, &from(100_000)]);
 }
 
 #[test]
 fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
-    let Some(world) = world() else { return };
-    let half = world.app_layer_size() / 2;
-    let seen = survives_once(&world, Action::CloseDelimited(half));
+    let Some(registries) = registries() else { return };
+    let half = registries.app_layer_size() / 2;
+    let seen = survives_once(&registries, Action::CloseDelimited(half));
     assert_eq!(ranges(&seen), [WHOLE, &from(half)]);
 }
 
 #[test]
 fn p9_a_body_that_is_too_long_is_not_read_to_its_end() {
-    let Some(world) = world() else { return };
-    let size = world.app_layer_size();
+    let Some(registries) = registries() else { return };
+    let size = registries.app_layer_size();
     for action in [Action::Extra(1), Action::Endless] {
-        let trial = world.trial();
-        world.source.proxy.script([on_layer(&world).always().does(action.clone())]);
+        let trial = registries.trial();
+        registries.source.proxy.script([on_layer(&registries).always().does(action.clone())]);
         let run = trial.fails(trial.run(), "integrity");
-        let seen = downloads(&world);
+        let seen = downloads(&registries);
         assert_eq!(seen.len(), 3, "the first fetch and two more\n{run}");
         // The kernel's buffers take a few MiB that nobody ever reads.
         assert!(seen.iter().all(|seen| seen.down < size + 16 * 1024 * 1024), "{run}");
         assert!(run.peak < 256 * 1024, "{run}");
         trial.settle();
     }
-    survives_once(&world, Action::Extra(1));
+    survives_once(&registries, Action::Extra(1));
 }
 
 #[test]
 fn p10_one_wrong_byte_is_fetched_again_and_said() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    world.source.proxy.script([on_layer(&world).does(Action::Corrupt(1000))]);
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    registries.source.proxy.script([on_layer(&registries).does(Action::Corrupt(1000))]);
     trial.gives_the_expected_image(trial.run()).says("fetching again");
-    assert_eq!(ranges(&downloads(&world)), [WHOLE, WHOLE]);
+    assert_eq!(ranges(&downloads(&registries)), [WHOLE, WHOLE]);
     trial.settle();
 }
 
 #[test]
 fn p11_a_byte_that_is_always_wrong_ends_the_run() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    world.source.proxy.script([on_layer(&world).always().does(Action::Corrupt(1000))]);
-    let run = trial.fails(trial.run(), "integrity").says(&world.app_layer());
-    assert_eq!(downloads(&world).len(), 3, "the first fetch and two more\n{run}");
-    assert_eq!(check::lies_in_cache(&trial.cache()), Vec::<std::path::PathBuf>::new());
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    registries.source.proxy.script([on_layer(&registries).always().does(Action::Corrupt(1000))]);
+    let run = trial.fails(trial.run(), "integrity").says(&registries.app_layer());
+    assert_eq!(downloads(&registries).len(), 3, "the first fetch and two more\n{run}");
+    assert_eq!(published::lies_in_cache(&trial.cache()), Vec::<std::path::PathBuf>::new());
     trial.settle();
 }
 
 #[test]
 fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
-    let Some(world) = world() else { return };
-    let size = world.app_layer_size();
+    let Some(registries) = registries() else { return };
+    let size = registries.app_layer_size();
     let seen = survives(
-        &world,
+        &registries,
         [
-            on_layer(&world).does(Action::Cut(At::Body(size / 2), Cut::Rst)),
-            on_layer(&world).when(|seen| seen.has("range")).always().does(Action::ignore_range()),
+            on_layer(&registries).does(Action::Cut(At::Body(size / 2), Cut::Rst)),
+            on_layer(&registries).when(|seen| seen.has("range")).always().does(Action::ignore_range()),
         ],
     );
     let received: u64 = seen.iter().map(|seen| seen.down).sum();
@@ -135,13 +135,13 @@ fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
 
 #[test]
 fn p14_a_refused_range_restarts_once() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for status in [416, 400] {
         let seen = survives(
-            &world,
+            &registries,
             [
-                on_layer(&world).does(Action::Cut(At::Body(100_000), Cut::Rst)),
-                on_layer(&world).when(|seen| seen.has("range")).does(Action::status(status)),
+                on_layer(&registries).does(Action::Cut(At::Body(100_000), Cut::Rst)),
+                on_layer(&registries).when(|seen| seen.has("range")).does(Action::status(status)),
             ],
         );
         assert_eq!(ranges(&seen), [WHOLE, &from(100_000), WHOLE], "{status}");
@@ -150,7 +150,7 @@ fn p14_a_refused_range_restarts_once() {
 
 #[test]
 fn p14_a_reset_after_the_last_byte_needs_no_request() {
-    let Some(world) = world() else { return };
-    let seen = survives_once(&world, Action::Cut(At::Body(world.app_layer_size()), Cut::Rst));
+    let Some(registries) = registries() else { return };
+    let seen = survives_once(&registries, Action::Cut(At::Body(registries.app_layer_size()), Cut::Rst));
     assert_eq!(seen.len(), 1);
 }

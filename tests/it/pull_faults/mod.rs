@@ -10,18 +10,18 @@ mod silence;
 mod tokens;
 
 use crate::support::proxy::{Action, Rule, Seen, on};
-use crate::support::world::World;
+use crate::support::registries::Registries;
 
 /// A layer that takes several reads and no time.
 const PAYLOAD: usize = 256 * 1024;
 
-fn world() -> Option<World> {
-    World::two(PAYLOAD)
+fn registries() -> Option<Registries> {
+    Registries::two(PAYLOAD)
 }
 
 /// A rule for the download of the application's layer.
-fn on_layer(world: &World) -> Rule {
-    on("GET", format!("/blobs/{}", world.app_layer()))
+fn on_layer(registries: &Registries) -> Rule {
+    on("GET", format!("/blobs/{}", registries.app_layer()))
 }
 
 fn on_manifest() -> Rule {
@@ -29,21 +29,21 @@ fn on_manifest() -> Rule {
 }
 
 /// The requests for the application's layer.
-fn downloads(world: &World) -> Vec<Seen> {
-    world.source.proxy.matching("GET", &format!("/blobs/{}", world.app_layer()))
+fn downloads(registries: &Registries) -> Vec<Seen> {
+    registries.source.proxy.matching("GET", &format!("/blobs/{}", registries.app_layer()))
 }
 
 /// The fault comes, and nobody can tell afterwards. Gives the requests for the layer.
-fn survives(world: &World, rules: impl IntoIterator<Item = Rule>) -> Vec<Seen> {
-    let trial = world.trial();
-    world.source.proxy.script(rules);
+fn survives(registries: &Registries, rules: impl IntoIterator<Item = Rule>) -> Vec<Seen> {
+    let trial = registries.trial();
+    registries.source.proxy.script(rules);
     trial.gives_the_expected_image(trial.run());
-    let seen = downloads(world);
+    let seen = downloads(registries);
     trial.settle();
     seen
 }
 
 /// The fault once, at the download of the layer.
-fn survives_once(world: &World, action: Action) -> Vec<Seen> {
-    survives(world, [on_layer(world).does(action)])
+fn survives_once(registries: &Registries, action: Action) -> Vec<Seen> {
+    survives(registries, [on_layer(registries).does(action)])
 }

@@ -2,35 +2,34 @@
 
 use std::time::Duration;
 
-use super::{on_manifest, survives, survives_once, world};
-use crate::support::check;
-use crate::support::cli::Sandbox;
-use crate::support::guarded::{self, rebase_at};
+use super::{on_manifest, registries, survives, survives_once};
+use crate::support::docker_registry::{Door, Registry};
+use crate::support::invocation::{Run, Sandbox};
 use crate::support::proxy::{Action, At, Cut};
-use crate::support::registry::{Door, Registry};
-use crate::support::run::Run;
+use crate::support::published;
 use crate::support::tls::{Authority, Validity};
+use crate::support::token_server::{self, rebase_at};
 use crate::support::tunnel::{First, Tunnel};
 
 #[test]
 fn p20_silence_in_the_middle_is_resumed() {
-    let Some(world) = world() else { return };
-    let seen = survives_once(&world, Action::Cut(At::Body(4096), Cut::Stall));
+    let Some(registries) = registries() else { return };
+    let seen = survives_once(&registries, Action::Cut(At::Body(4096), Cut::Stall));
     assert_eq!(seen[1].headers.get("range"), Some("bytes=4096-"));
 }
 
 #[test]
 fn p20_a_drip_is_left_for_a_better_connection() {
-    let Some(world) = world() else { return };
-    let seen = survives_once(&world, Action::Rate(100));
+    let Some(registries) = registries() else { return };
+    let seen = survives_once(&registries, Action::Rate(100));
     assert!(seen.len() == 2 && seen[1].has("range"), "{} requests", seen.len());
 }
 
 #[test]
 fn p21_a_head_that_never_comes_is_asked_for_again() {
-    let Some(world) = world() else { return };
-    assert_eq!(survives_once(&world, Action::Hang).len(), 2);
-    survives(&world, [on_manifest().does(Action::Hang)]);
+    let Some(registries) = registries() else { return };
+    assert_eq!(survives_once(&registries, Action::Hang).len(), 2);
+    survives(&registries, [on_manifest().does(Action::Hang)]);
 }
 
 /// Rebases between repositories of one registry that speaks TLS, at `host`.
@@ -42,7 +41,7 @@ fn rebase(host: &str, authority: &Authority) -> Run {
 fn tls_registry(authority: &Authority, validity: Validity) -> Option<(Registry, Registry)> {
     let registry = Registry::with(&Door::Tls(&authority.leaf(validity)))?;
     let back = registry.back_door();
-    guarded::stock(back.host());
+    token_server::push_fixtures(back.host());
     Some((registry, back))
 }
 
@@ -53,7 +52,7 @@ fn p22_a_spoilt_handshake_is_tried_again() {
         let Some((registry, back)) = tls_registry(&authority, Validity::Now) else { return };
         let front = Tunnel::to(registry.host(), first);
         let run = rebase(&front.host(), &authority).ok();
-        assert_eq!(check::registry(back.host(), "out/app", "v1").unwrap().digest, run.digest(), "{first:?}\n{run}");
+        assert_eq!(published::registry(back.host(), "out/app", "v1").unwrap().digest, run.digest(), "{first:?}\n{run}");
     }
 }
 

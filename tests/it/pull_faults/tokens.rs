@@ -1,10 +1,9 @@
 //! Tokens that run out or never come: P29 and P30. To a layout, so that only pulls need tokens.
 
-use crate::support::check;
-use crate::support::guarded::{Guarded, app_layer};
+use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
-use crate::support::server::Answer;
-use crate::support::token_server::{Field, Manners, huge};
+use crate::support::published;
+use crate::support::token_server::{Field, Guarded, Manners, app_layer, huge};
 
 #[test]
 fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
@@ -16,7 +15,7 @@ fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
     let run = guarded.rebase(&guarded.layout("second")).run().ok();
     assert_eq!(run.digest(), expected, "{run}");
     assert_eq!(guarded.tokens.seen().len(), usual + 1, "exactly one new token\n{run}");
-    assert_eq!(check::layout(&guarded.sandbox.path("second"), "v1").unwrap().digest, expected);
+    assert_eq!(published::layout(&guarded.sandbox.path("second"), "v1").unwrap().digest, expected);
 }
 
 #[test]

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::{PAYLOAD, looks, on_manifest, on_upload, survives, survives_at_upload, uploads, world};
+use super::{PAYLOAD, looks, on_manifest, on_upload, registries, survives, survives_at_upload, uploads};
+use crate::support::http::Answer;
 use crate::support::proxy::{Action, Cut, on};
-use crate::support::server::Answer;
-use crate::support::world::World;
+use crate::support::registries::Registries;
 
 #[test]
 fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
-    let Some(world) = world() else { return };
-    let size = world.app_layer_size();
+    let Some(registries) = registries() else { return };
+    let size = registries.app_layer_size();
     for after in [1, size / 2, size] {
-        survives_at_upload(&world, Action::CutRequest(after, Cut::Rst), |run| {
-            let seen = uploads(&world);
+        survives_at_upload(&registries, Action::CutRequest(after, Cut::Rst), |run| {
+            let seen = uploads(&registries);
             assert_eq!(seen.len(), 2, "reset after {after}\n{run}");
-            assert!(looks(&world) >= 1, "it may have arrived\n{run}");
+            assert!(looks(&registries) >= 1, "it may have arrived\n{run}");
             let session = |target: &str| target.split('?').next().unwrap().to_owned();
             assert_ne!(session(&seen[0].target), session(&seen[1].target), "a new session\n{run}");
         });
@@ -24,47 +24,47 @@ fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
 
 #[test]
 fn u2_a_lost_session_is_opened_anew() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     let unknown = Answer::error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry");
-    survives_at_upload(&world, Action::Answer(unknown), |run| {
-        assert!(looks(&world) >= 1, "{run}");
-        assert_eq!(uploads(&world).len(), 2, "{run}");
+    survives_at_upload(&registries, Action::Answer(unknown), |run| {
+        assert!(looks(&registries) >= 1, "{run}");
+        assert_eq!(uploads(&registries).len(), 2, "{run}");
     });
 }
 
 #[test]
 fn u4_a_blob_that_was_lost_with_its_answer_is_sent_once_more() {
-    let Some(world) = world() else { return };
-    survives_at_upload(&world, Action::Lose, |run| assert_eq!(uploads(&world).len(), 2, "{run}"));
+    let Some(registries) = registries() else { return };
+    survives_at_upload(&registries, Action::Lose, |run| assert_eq!(uploads(&registries).len(), 2, "{run}"));
 }
 
 #[test]
 fn u4_a_blob_that_arrived_without_an_answer_is_not_sent_again() {
-    let Some(world) = world() else { return };
-    survives_at_upload(&world, Action::Swallow, |run| {
-        assert!(looks(&world) >= 1, "{run}");
-        assert_eq!(uploads(&world).len(), 1, "{run}");
+    let Some(registries) = registries() else { return };
+    survives_at_upload(&registries, Action::Swallow, |run| {
+        assert!(looks(&registries) >= 1, "{run}");
+        assert_eq!(uploads(&registries).len(), 1, "{run}");
     });
 }
 
 #[test]
 fn u5_three_faults_of_the_registry_are_survived() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for status in [500, 502, 503] {
-        survives(&world, [on_upload(&world).times(3).does(Action::status(status))], |run| {
-            assert_eq!(uploads(&world).len(), 4, "{status}\n{run}");
+        survives(&registries, [on_upload(&registries).times(3).does(Action::status(status))], |run| {
+            assert_eq!(uploads(&registries).len(), 4, "{status}\n{run}");
         });
     }
 }
 
 #[test]
 fn u6_too_many_requests_are_waited_for_wherever_they_come() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     let slow = || Answer::error(429, "TOOMANYREQUESTS", "slow down").header("Retry-After", "1");
-    for rule in [on("POST", "/blobs/uploads/"), on_upload(&world), on_manifest()] {
-        survives(&world, [rule.does(Action::Answer(slow()))], |run| {
+    for rule in [on("POST", "/blobs/uploads/"), on_upload(&registries), on_manifest()] {
+        survives(&registries, [rule.does(Action::Answer(slow()))], |run| {
             assert!(run.elapsed >= Duration::from_secs(1), "{run}");
-            let waited = world.target.proxy.seen();
+            let waited = registries.target.proxy.seen();
             assert_eq!(waited.iter().filter(|seen| seen.status == Some(429)).count(), 1, "{run}");
         });
     }
@@ -72,22 +72,26 @@ fn u6_too_many_requests_are_waited_for_wherever_they_come() {
 
 #[test]
 fn u9_a_blob_that_is_too_large_for_one_request_goes_in_chunks() {
-    let Some(world) = World::two(6 << 20) else { return };
-    survives(&world, [on_upload(&world).when(|seen| length(seen) > 0).always().does(Action::status(413))], |run| {
-        let chunks = world.target.proxy.matching("PATCH", "/blobs/uploads/");
-        assert!(chunks.len() >= 2 && chunks.iter().all(|chunk| chunk.up <= 4 << 20), "{run}");
-    });
+    let Some(registries) = Registries::two(6 << 20) else { return };
+    survives(
+        &registries,
+        [on_upload(&registries).when(|seen| length(seen) > 0).always().does(Action::status(413))],
+        |run| {
+            let chunks = registries.target.proxy.matching("PATCH", "/blobs/uploads/");
+            assert!(chunks.len() >= 2 && chunks.iter().all(|chunk| chunk.up <= 4 << 20), "{run}");
+        },
+    );
 }
 
 #[test]
 fn u9_a_chunk_that_is_too_large_is_cut_smaller() {
-    let Some(world) = World::two(6 << 20) else { return };
+    let Some(registries) = Registries::two(6 << 20) else { return };
     let large = Answer::new(416).body("request body is too large: exceeds 4.00MiB");
     let rules = [
-        on_upload(&world).when(|seen| length(seen) > 4 << 20).always().does(Action::status(413)),
+        on_upload(&registries).when(|seen| length(seen) > 4 << 20).always().does(Action::status(413)),
         on("PATCH", "/blobs/uploads/").when(|seen| length(seen) > 4 << 20).always().does(Action::Answer(large)),
     ];
-    survives(&world, rules, |_| {});
+    survives(&registries, rules, |_| {});
 }
 
 /// The smallest chunk that some registries take.
@@ -95,13 +99,13 @@ const LEAST: u64 = 16 << 20;
 
 #[test]
 fn u9_the_smallest_chunk_that_a_registry_takes_is_honoured() {
-    let Some(world) = World::two(20 << 20) else { return };
+    let Some(registries) = Registries::two(20 << 20) else { return };
     let rules = [
         on("POST", "/blobs/uploads/").always().does(Action::set_header("OCI-Chunk-Min-Length", LEAST.to_string())),
-        on_upload(&world).when(|seen| length(seen) > LEAST).always().does(Action::status(413)),
+        on_upload(&registries).when(|seen| length(seen) > LEAST).always().does(Action::status(413)),
     ];
-    survives(&world, rules, |run| {
-        let chunks = world.target.proxy.matching("PATCH", "/blobs/uploads/");
+    survives(&registries, rules, |run| {
+        let chunks = registries.target.proxy.matching("PATCH", "/blobs/uploads/");
         let (_, before) = chunks.split_last().unwrap_or_else(|| panic!("no chunks\n{run}"));
         assert!(!before.is_empty() && before.iter().all(|chunk| chunk.up >= LEAST), "{run}");
     });
@@ -113,9 +117,9 @@ fn length(seen: &crate::support::proxy::Seen) -> u64 {
 
 #[test]
 fn u20_a_registry_that_lets_nobody_look_still_gets_the_blob() {
-    let Some(world) = world() else { return };
-    survives(&world, [on("HEAD", "/blobs/").always().does(Action::status(403))], |run| {
-        assert_eq!(uploads(&world).len(), 1, "{run}");
-        assert!(uploads(&world)[0].up >= PAYLOAD as u64, "{run}");
+    let Some(registries) = registries() else { return };
+    survives(&registries, [on("HEAD", "/blobs/").always().does(Action::status(403))], |run| {
+        assert_eq!(uploads(&registries).len(), 1, "{run}");
+        assert!(uploads(&registries)[0].up >= PAYLOAD as u64, "{run}");
     });
 }

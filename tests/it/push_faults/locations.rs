@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{encoded_digest, survives, uploads, world};
-use crate::support::cli::Sandbox;
-use crate::support::guarded::{self, rebase_at};
+use super::{encoded_digest, registries, survives, uploads};
+use crate::support::docker_registry::{Door, Registry};
+use crate::support::invocation::Sandbox;
 use crate::support::proxy::{Action, Proxy, Rule, on};
-use crate::support::registry::{Door, Registry};
 use crate::support::tls::{Authority, Validity};
+use crate::support::token_server::{self, rebase_at};
 
 /// Every upload session is opened with a Location that went through `map`.
 fn location(map: impl Fn(&str) -> String + Send + Sync + 'static) -> Rule {
@@ -21,29 +21,29 @@ fn path(url: &str) -> String {
 
 #[test]
 fn u11_every_honest_form_of_location_is_followed() {
-    let Some(world) = world() else { return };
-    survives(&world, [location(path)], |_| {});
-    survives(&world, [location(str::to_owned)], |_| {});
+    let Some(registries) = registries() else { return };
+    survives(&registries, [location(path)], |_| {});
+    survives(&registries, [location(str::to_owned)], |_| {});
     // Relative to the request, as RFC 3986 has it.
-    survives(&world, [location(|url| path(url).rsplit('/').next().unwrap().to_owned())], |_| {});
+    survives(&registries, [location(|url| path(url).rsplit('/').next().unwrap().to_owned())], |_| {});
 }
 
 #[test]
 fn u11_a_location_without_its_first_slash_is_relative_to_the_request() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     // The registry that does this means the root; it is found at both places here.
     let home = Action::Request(Arc::new(|target, _| {
         *target = target.rfind("/v2/").map_or_else(|| target.clone(), |at| target[at..].to_owned());
     }));
     let rules = [location(|url| path(url)[1..].to_owned()), on("PUT", "/uploads/").always().does(home)];
-    survives(&world, rules, |_| {});
+    survives(&registries, rules, |_| {});
 }
 
 #[test]
 fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
-    let Some(world) = world() else { return };
-    survives(&world, [location(|url| format!("{url}&more=a%2Fb&flag#part"))], |run| {
-        let seen = uploads(&world);
+    let Some(registries) = registries() else { return };
+    survives(&registries, [location(|url| format!("{url}&more=a%2Fb&flag#part"))], |run| {
+        let seen = uploads(&registries);
         let [upload] = &seen[..] else { panic!("{} uploads\n{run}", seen.len()) };
         for kept in ["_state=", "more=a%2Fb", "flag", "digest=sha256"] {
             assert!(upload.target.contains(kept), "{kept} is not in {}", upload.target);
@@ -56,7 +56,7 @@ fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
 fn u11_another_host_gets_the_blob_but_not_the_password() {
     let Some(registry) = Registry::with(&Door::Htpasswd { user: "ann", password: "CANARY-pw" }) else { return };
     let back = registry.back_door();
-    guarded::stock(back.host());
+    token_server::push_fixtures(back.host());
     let (front, other) = (Proxy::before(registry.host()), Proxy::before(back.host()));
     let elsewhere = format!("http://localhost:{}", other.port());
     front.script([location(move |url| format!("{elsewhere}{}", path(url)))]);
@@ -70,12 +70,12 @@ fn u11_another_host_gets_the_blob_but_not_the_password() {
     let leaks = other.seen().into_iter().filter(|seen| seen.has("authorization")).count();
     assert_eq!(leaks, 0, "the password went to another host\n{run}");
     assert!(front.seen().iter().any(|seen| seen.has("authorization")), "{run}");
-    assert!(crate::support::check::registry(back.host(), "out/app", "v1").is_ok());
+    assert!(crate::support::published::registry(back.host(), "out/app", "v1").is_ok());
 }
 
 #[test]
 fn u12_a_location_that_leads_nowhere_good_is_refused() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     let long = format!("/v2/{}", "x".repeat(100 * 1024));
     let missing = on("POST", "/blobs/uploads/").always().does(Action::drop_header("Location"));
     for (rule, why, word) in [
@@ -86,10 +86,10 @@ fn u12_a_location_that_leads_nowhere_good_is_refused() {
         (location(|_| "ftp://example.org/x".to_owned()), "scheme", "upload"),
         (location(move |_| long.clone()), "too long", "registry"),
     ] {
-        let trial = world.trial();
-        world.target.proxy.script([rule]);
+        let trial = registries.trial();
+        registries.target.proxy.script([rule]);
         let run = trial.fails(trial.run(), "network").says(word);
-        assert_eq!(world.target.proxy.count("PUT", &encoded_digest(&world)), 0, "{why}\n{run}");
+        assert_eq!(registries.target.proxy.count("PUT", &encoded_digest(&registries)), 0, "{why}\n{run}");
         trial.settle();
     }
 }
@@ -98,7 +98,7 @@ fn u12_a_location_that_leads_nowhere_good_is_refused() {
 fn u12_a_location_without_tls_gets_nothing_from_a_registry_with_it() {
     let authority = Authority::new();
     let Some(registry) = Registry::plain() else { return };
-    guarded::stock(registry.host());
+    token_server::push_fixtures(registry.host());
     let front = Proxy::with_tls(registry.host(), authority.leaf(Validity::Now).server());
     let bare = Proxy::before(registry.host());
     let downgrade = format!("http://localhost:{}", bare.port());

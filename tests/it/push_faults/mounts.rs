@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::proxy::{Action, on};
-use crate::support::world::World;
+use crate::support::registries::Registries;
 
 /// What the registry answers to a mount.
 fn answers() -> Vec<(&'static str, Action)> {
@@ -17,18 +17,20 @@ fn answers() -> Vec<(&'static str, Action)> {
 
 #[test]
 fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
-    let Some(world) = World::one(1000) else { return };
+    let Some(registries) = Registries::one(1000) else { return };
     for (name, action) in answers() {
-        let trial = world.trial();
-        world.target.proxy.script([on("POST", "?mount=").always().does(action)]);
+        let trial = registries.trial();
+        registries.target.proxy.script([on("POST", "?mount=").always().does(action)]);
         let run = trial.gives_the_expected_image(trial.run());
-        for layer in world.result_layers() {
+        for layer in registries.result_layers() {
             let hex = &layer["sha256:".len()..];
-            let mounts =
-                world.target.proxy.count("POST", &format!("{}/blobs/uploads/?*mount=sha256*{hex}", trial.repository()));
+            let mounts = registries
+                .target
+                .proxy
+                .count("POST", &format!("{}/blobs/uploads/?*mount=sha256*{hex}", trial.repository()));
             assert_eq!(mounts, 1, "{name}: mount tried once for {layer}\n{run}");
         }
-        let sent = world.target.proxy.count("PUT", &format!("{}/blobs/uploads/", trial.repository()));
+        let sent = registries.target.proxy.count("PUT", &format!("{}/blobs/uploads/", trial.repository()));
         if name == "201" {
             assert_eq!(sent, 1, "only the config is sent\n{run}");
         } else {
@@ -40,13 +42,13 @@ fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
 
 #[test]
 fn u10_a_session_that_a_refused_mount_opened_is_used() {
-    let Some(world) = World::one(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::one(1000) else { return };
+    let trial = registries.trial();
     let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));
-    world.target.proxy.script([on("POST", "?mount=").always().does(unmounted)]);
+    registries.target.proxy.script([on("POST", "?mount=").always().does(unmounted)]);
     trial.gives_the_expected_image(trial.run());
     let plain = |seen: &&crate::support::proxy::Seen| !seen.target.contains("mount=");
-    let opened = world.target.proxy.matching("POST", "/blobs/uploads/");
+    let opened = registries.target.proxy.matching("POST", "/blobs/uploads/");
     assert_eq!(opened.iter().filter(plain).count(), 1, "only the config needs a session of its own");
     trial.settle();
 }

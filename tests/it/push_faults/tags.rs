@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use super::{encoded_digest, on_manifest, survives, world};
-use crate::support::check;
+use super::{encoded_digest, on_manifest, registries, survives};
+use crate::support::fixtures;
+use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
-use crate::support::server::Answer;
-use crate::support::stock;
+use crate::support::published;
 
 #[test]
 fn u13_a_bare_201_is_looked_into() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for header in ["Location", "Docker-Content-Digest"] {
-        survives(&world, [on_manifest().always().does(Action::drop_header(header))], |_| {});
+        survives(&registries, [on_manifest().always().does(Action::drop_header(header))], |_| {});
     }
 }
 
 #[test]
 fn u13_a_registry_that_stored_something_else_is_not_believed() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    let other = world.app.digest();
-    world.target.proxy.script([on_manifest().always().does(Action::set_header("Docker-Content-Digest", &other))]);
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    let other = registries.app.digest();
+    registries.target.proxy.script([on_manifest().always().does(Action::set_header("Docker-Content-Digest", &other))]);
     trial.run().fails("integrity").says(&other);
     trial.settle();
 }
@@ -41,24 +41,24 @@ fn immutable() -> [Answer; 3] {
 
 #[test]
 fn u15_an_immutable_tag_that_is_right_already_is_left_alone() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for answer in immutable() {
-        let trial = world.trial();
+        let trial = registries.trial();
         trial.gives_the_expected_image(trial.run());
-        world.target.proxy.script([on_manifest().always().does(Action::Answer(answer))]);
+        registries.target.proxy.script([on_manifest().always().does(Action::Answer(answer))]);
         let run = trial.gives_the_expected_image(trial.run());
-        assert_eq!(world.target.proxy.count("PUT", "/manifests/"), 0, "{run}");
+        assert_eq!(registries.target.proxy.count("PUT", "/manifests/"), 0, "{run}");
     }
 }
 
 #[test]
 fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for answer in immutable() {
-        let trial = world.trial();
-        let other = stock::app("linux/amd64", 3).build();
-        other.push(world.target.registry.host(), &trial.repository(), "v1");
-        world.target.proxy.script([on("PUT", "/manifests/v1").always().does(Action::Answer(answer))]);
+        let trial = registries.trial();
+        let other = fixtures::app("linux/amd64", 3).build();
+        other.push(registries.target.registry.host(), &trial.repository(), "v1");
+        registries.target.proxy.script([on("PUT", "/manifests/v1").always().does(Action::Answer(answer))]);
         trial.run().fails("tag-conflict");
         assert_eq!(trial.target(), Some(other.digest()));
     }
@@ -66,7 +66,7 @@ fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
 
 #[test]
 fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
-    let Some(world) = world() else { return };
+    let Some(registries) = registries() else { return };
     for answer in [
         Answer::error(415, "UNSUPPORTED", "manifest media type is not supported"),
         Answer::error(
@@ -75,8 +75,8 @@ fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
             "manifest invalid: unsupported media type application/vnd.oci.image.manifest.v1+json",
         ),
     ] {
-        let trial = world.trial();
-        world.target.proxy.script([on_manifest().always().does(Action::Answer(answer))]);
+        let trial = registries.trial();
+        registries.target.proxy.script([on_manifest().always().does(Action::Answer(answer))]);
         trial.fails(trial.run(), "input").says("media type");
         trial.settle();
     }
@@ -84,43 +84,45 @@ fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
 
 #[test]
 fn u18_a_run_killed_before_the_manifest_sends_no_layer_twice() {
-    let Some(world) = world() else { return };
-    let trial = world.trial();
-    world.target.proxy.script([on_manifest().always().does(Action::Hang)]);
+    let Some(registries) = registries() else { return };
+    let trial = registries.trial();
+    registries.target.proxy.script([on_manifest().always().does(Action::Hang)]);
     let running = trial.invocation().start();
-    assert!(world.target.proxy.wait_for("PUT", "/manifests/", Duration::from_secs(30)), "it never got there");
+    assert!(registries.target.proxy.wait_for("PUT", "/manifests/", Duration::from_secs(30)), "it never got there");
     running.signal(libc::SIGKILL);
     running.finish();
     assert_eq!(trial.target(), None);
-    world.calm();
+    registries.calm();
     let run = trial.gives_the_expected_image(trial.run());
-    assert_eq!(world.target.proxy.count("PUT", &encoded_digest(&world)), 0, "{run}");
+    assert_eq!(registries.target.proxy.count("PUT", &encoded_digest(&registries)), 0, "{run}");
     // The config is a few hundred bytes: sending it is cheaper than asking.
-    let sent: u64 = world.target.proxy.matching("*", "/blobs/uploads/").iter().map(|seen| seen.up).sum();
+    let sent: u64 = registries.target.proxy.matching("*", "/blobs/uploads/").iter().map(|seen| seen.up).sum();
     assert!(sent < 64 * 1024, "{sent} bytes of blobs were sent again\n{run}");
     trial.settle();
 }
 
 #[test]
 fn u19_two_runs_to_one_tag_leave_one_whole_image() {
-    let Some(world) = world() else { return };
-    let other = stock::app("linux/amd64", 3000).build();
-    other.push(world.source.registry.host(), "in/other", "v1");
+    let Some(registries) = registries() else { return };
+    let other = fixtures::app("linux/amd64", 3000).build();
+    other.push(registries.source.registry.host(), "in/other", "v1");
     for round in 0..3 {
-        let to = world.target.name(&format!("race/r{round}:v1"));
-        let name = |rest: &str| world.source.name(rest);
+        let to = registries.target.name(&format!("race/r{round}:v1"));
+        let name = |rest: &str| registries.source.name(rest);
         let base = [name("base/new:v1"), name("base/old:v1")];
         let args = ["rebase", &name("in/other:v1"), "--base", &base[0], "--old-base", &base[1], "--to", &to];
-        let second = world.sandbox.underpin(args).arg("--cache").arg(world.sandbox.path("cache-other")).hurried();
-        let running = [world.rebase(&to, "cache-race").start(), second.start()];
-        let runs = running.map(crate::support::cli::Running::finish);
-        let published = check::registry(world.target.registry.host(), &format!("race/r{round}"), "v1").unwrap();
+        let second =
+            registries.sandbox.underpin(args).arg("--cache").arg(registries.sandbox.path("cache-other")).hurried();
+        let running = [registries.rebase(&to, "cache-race").start(), second.start()];
+        let runs = running.map(crate::support::invocation::Running::finish);
+        let published =
+            published::registry(registries.target.registry.host(), &format!("race/r{round}"), "v1").unwrap();
         let won = runs.iter().filter(|run| run.code() == Some(0)).count();
         assert!(won >= 1, "{}\n{}", runs[0], runs[1]);
         for run in &runs {
             assert!(run.code() == Some(0) || run.kind().as_deref() == Some("tag-conflict"), "{run}");
         }
-        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::support::run::Run::digest);
+        let winners = runs.iter().filter(|run| run.code() == Some(0)).map(crate::support::invocation::Run::digest);
         assert!(winners.into_iter().any(|digest| digest == published.digest));
     }
 }

@@ -1,9 +1,8 @@
 //! Tokens that run out while an image is published: U7.
 
-use crate::support::check;
-use crate::support::guarded::Guarded;
 use crate::support::proxy::{Action, on};
-use crate::support::token_server::Manners;
+use crate::support::published;
+use crate::support::token_server::{Guarded, Manners};
 
 #[test]
 fn u7_a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
@@ -20,6 +19,6 @@ fn u7_a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
         let run = guarded.rebase(&guarded.name(&format!("{repository}:v1"))).run().ok();
         assert_eq!(run.digest(), expected, "{run}");
         assert_eq!(guarded.tokens.seen().len(), usual + 1, "{method} {pattern}: one new token\n{run}");
-        assert_eq!(check::registry(guarded.back.host(), &repository, "v1").unwrap().digest, expected);
+        assert_eq!(published::registry(guarded.back.host(), &repository, "v1").unwrap().digest, expected);
     }
 }

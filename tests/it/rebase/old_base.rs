@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use crate::support::layer::{Layer, Pack, file, program, symlink, whiteout};
-use crate::support::program::{Machine, prints};
-use crate::support::stage::{fates, old_base, upon};
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::fixtures;
+use crate::support::layouts::{fates, old_base, upon};
+use crate::support::programs::{Machine, prints};
+use crate::support::registries::Registries;
+use crate::support::tar_layer::{Layer, Pack, file, program, symlink, whiteout};
 
 /// How often the layers of old base, new base and application were fetched.
-fn fetched(world: &World, digests: &[String]) -> Vec<usize> {
-    digests.iter().map(|digest| world.source.proxy.count("GET", &format!("/blobs/{digest}"))).collect()
+fn fetched(registries: &Registries, digests: &[String]) -> Vec<usize> {
+    digests.iter().map(|digest| registries.source.proxy.count("GET", &format!("/blobs/{digest}"))).collect()
 }
 
 #[test]
 fn base_layers_are_fetched_only_for_an_answer_that_needs_them() {
-    let Some(world) = World::one(1000) else { return };
+    let Some(registries) = Registries::one(1000) else { return };
     let old = old_base(&[
         file("etc/passwd", "root:x:0:0::/:\napp:x:1000:1000::/:\n"),
         file("etc/group", "root:x:0:\napp:x:1000:\n"),
     ]);
     let old_image = old.build();
-    old_image.push(world.source.registry.host(), "base/app", "v1");
+    old_image.push(registries.source.registry.host(), "base/app", "v1");
     let hello = || program("app", prints(Machine::Amd64, "hello\n"));
     let own = |members: Value, more| (members, Layer::of(Pack::Gzip, &[vec![hello()], more].concat()));
     let cases = [
@@ -35,22 +35,22 @@ fn base_layers_are_fetched_only_for_an_answer_that_needs_them() {
         ("whiteout", own(json!({}), vec![whiteout("usr/share/notes")]), (1, 0), &["filtered"]),
     ];
     for (name, (members, layer), (of_new, of_old), expected) in cases {
-        let mut config = stock::app_config();
+        let mut config = fixtures::app_config();
         for (key, value) in members.as_object().unwrap() {
             config[key.as_str()] = value.clone();
         }
         let own = layer.digest();
-        upon(&old, [layer], config).build().push(world.source.registry.host(), &format!("in/{name}"), "v1");
-        world.calm();
-        let at = |rest: &str| world.source.name(rest);
+        upon(&old, [layer], config).build().push(registries.source.registry.host(), &format!("in/{name}"), "v1");
+        registries.calm();
+        let at = |rest: &str| registries.source.name(rest);
         let (source, base, old) = (at(&format!("in/{name}:v1")), at("base/new:v1"), at("base/app:v1"));
-        let to = world.target.name(&format!("out/{name}:v1"));
+        let to = registries.target.name(&format!("out/{name}:v1"));
         let args = ["rebase", &source, "--base", &base, "--old-base", &old, "--to", &to, "--json", "--cache"];
-        let report = world.sandbox.underpin(args).arg(world.sandbox.path(name)).hurried().run().ok().json();
+        let report = registries.sandbox.underpin(args).arg(registries.sandbox.path(name)).hurried().run().ok().json();
         assert_eq!(fates(&report), expected, "{name}");
-        assert_eq!(fetched(&world, &world.new_base.layers()), [of_new; 2], "{name}: new base");
-        assert_eq!(fetched(&world, &old_image.layers()), [of_old; 3], "{name}: old base");
-        assert_eq!(fetched(&world, &[own]), [1], "{name}: the application");
-        world.published(&format!("out/{name}"), "v1");
+        assert_eq!(fetched(&registries, &registries.new_base.layers()), [of_new; 2], "{name}: new base");
+        assert_eq!(fetched(&registries, &old_image.layers()), [of_old; 3], "{name}: old base");
+        assert_eq!(fetched(&registries, &[own]), [1], "{name}: the application");
+        registries.published(&format!("out/{name}"), "v1");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::support::check::{self, Published};
-use crate::support::cli::Sandbox;
-use crate::support::image::Content;
-use crate::support::need::need;
-use crate::support::registry::Registry;
-use crate::support::{reader, stock};
+use crate::support::docker_registry::Registry;
+use crate::support::invocation::Sandbox;
+use crate::support::published::{self, Published};
+use crate::support::recipe::Content;
+use crate::support::skip::need;
+use crate::support::{fixtures, tools};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -48,9 +48,9 @@ impl Place {
     fn read(self, name: &str, registry: &Registry, folder: &Path) -> Result<Published, String> {
         let path = folder.join(format!("{self:?}-{name}"));
         match self {
-            Self::Registry => check::registry(registry.host(), name, "v1"),
-            Self::Layout => check::layout(&path, "v1"),
-            Self::OciArchive | Self::DockerArchive => check::oci_archive(&path, "v1"),
+            Self::Registry => published::registry(registry.host(), name, "v1"),
+            Self::Layout => published::layout(&path, "v1"),
+            Self::OciArchive | Self::DockerArchive => published::oci_archive(&path, "v1"),
         }
     }
 }
@@ -61,10 +61,11 @@ fn every_place_can_be_the_source_and_every_place_the_target() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("images");
     std::fs::create_dir(&folder).unwrap();
-    let app = stock::app("linux/amd64", 5000);
+    let app = fixtures::app("linux/amd64", 5000);
     let diff_ids: Vec<String> =
-        stock::new_base_layers().iter().chain(&app.layers[2..]).map(|layer| layer.diff_id.clone()).collect();
-    let (app, old, new) = (app.build(), stock::old_base("linux/amd64").build(), stock::new_base("linux/amd64").build());
+        fixtures::new_base_layers().iter().chain(&app.layers[2..]).map(|layer| layer.diff_id.clone()).collect();
+    let (app, old, new) =
+        (app.build(), fixtures::old_base("linux/amd64").build(), fixtures::new_base("linux/amd64").build());
     for from in PLACES {
         let put = |content: &Content, name: &str| from.put(content, name, &registry, &folder);
         let (source, base, old_base) = (put(&app, "app"), put(&new, "new"), put(&old, "old"));
@@ -93,16 +94,16 @@ fn other_tools_read_what_was_published() {
     let folder = sandbox.path("images");
     std::fs::create_dir(&folder).unwrap();
     let put = |content: &Content, name: &str| Place::Layout.put(content, name, &registry, &folder);
-    let source = put(&stock::app("linux/amd64", 5000).build(), "app");
-    let base = put(&stock::new_base("linux/amd64").build(), "new");
-    let old = put(&stock::old_base("linux/amd64").build(), "old");
+    let source = put(&fixtures::app("linux/amd64", 5000).build(), "app");
+    let base = put(&fixtures::new_base("linux/amd64").build(), "new");
+    let old = put(&fixtures::old_base("linux/amd64").build(), "old");
     let targets = PLACES.map(|place| place.location("out", &registry, &folder));
     let args = ["rebase", &source, "--base", &base, "--old-base", &old, "--no-cache"];
     let to = targets.iter().flat_map(|target| ["--to", target]);
     let run = sandbox.underpin(args).args(to).run().ok();
     assert_eq!(run.pinned().len(), 4, "one line for each target\n{run}");
-    let raw = reader::skopeo_raw(&format!("{}/out:v1", registry.host()));
-    assert_eq!(run.pinned()[0], format!("{}/out@{}", registry.host(), crate::support::layer::digest(&raw)));
+    let raw = tools::skopeo_raw(&format!("{}/out:v1", registry.host()));
+    assert_eq!(run.pinned()[0], format!("{}/out@{}", registry.host(), crate::support::tar_layer::digest(&raw)));
     for (number, place) in PLACES.into_iter().enumerate() {
         let from = match place {
             Place::Registry => format!("docker://{}", targets[number]),
@@ -110,6 +111,6 @@ fn other_tools_read_what_was_published() {
             Place::DockerArchive => format!("docker-archive:{}", folder.join("DockerArchive-out").display()),
             _ => targets[number].clone(),
         };
-        reader::skopeo_to_layout(&from, &sandbox.path(&format!("copy-{number}")), "v1");
+        tools::skopeo_to_layout(&from, &sandbox.path(&format!("copy-{number}")), "v1");
     }
 }

@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use crate::support::image::Recipe;
-use crate::support::layer::{Layer, Pack, file, noise};
+use crate::support::fixtures;
 use crate::support::proxy::on;
-use crate::support::stock;
-use crate::support::world::World;
+use crate::support::recipe::Recipe;
+use crate::support::registries::Registries;
+use crate::support::tar_layer::{Layer, Pack, file, noise};
 
 #[test]
 fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
-    let Some(world) = World::one(100_000) else { return };
-    world.rebase(&world.target.name("out/first:v1"), "cache").run().ok();
-    world.calm();
-    let report = world.rebase(&world.target.name("out/second:v1"), "cache").arg("--json").run().ok().json();
-    let seen = world.target.proxy.seen();
+    let Some(registries) = Registries::one(100_000) else { return };
+    registries.rebase(&registries.target.name("out/first:v1"), "cache").run().ok();
+    registries.calm();
+    let report = registries.rebase(&registries.target.name("out/second:v1"), "cache").arg("--json").run().ok().json();
+    let seen = registries.target.proxy.seen();
     let list: Vec<String> = seen.iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
     assert!(seen.len() <= 14, "{} requests:\n{}", seen.len(), list.join("\n"));
     assert_eq!(report["traffic"]["requests"], seen.len(), "the report counts right\n{}", list.join("\n"));
@@ -28,51 +28,51 @@ fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
 
 #[test]
 fn a_cold_rebase_in_one_registry_fetches_the_applications_layer_alone() {
-    let Some(world) = World::one(100_000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::one(100_000) else { return };
+    let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
-    let fetched = |digest: &str| world.source.proxy.count("GET", &format!("/blobs/{digest}"));
-    for layer in world.new_base.layers().iter().chain(&world.old_base.layers()) {
+    let fetched = |digest: &str| registries.source.proxy.count("GET", &format!("/blobs/{digest}"));
+    for layer in registries.new_base.layers().iter().chain(&registries.old_base.layers()) {
         assert_eq!(fetched(layer), 0, "a base layer was fetched");
     }
-    assert_eq!(fetched(&world.app_layer()), 1);
+    assert_eq!(fetched(&registries.app_layer()), 1);
     trial.settle();
 }
 
 #[test]
 fn a_tag_is_resolved_once() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
     for name in ["in/app", "base/new", "base/old"] {
-        assert_eq!(world.source.proxy.count("*", &format!("/{name}/manifests/v1")), 1, "{name}");
+        assert_eq!(registries.source.proxy.count("*", &format!("/{name}/manifests/v1")), 1, "{name}");
     }
 }
 
 #[test]
 fn a_second_run_changes_nothing() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     let first = trial.invocation().arg("--json").run().ok().json();
-    world.calm();
+    registries.calm();
     let second = trial.invocation().arg("--json").run().ok().json();
     assert_eq!((&first["outcome"], &second["outcome"]), (&json!("rebased"), &json!("unchanged")));
     assert_eq!(first["targets"][0]["digest"], second["targets"][0]["digest"]);
     for method in ["POST", "PUT", "PATCH"] {
-        assert_eq!(world.target.proxy.count(method, ""), 0, "{method}");
+        assert_eq!(registries.target.proxy.count(method, ""), 0, "{method}");
     }
     trial.settle();
 }
 
 #[test]
 fn the_report_tells_what_was_done() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     let report = trial.invocation().arg("--json").run().ok().json();
     assert_eq!(report["schema"], "underpin.report/v1");
-    assert_eq!(report["source"]["digest"], world.app.digest());
-    assert_eq!(report["base"]["digest"], world.new_base.digest());
-    assert_eq!(report["targets"][0]["digest"], world.expected());
+    assert_eq!(report["source"]["digest"], registries.app.digest());
+    assert_eq!(report["base"]["digest"], registries.new_base.digest());
+    assert_eq!(report["targets"][0]["digest"], registries.expected());
     let platform = &report["platforms"][0];
     assert_eq!((&platform["platform"], &platform["old_base"]["how"]), (&json!("linux/amd64"), &json!("flag")));
     assert_eq!(platform["old_base"]["layers"], 2);
@@ -80,20 +80,20 @@ fn the_report_tells_what_was_done() {
         let layers = platform["layers"].as_array().unwrap().iter();
         layers.filter(|layer| layer["fate"] == fate).map(|layer| layer["digest"].as_str().unwrap()).collect()
     };
-    assert_eq!(fates("stripped"), world.old_base.layers());
-    assert_eq!(fates("base"), world.new_base.layers());
-    assert_eq!(fates("kept"), [world.app_layer()]);
+    assert_eq!(fates("stripped"), registries.old_base.layers());
+    assert_eq!(fates("base"), registries.new_base.layers());
+    assert_eq!(fates("kept"), [registries.app_layer()]);
     assert_eq!(platform["entrypoint"], json!({"before": ["/app"], "after": ["/app"]}));
 }
 
 #[test]
 fn a_plan_writes_nothing_and_says_the_same() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
-    let name = |rest: &str| world.source.name(rest);
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
+    let name = |rest: &str| registries.source.name(rest);
     let args = ["plan", &name("in/app:v1"), "--base", &name("base/new:v1"), "--old-base", &name("base/old:v1")];
-    let cache = world.sandbox.path("cache-plan");
-    let plan = || world.sandbox.underpin(args).arg("--cache").arg(&cache);
+    let cache = registries.sandbox.path("cache-plan");
+    let plan = || registries.sandbox.underpin(args).arg("--cache").arg(&cache);
     let report = plan().arg("--json").run().ok().json();
     assert_eq!(report["outcome"], "planned");
     assert_eq!(report["platforms"][0]["layers"].as_array().unwrap().len(), 5, "{}", report["platforms"][0]["layers"]);
@@ -102,94 +102,98 @@ fn a_plan_writes_nothing_and_says_the_same() {
     assert_eq!((&dry["outcome"], &dry["platforms"]), (&report["outcome"], &report["platforms"]));
     assert_eq!(trial.target(), None);
     for method in ["POST", "PUT", "PATCH"] {
-        assert_eq!(world.target.proxy.count(method, "") + world.source.proxy.count(method, ""), 0, "{method}");
+        assert_eq!(
+            registries.target.proxy.count(method, "") + registries.source.proxy.count(method, ""),
+            0,
+            "{method}"
+        );
     }
 }
 
 #[test]
 fn the_source_is_never_touched_and_a_target_must_be_named() {
-    let Some(world) = World::one(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::one(1000) else { return };
+    let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
-    assert_eq!(world.source.registry.tag("in/app", "v1"), Some(world.app.digest()));
-    let args = ["rebase", &world.source.name("in/app:v1"), "--base", &world.source.name("base/new:v1")];
-    let run = world.sandbox.underpin(args).run();
+    assert_eq!(registries.source.registry.tag("in/app", "v1"), Some(registries.app.digest()));
+    let args = ["rebase", &registries.source.name("in/app:v1"), "--base", &registries.source.name("base/new:v1")];
+    let run = registries.sandbox.underpin(args).run();
     assert_eq!(run.code(), Some(2), "{run}");
-    assert_eq!(world.source.registry.tag("in/app", "v1"), Some(world.app.digest()));
+    assert_eq!(registries.source.registry.tag("in/app", "v1"), Some(registries.app.digest()));
 }
 
 #[test]
 fn layers_are_passed_on_byte_for_byte_however_they_are_packed() {
-    let Some(world) = World::two(1000) else { return };
-    let mut app = stock::app("linux/amd64", 1000);
+    let Some(registries) = Registries::two(1000) else { return };
+    let mut app = fixtures::app("linux/amd64", 1000);
     let more = |pack, name: &str| Layer::of(pack, &[file(name, noise(3, 2000))]);
     app.layers.extend([more(Pack::Plain, "plain"), more(Pack::Zstd, "zstd"), more(Pack::Gzip, "gzip")]);
     // The same content in another packing is another layer.
     app.layers.push(more(Pack::Zstd, "gzip"));
     let image = app.build();
-    image.push(world.source.registry.host(), "in/packs", "v1");
-    let name = |rest: &str| world.source.name(rest);
-    let (base, old, to) = (name("base/new:v1"), name("base/old:v1"), world.target.name("out/packs:v1"));
+    image.push(registries.source.registry.host(), "in/packs", "v1");
+    let name = |rest: &str| registries.source.name(rest);
+    let (base, old, to) = (name("base/new:v1"), name("base/old:v1"), registries.target.name("out/packs:v1"));
     let args = ["rebase", &name("in/packs:v1"), "--base", &base, "--old-base", &old, "--to", &to, "--no-cache"];
-    world.sandbox.underpin(args).run().ok();
-    let published = world.published("out/packs", "v1");
+    registries.sandbox.underpin(args).run().ok();
+    let published = registries.published("out/packs", "v1");
     assert_eq!(published.only().layers[2..], image.layers()[2..]);
 }
 
 #[test]
 fn an_expected_digest_is_compared_before_anything_is_pushed() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     let expect = |digest: &str| trial.invocation().args(["--expect-digest", digest]).run();
-    let run = expect(&world.app.digest());
+    let run = expect(&registries.app.digest());
     assert!(matches!(run.code(), Some(1 | 2)), "{run}");
     assert_eq!(trial.target(), None, "{run}");
-    assert_eq!(world.target.proxy.count("PUT", ""), 0, "{run}");
-    run.says(&world.app.digest()).says(world.expected());
-    trial.gives_the_expected_image(expect(world.expected()));
+    assert_eq!(registries.target.proxy.count("PUT", ""), 0, "{run}");
+    run.says(&registries.app.digest()).says(registries.expected());
+    trial.gives_the_expected_image(expect(registries.expected()));
     trial.settle();
 }
 
 #[test]
 fn the_digest_is_written_where_it_was_asked_for() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
-    let file = world.sandbox.path("digest");
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
+    let file = registries.sandbox.path("digest");
     trial.gives_the_expected_image(trial.invocation().arg("--digest-file").arg(&file).run());
-    assert_eq!(std::fs::read_to_string(file).unwrap().trim(), world.expected());
+    assert_eq!(std::fs::read_to_string(file).unwrap().trim(), registries.expected());
     trial.settle();
 }
 
 #[test]
 fn a_command_that_needs_a_shell_is_refused_and_nothing_is_pushed() {
-    let Some(world) = World::two(1000) else { return };
-    let mut config = stock::app_config();
+    let Some(registries) = Registries::two(1000) else { return };
+    let mut config = fixtures::app_config();
     config["Entrypoint"] = json!(["/bin/sh", "-c", "/app --v=2 | grep -v probe"]);
-    let shell = Recipe { config, ..stock::app("linux/amd64", 1000) }.build();
-    shell.push(world.source.registry.host(), "in/shell", "v1");
-    let name = |rest: &str| world.source.name(rest);
-    let to = world.target.name("out/shell:v1");
+    let shell = Recipe { config, ..fixtures::app("linux/amd64", 1000) }.build();
+    shell.push(registries.source.registry.host(), "in/shell", "v1");
+    let name = |rest: &str| registries.source.name(rest);
+    let to = registries.target.name("out/shell:v1");
     let bases = [name("base/new:v1"), name("base/old:v1")];
     let args =
         ["rebase", &name("in/shell:v1"), "--base", &bases[0], "--old-base", &bases[1], "--to", &to, "--no-cache"];
-    world.sandbox.underpin(args).run().refused();
-    let report = world.sandbox.underpin(args).arg("--json").run().refused().json();
+    registries.sandbox.underpin(args).run().refused();
+    let report = registries.sandbox.underpin(args).arg("--json").run().refused().json();
     assert_eq!(report["outcome"], "refused");
     let findings = report["platforms"][0]["findings"].as_array().unwrap();
     assert!(
         findings.iter().any(|finding| finding["rule"] == "needs-shell" && finding["level"] == "refuse"),
         "{report}"
     );
-    assert_eq!(world.target.registry.tag("out/shell", "v1"), None);
-    assert_eq!(world.target.proxy.count("POST", "") + world.target.proxy.count("PUT", ""), 0);
+    assert_eq!(registries.target.registry.tag("out/shell", "v1"), None);
+    assert_eq!(registries.target.proxy.count("POST", "") + registries.target.proxy.count("PUT", ""), 0);
 }
 
 #[test]
 fn an_error_is_json_where_json_was_asked_for() {
-    let Some(world) = World::two(1000) else { return };
-    let trial = world.trial();
+    let Some(registries) = Registries::two(1000) else { return };
+    let trial = registries.trial();
     let missing = on("GET", "/in/app/manifests/").always().does(crate::support::proxy::Action::status(404));
-    world.source.proxy.script([missing]);
+    registries.source.proxy.script([missing]);
     let run = trial.invocation().arg("--json").run();
     assert_eq!(run.code(), Some(2), "{run}");
     let error = run.json();

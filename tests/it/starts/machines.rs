@@ -1,12 +1,12 @@
 //! One index for five machines, with a Go program for each.
 
-use crate::support::check;
-use crate::support::compiled::go;
-use crate::support::image::{Content, Dialect, index};
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::need::need;
-use crate::support::stage::{Stage, findings, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, findings, upon};
+use crate::support::programs::go;
+use crate::support::published;
+use crate::support::recipe::{Content, Dialect, index};
+use crate::support::skip::need;
+use crate::support::tar_layer::{Layer, Pack, program};
 
 const GO: &str = "package main\nfunc main() { println(\"hello\") }\n";
 /// Platform, and the words that Go and the report have for its machine.
@@ -24,7 +24,7 @@ fn layer_for(machine: &str) -> Layer {
 }
 
 fn app(platform: &str, layer: &Layer) -> Content {
-    upon(&stock::old_base(platform), [layer.clone()], stock::app_config()).build()
+    upon(&fixtures::old_base(platform), [layer.clone()], fixtures::app_config()).build()
 }
 
 fn on_five(image: impl Fn(&str) -> Content) -> Content {
@@ -40,26 +40,26 @@ fn an_index_of_five_machines_moves_and_one_wrong_program_stops_it() {
     let place = |platform: &str| FIVE.iter().position(|(name, _)| *name == platform).unwrap();
     let stage_of = |choose: &dyn Fn(&str) -> usize| {
         let apps = on_five(|platform| app(platform, &layers[choose(platform)]));
-        let (old, new) = (on_five(|on| stock::old_base(on).build()), on_five(|on| stock::new_base(on).build()));
-        Stage::new(&apps, &old, &new)
+        let (old, new) = (on_five(|on| fixtures::old_base(on).build()), on_five(|on| fixtures::new_base(on).build()));
+        Layouts::new(&apps, &old, &new)
     };
 
-    let stage = stage_of(&place);
-    let report = stage.rebase("out").arg("--json").run().ok().json();
-    let published = check::layout(&stage.layout("out"), "v1").unwrap();
+    let layouts = stage_of(&place);
+    let report = layouts.rebase("out").arg("--json").run().ok().json();
+    let published = published::layout(&layouts.layout("out"), "v1").unwrap();
     for (at, (platform, machine)) in FIVE.into_iter().enumerate() {
         let (told, image) = (&report["platforms"][at], &published.images[at]);
         assert_eq!((told["platform"].as_str(), image.platform.as_str()), (Some(platform), platform));
         assert_eq!(told["binaries"][0]["machine"], machine);
-        assert_eq!(image.layers[..2], stock::new_base(platform).build().layers());
+        assert_eq!(image.layers[..2], fixtures::new_base(platform).build().layers());
         assert_eq!(image.layers[2..], [layers[at].digest()]);
     }
 
     // The program of ppc64le where that of s390x should be.
-    let stage = stage_of(&|platform| if platform == "linux/s390x" { 3 } else { place(platform) });
-    let report = stage.rebase("out").arg("--json").run().refused().json();
+    let layouts = stage_of(&|platform| if platform == "linux/s390x" { 3 } else { place(platform) });
+    let report = layouts.rebase("out").arg("--json").run().refused().json();
     let said: Vec<Vec<String>> = report["platforms"].as_array().unwrap().iter().map(findings).collect();
     let expected: [&[&str]; 5] = [&[], &[], &[], &[], &["refuse wrong-machine"]];
     assert_eq!(said, expected);
-    assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
 }

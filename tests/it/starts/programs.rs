@@ -1,11 +1,11 @@
 //! Programs of real compilers, started where they were built and where they were moved to. What
 //! would not start there is refused, and nothing is written.
 
-use crate::support::compiled::{c, go, libraries};
-use crate::support::layer::{Layer, Pack, program};
-use crate::support::need::need;
-use crate::support::stage::{Stage, findings, old_base, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, findings, old_base, upon};
+use crate::support::programs::{c, go, libraries};
+use crate::support::skip::need;
+use crate::support::tar_layer::{Layer, Pack, program};
 
 const C: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { printf(\"C, %s\\n\", getenv(\"MODE\")); }\n";
 const GO: &str =
@@ -32,11 +32,11 @@ fn a_static_program_prints_after_the_move_what_it_printed_before() {
         ("musl-gcc -static", c("musl-gcc", &["-static"], C), "C, quiet\n"),
         ("go", go(GO, &[("GOARCH", "amd64")]), "Go, quiet\n"),
     ] {
-        let old = stock::old_base("linux/amd64");
-        let stage = Stage::on(&old, &upon(&old, layer_of(&bytes), stock::app_config()));
-        assert_eq!(stage.start("app"), line, "{name} before");
-        stage.rebase("out").run().ok();
-        assert_eq!(stage.start("out"), line, "{name} after");
+        let old = fixtures::old_base("linux/amd64");
+        let layouts = Layouts::on(&old, &upon(&old, layer_of(&bytes), fixtures::app_config()));
+        assert_eq!(layouts.start("app"), line, "{name} before");
+        layouts.rebase("out").run().ok();
+        assert_eq!(layouts.start("out"), line, "{name} after");
     }
 }
 
@@ -49,14 +49,14 @@ fn a_dynamic_program_starts_on_its_old_base_and_is_refused() {
         [(c("gcc", &[], C), "C, quiet\n"), (go(CGO, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")]), "cgo, quiet\n")]
     {
         let old = old_base(&libraries(&bytes));
-        let stage = Stage::on(&old, &upon(&old, layer_of(&bytes), stock::app_config()));
-        assert_eq!(stage.start("app"), line);
-        let report = stage.rebase("out").arg("--json").run().refused().json();
+        let layouts = Layouts::on(&old, &upon(&old, layer_of(&bytes), fixtures::app_config()));
+        assert_eq!(layouts.start("app"), line);
+        let report = layouts.rebase("out").arg("--json").run().refused().json();
         let platform = &report["platforms"][0];
         assert_eq!(findings(platform), ["refuse dynamic-binary"]);
         assert_eq!(platform["binaries"][0]["linkage"], "dynamic");
         let evidence = platform["findings"][0]["evidence"].as_str().unwrap();
         assert!(evidence.contains("ld-linux-x86-64.so.2") && evidence.contains("libc.so.6"), "{evidence}");
-        assert!(!stage.layout("out").exists(), "a refusal writes nothing");
+        assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     }
 }

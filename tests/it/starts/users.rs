@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::compiled::go;
-use crate::support::image::Recipe;
-use crate::support::layer::{Entry, Layer, Pack, file, folder, program};
-use crate::support::need::need;
-use crate::support::stage::{Stage, fates, findings, old_base, upon};
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::layouts::{Layouts, fates, findings, old_base, upon};
+use crate::support::programs::go;
+use crate::support::recipe::Recipe;
+use crate::support::skip::need;
+use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program};
 
 /// Says who it is, where it is, and whether it can write its log.
 const WHO: &str = r#"package main
@@ -49,16 +49,16 @@ fn app(old: &Recipe, files: &[Entry], user: &str) -> Recipe {
     let files: Vec<Entry> = [program("app", go(WHO, &[]))].into_iter().chain(files.iter().cloned()).collect();
     let config = json!({
         "Entrypoint": ["/app"], "Cmd": ["--log-file=/var/log/app/x.log"], "User": user, "WorkingDir": "/srv/app",
-        "Env": [stock::PATH],
+        "Env": [fixtures::PATH],
     });
     upon(old, [Layer::of(Pack::Gzip, &files)], config)
 }
 
 /// Starts before and after the move; gives what was printed both times and the report.
-fn moved(stage: &Stage) -> (String, String, Value) {
-    let before = stage.start("app");
-    let report = stage.rebase("out").arg("--json").run().ok().json();
-    (before, stage.start("out"), report)
+fn moved(layouts: &Layouts) -> (String, String, Value) {
+    let before = layouts.start("app");
+    let report = layouts.rebase("out").arg("--json").run().ok().json();
+    (before, layouts.start("out"), report)
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn accounts_and_folders_of_the_old_base_are_brought_along() {
     let old = old_base_with_app();
     // With a group named, runtimes leave out the groups that list the user.
     for (user, groups) in [("app:app", "[]"), ("app", "[29]")] {
-        let stage = Stage::on(&old, &app(&old, &[], user));
-        let (before, after, report) = moved(&stage);
+        let layouts = Layouts::on(&old, &app(&old, &[], user));
+        let (before, after, report) = moved(&layouts);
         assert_eq!(before, after);
         let expected = format!(
             "folder /srv/app <nil>\nnumbers 1000 1001 {groups} <nil>\naccount app /srv/app /srv/app\ngroup app\n\
@@ -79,7 +79,7 @@ fn accounts_and_folders_of_the_old_base_are_brought_along() {
         assert_eq!(after, expected);
         assert_eq!(fates(&report), ["kept", "added"]);
         assert_eq!(findings(&report["platforms"][0]), ["warn user-by-name"]);
-        let read = |path: &str| std::fs::read_to_string(stage.bundle("out").join("rootfs").join(path)).unwrap();
+        let read = |path: &str| std::fs::read_to_string(layouts.bundle("out").join("rootfs").join(path)).unwrap();
         assert_eq!(
             read("etc/passwd"),
             "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n\
@@ -87,7 +87,7 @@ fn accounts_and_folders_of_the_old_base_are_brought_along() {
         );
         assert_eq!(read("etc/group"), "root:x:0:\nnonroot:x:65532:\napp:x:1001:\naudio:x:29:app\n");
         assert_eq!(read("etc/os-release"), "ID=newless\n");
-        stage.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     }
 }
 
@@ -96,10 +96,10 @@ fn a_user_by_number_with_its_own_folders_needs_no_added_layer() {
     if !need(&["umoci", "runc", "go"]) {
         return;
     }
-    let old = stock::old_base("linux/amd64");
+    let old = fixtures::old_base("linux/amd64");
     let own = [folder("srv/app/").owned(65532, 65532), folder("var/log/app/").owned(65532, 65532)];
-    let stage = Stage::on(&old, &app(&old, &own, "65532:65532"));
-    let (_, after, report) = moved(&stage);
+    let layouts = Layouts::on(&old, &app(&old, &own, "65532:65532"));
+    let (_, after, report) = moved(&layouts);
     assert_eq!(fates(&report), ["kept"]);
     assert_eq!(findings(&report["platforms"][0]), [""; 0]);
     let expected = "folder /srv/app <nil>\nnumbers 65532 65532 [] <nil>\naccount nonroot /home/nonroot /home/nonroot\n\

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::check;
-use crate::support::image::Dialect;
-use crate::support::schema;
-use crate::support::stock;
+use crate::support::fixtures;
+use crate::support::published;
+use crate::support::python;
+use crate::support::recipe::Dialect;
 
-use super::stage::{Stage, references};
+use super::setup::{Setup, references};
 
 #[test]
 fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
-    let Some(stage) = Stage::new(50_000) else { return };
-    let (app, old) = (stage.name("in/app:v1"), stage.name("base/old:v1"));
+    let Some(setup) = Setup::new(50_000) else { return };
+    let (app, old) = (setup.name("in/app:v1"), setup.name("base/old:v1"));
     let listing =
-        stage.json(&["ls", "--protect", &old, "--protect", &format!("host:{}", old.split_once('/').unwrap().0)]);
+        setup.json(&["ls", "--protect", &old, "--protect", &format!("host:{}", old.split_once('/').unwrap().0)]);
     assert_eq!(listing["schema"], "underpin.cache-ls/v1");
     assert_eq!(listing["images"].as_array().unwrap().len(), 3);
     let find = |name: &str| {
@@ -23,7 +23,7 @@ fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
         images.iter().find(|image| image["reference"] == name).unwrap_or_else(|| panic!("{name}: {listing}")).clone()
     };
     let (of_app, of_old) = (find(&app), find(&old));
-    assert_eq!(of_app["digest"], stage.world.app.digest());
+    assert_eq!(of_app["digest"], setup.registries.app.digest());
     assert!(of_app["own"].as_u64() > Some(50_000), "{of_app}");
     // The application stands on the old base: both hold its layers.
     assert_eq!(of_app["shared"], of_old["shared"]);
@@ -31,110 +31,111 @@ fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
     assert_eq!(of_app["protected_by"].as_array().unwrap().len(), 1, "by host");
     assert_eq!(of_old["protected_by"].as_array().unwrap().len(), 2);
     assert!(of_app["last_use"].as_u64() >= of_app["first_seen"].as_u64());
-    let text = stage.run(&["ls", "--protect", &old]).ok().stdout;
+    let text = setup.run(&["ls", "--protect", &old]).ok().stdout;
     assert!(text.contains("own") && text.contains("shared") && text.contains(&format!("by {old}")), "{text}");
 }
 
 #[test]
 fn what_is_printed_is_as_the_schema_says() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let app = stage.name("in/app:v1");
+    let Some(setup) = Setup::new(1000) else { return };
+    let app = setup.name("in/app:v1");
     for (definition, args) in [
         ("cache-ls", &["ls", "--protect", &app][..]),
         ("cache-match", &["match", "--protect", &app]),
         ("cache-gc", &["gc", "--max-size", "0", "--dry-run"]),
         ("cache-verify", &["verify"]),
     ] {
-        schema::holds(definition, &stage.command(args).arg("--json").run().ok().stdout);
+        python::holds(definition, &setup.command(args).arg("--json").run().ok().stdout);
     }
 }
 
 #[test]
 fn the_least_recently_used_goes_first_and_the_dry_run_says_so() {
-    let Some(stage) = Stage::new(50_000) else { return };
-    stage.fetch("in/app:v1");
-    let total = stage.json(&["ls"])["total"].as_u64().unwrap();
+    let Some(setup) = Setup::new(50_000) else { return };
+    setup.fetch("in/app:v1");
+    let total = setup.json(&["ls"])["total"].as_u64().unwrap();
     let args = ["gc", "--max-size", &(total - 1).to_string()];
-    let before = stage.files();
-    let mut dry = stage.json(&[&args[..], &["--dry-run"]].concat());
-    assert_eq!(stage.files(), before, "a dry run changes nothing");
-    let real = stage.json(&args);
+    let before = setup.files();
+    let mut dry = setup.json(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(setup.files(), before, "a dry run changes nothing");
+    let real = setup.json(&args);
     assert_eq!((dry["dry_run"].take(), &real["dry_run"]), (true.into(), &false.into()));
     dry["dry_run"] = false.into();
     assert_eq!(dry, real);
-    assert_eq!(references(&real["removed"]), [stage.name("base/old:v1")]);
-    let after = stage.json(&["ls"])["total"].as_u64().unwrap();
+    assert_eq!(references(&real["removed"]), [setup.name("base/old:v1")]);
+    let after = setup.json(&["ls"])["total"].as_u64().unwrap();
     assert_eq!(real["freed"].as_u64(), Some(total - after), "freed is what is really freed");
     // Its layers belong to the application too, and stay.
-    assert!(stage.has("in/app:v1") && stage.has("base/new:v1") && !stage.has("base/old:v1"));
-    let again = stage.json(&args);
+    assert!(setup.has("in/app:v1") && setup.has("base/new:v1") && !setup.has("base/old:v1"));
+    let again = setup.json(&args);
     assert_eq!((references(&again["removed"]), again["freed"].as_u64()), (Vec::new(), Some(0)), "twice is once");
 }
 
 #[test]
 fn c8_what_is_protected_stays_whatever_it_shares() {
-    let Some(stage) = Stage::new(10_000) else { return };
-    let digest = format!("{}@{}", stage.name("base/old").trim_end_matches(":latest"), stage.world.old_base.digest());
-    let host = stage.name("").trim_end_matches('/').to_owned();
+    let Some(setup) = Setup::new(10_000) else { return };
+    let digest =
+        format!("{}@{}", setup.name("base/old").trim_end_matches(":latest"), setup.registries.old_base.digest());
+    let host = setup.name("").trim_end_matches('/').to_owned();
     for entry in
-        [stage.name("base/old:v1"), digest, format!("prefix:{host}/base/o"), "regex:/base/old:v[0-9]$".to_owned()]
+        [setup.name("base/old:v1"), digest, format!("prefix:{host}/base/o"), "regex:/base/old:v[0-9]$".to_owned()]
     {
-        stage.fetch("in/app:v1");
-        stage.fetch("base/old:v1");
-        let gone = stage.json(&["gc", "--max-size", "0", "--protect", &entry]);
-        assert!(references(&gone["removed"]).contains(&stage.name("in/app:v1")), "{entry}: {gone}");
-        assert!(stage.has("base/old:v1") && !stage.has("in/app:v1"), "{entry}");
-        assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
+        setup.fetch("in/app:v1");
+        setup.fetch("base/old:v1");
+        let gone = setup.json(&["gc", "--max-size", "0", "--protect", &entry]);
+        assert!(references(&gone["removed"]).contains(&setup.name("in/app:v1")), "{entry}: {gone}");
+        assert!(setup.has("base/old:v1") && !setup.has("in/app:v1"), "{entry}");
+        assert_eq!(published::lies_in_cache(&setup.cache), Vec::<PathBuf>::new());
     }
 }
 
 #[test]
 fn c8_a_tag_that_moved_and_platforms_that_were_not_pulled() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let host = stage.world.source.registry.host();
-    let three = stock::on_three(Dialect::Oci, |platform| stock::app(platform, 500));
+    let Some(setup) = Setup::new(1000) else { return };
+    let host = setup.registries.source.registry.host();
+    let three = fixtures::on_three(Dialect::Oci, |platform| fixtures::app(platform, 500));
     three.push(host, "in/three", "v1");
-    let name = stage.name("in/three:v1");
+    let name = setup.name("in/three:v1");
     let one = ["inspect", &name, "--platform", "linux/arm64", "-q", "--cache"];
-    stage.world.sandbox.underpin(one).arg(&stage.cache).run().ok();
+    setup.registries.sandbox.underpin(one).arg(&setup.cache).run().ok();
     // The tag moves in the registry, and nobody looks.
-    stock::on_three(Dialect::Oci, |platform| stock::app(platform, 600)).push(host, "in/three", "v1");
-    stage.json(&["gc", "--max-size", "0", "--protect", &name]);
-    stage.world.sandbox.underpin(one).arg(&stage.cache).arg("--offline").run().ok();
+    fixtures::on_three(Dialect::Oci, |platform| fixtures::app(platform, 600)).push(host, "in/three", "v1");
+    setup.json(&["gc", "--max-size", "0", "--protect", &name]);
+    setup.registries.sandbox.underpin(one).arg(&setup.cache).arg("--offline").run().ok();
     // It is seen: now the tag protects the new image, and its digest the old one.
-    stage.world.sandbox.underpin(one).arg(&stage.cache).run().ok();
-    let images = references(&stage.json(&["ls"])["images"]);
+    setup.registries.sandbox.underpin(one).arg(&setup.cache).run().ok();
+    let images = references(&setup.json(&["ls"])["images"]);
     let by_digest = format!("{}@{}", name.trim_end_matches(":v1"), three.digest());
     assert_eq!(images, [name.clone(), by_digest.clone()]);
-    let matched = stage.json(&["match", "--protect", &name, "--protect", &by_digest]);
+    let matched = setup.json(&["match", "--protect", &name, "--protect", &by_digest]);
     assert_eq!(matched[0]["images"], serde_json::json!([name]));
     assert_eq!(matched[1]["images"], serde_json::json!([by_digest]));
 }
 
 #[test]
 fn c12_less_room_than_is_protected_is_a_warning_with_the_shortfall() {
-    let Some(stage) = Stage::new(20_000) else { return };
-    let run = stage.command(&["gc", "--max-size", "10", "--protect", "regex:."]).arg("--json").run().ok();
+    let Some(setup) = Setup::new(20_000) else { return };
+    let run = setup.command(&["gc", "--max-size", "10", "--protect", "regex:."]).arg("--json").run().ok();
     let run = run.says("warning").says("protected");
     let said = run.json();
     assert!(said["shortfall"].as_u64() > Some(20_000) && said["freed"] == 0, "{run}");
-    assert!(stage.has("in/app:v1"));
+    assert!(setup.has("in/app:v1"));
     // What may go goes, all the same.
-    let run = stage.run(&["gc", "--max-size", "10", "--protect", &stage.name("base/new:v1")]).ok().says("warning");
-    assert!(run.stdout.contains("removed") && !stage.has("in/app:v1") && stage.has("base/new:v1"), "{run}");
+    let run = setup.run(&["gc", "--max-size", "10", "--protect", &setup.name("base/new:v1")]).ok().says("warning");
+    assert!(run.stdout.contains("removed") && !setup.has("in/app:v1") && setup.has("base/new:v1"), "{run}");
 }
 
 #[test]
 fn ages_and_thresholds() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let before = stage.files();
+    let Some(setup) = Setup::new(1000) else { return };
+    let before = setup.files();
     for args in [
         &["gc", "--max-size", "0", "--min-age", "1h"][..],
         &["gc", "--max-age", "1h"],
         &["gc", "--high", "100", "--low", "100"],
     ] {
-        stage.run(args).ok();
-        assert_eq!(stage.files(), before, "{args:?}");
+        setup.run(args).ok();
+        assert_eq!(setup.files(), before, "{args:?}");
     }
     for args in [
         &["gc", "--high", "80", "--low", "85"][..],
@@ -145,32 +146,32 @@ fn ages_and_thresholds() {
         &["gc", "--max-age", "1m", "--min-age", "2m"],
         &["gc", "--max-size", "5", "--high", "9", "--low", "8"],
     ] {
-        assert_eq!(stage.run(args).code(), Some(2), "{args:?}");
-        assert_eq!(stage.files(), before, "{args:?}");
+        assert_eq!(setup.run(args).code(), Some(2), "{args:?}");
+        assert_eq!(setup.files(), before, "{args:?}");
     }
     // The disk is always fuller than nothing.
-    stage.run(&["gc", "--high", "0", "--low", "0"]).ok();
-    assert!(!stage.has("in/app:v1"));
-    stage.fetch("in/app:v1");
+    setup.run(&["gc", "--high", "0", "--low", "0"]).ok();
+    assert!(!setup.has("in/app:v1"));
+    setup.fetch("in/app:v1");
     std::thread::sleep(Duration::from_millis(1100));
-    stage.run(&["gc", "--max-age", "1s"]).ok();
-    assert!(!stage.has("in/app:v1"));
+    setup.run(&["gc", "--max-age", "1s"]).ok();
+    assert!(!setup.has("in/app:v1"));
 }
 
 #[test]
 fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let before = stage.files();
+    let Some(setup) = Setup::new(1000) else { return };
+    let before = setup.files();
     let mut holder = std::process::Command::new("flock")
         .args(["--no-fork", "--shared"])
-        .arg(&stage.cache)
+        .arg(&setup.cache)
         .args(["sleep", "60"])
         .spawn()
         .unwrap();
     let held = || {
         let probe = std::process::Command::new("flock")
             .args(["--nonblock", "--no-fork"])
-            .arg(&stage.cache)
+            .arg(&setup.cache)
             .arg("true")
             .status();
         !probe.unwrap().success()
@@ -178,43 +179,43 @@ fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
     while !held() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let run = stage.run(&["gc", "--max-size", "0", "--lock-timeout", "3s"]).fails("lock").says("waiting");
+    let run = setup.run(&["gc", "--max-size", "0", "--lock-timeout", "3s"]).fails("lock").says("waiting");
     assert!(run.elapsed >= Duration::from_secs(3), "{run}");
-    assert_eq!(stage.files(), before);
+    assert_eq!(setup.files(), before);
     // Who only looks does not wait.
-    stage.run(&["gc", "--max-size", "0", "--dry-run"]).ok();
-    stage.run(&["ls"]).ok();
+    setup.run(&["gc", "--max-size", "0", "--dry-run"]).ok();
+    setup.run(&["ls"]).ok();
     // C6: the lock of a dead process is free at once.
     holder.kill().unwrap();
     holder.wait().unwrap();
-    stage.run(&["gc", "--max-size", "0", "--lock-timeout", "0s"]).ok();
-    assert!(!stage.has("in/app:v1"));
+    setup.run(&["gc", "--max-size", "0", "--lock-timeout", "0s"]).ok();
+    assert!(!setup.has("in/app:v1"));
 }
 
 #[test]
 fn c11_records_of_a_newer_underpin_are_left_alone() {
-    let Some(stage) = Stage::new(1000) else { return };
-    std::fs::create_dir(stage.cache.join("images/v2")).unwrap();
-    std::fs::write(stage.cache.join("images/v2/x"), "of the future").unwrap();
-    let before = stage.files();
-    stage.run(&["gc", "--max-size", "0"]).fails("input").says("another version");
-    assert_eq!(stage.files(), before);
-    stage.fetch("in/app:v1");
-    stage.run(&["ls"]).ok().says("another version");
-    std::fs::write(stage.cache.join("version"), "2\n").unwrap();
+    let Some(setup) = Setup::new(1000) else { return };
+    std::fs::create_dir(setup.cache.join("images/v2")).unwrap();
+    std::fs::write(setup.cache.join("images/v2/x"), "of the future").unwrap();
+    let before = setup.files();
+    setup.run(&["gc", "--max-size", "0"]).fails("input").says("another version");
+    assert_eq!(setup.files(), before);
+    setup.fetch("in/app:v1");
+    setup.run(&["ls"]).ok().says("another version");
+    std::fs::write(setup.cache.join("version"), "2\n").unwrap();
     for command in ["ls", "match", "gc", "verify"] {
-        stage.run(&[command]).fails("input").says("another version");
+        setup.run(&[command]).fails("input").says("another version");
     }
 }
 
 #[test]
 fn a_folder_that_is_no_store_is_said_and_left() {
-    let Some(stage) = Stage::new(100) else { return };
-    let home = stage.world.sandbox.path("here");
+    let Some(setup) = Setup::new(100) else { return };
+    let home = setup.registries.sandbox.path("here");
     std::fs::write(home.join("mine"), "x").unwrap();
     for folder in [home.clone(), home.join("none")] {
         for command in ["ls", "match", "gc", "verify"] {
-            let run = stage.world.sandbox.underpin(["cache", command, "--cache"]).arg(&folder).run().ok();
+            let run = setup.registries.sandbox.underpin(["cache", command, "--cache"]).arg(&folder).run().ok();
             run.says("there is no store");
         }
     }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::check;
-use crate::support::cli::Invocation;
-use crate::support::layer::digest;
+use crate::support::invocation::Invocation;
+use crate::support::published;
+use crate::support::tar_layer::digest;
 
-use super::stage::Stage;
+use super::setup::Setup;
 
 const KILLS: usize = 50;
 
@@ -29,40 +29,40 @@ fn litter(cache: &Path, count: usize) {
 
 #[test]
 fn c9_a_collector_killed_at_any_moment_harms_nothing() {
-    let Some(mut stage) = Stage::new(10_000) else { return };
-    litter(&stage.cache, 300);
-    let template = stage.world.sandbox.path("template");
-    copy(&stage.cache, &template);
-    let protected = stage.name("base/new:v1");
+    let Some(mut setup) = Setup::new(10_000) else { return };
+    litter(&setup.cache, 300);
+    let template = setup.registries.sandbox.path("template");
+    copy(&setup.cache, &template);
+    let protected = setup.name("base/new:v1");
     let args = ["gc", "--max-size", "0", "--protect", &protected];
-    let whole = stage.run(&args).ok().elapsed;
+    let whole = setup.run(&args).ok().elapsed;
     let done: Vec<PathBuf> =
-        stage.files().iter().map(|path| path.strip_prefix(&stage.cache).unwrap().to_owned()).collect();
+        setup.files().iter().map(|path| path.strip_prefix(&setup.cache).unwrap().to_owned()).collect();
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut killed = 0;
     for number in 0..KILLS {
-        stage.cache = stage.world.sandbox.path(&format!("killed-{number}"));
-        copy(&template, &stage.cache);
+        setup.cache = setup.registries.sandbox.path(&format!("killed-{number}"));
+        copy(&template, &setup.cache);
         let moment = whole.mul_f64(random.f64());
-        let running = stage.command(&args).start();
+        let running = setup.command(&args).start();
         std::thread::sleep(moment);
         running.signal(libc::SIGKILL);
         let run = running.finish();
         println!("kill {number} of seed {seed} after {moment:?} of {whole:?}\n{run}");
         killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
-        assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
-        assert!(stage.has("base/new:v1"), "the protected image is whole");
+        assert_eq!(published::lies_in_cache(&setup.cache), Vec::<PathBuf>::new());
+        assert!(setup.has("base/new:v1"), "the protected image is whole");
         // What is still recorded is whole too.
-        for image in stage.json(&["ls"])["images"].as_array().unwrap() {
+        for image in setup.json(&["ls"])["images"].as_array().unwrap() {
             let name = image["reference"].as_str().unwrap();
-            assert!(stage.has(name.split_once('/').unwrap().1), "{name} is recorded and not whole");
+            assert!(setup.has(name.split_once('/').unwrap().1), "{name} is recorded and not whole");
         }
-        stage.run(&args).ok();
+        setup.run(&args).ok();
         let left: Vec<PathBuf> =
-            stage.files().iter().map(|path| path.strip_prefix(&stage.cache).unwrap().to_owned()).collect();
+            setup.files().iter().map(|path| path.strip_prefix(&setup.cache).unwrap().to_owned()).collect();
         assert_eq!(left, done, "the second one finishes");
-        std::fs::remove_dir_all(&stage.cache).unwrap();
+        std::fs::remove_dir_all(&setup.cache).unwrap();
     }
     assert!(killed > KILLS / 4, "only {killed} of {KILLS} were still there to be killed");
 }
@@ -85,13 +85,13 @@ fn duration() -> Duration {
 }
 
 /// Six runs at a time into the shared store; some are killed, all others give what they should.
-fn rebase_until(stage: &Stage, until: Instant, expected: &str) -> [usize; 2] {
+fn rebase_until(setup: &Setup, until: Instant, expected: &str) -> [usize; 2] {
     let mut random = fastrand::Rng::new();
     let mut ended = [0, 0];
     while Instant::now() < until {
-        let out = |number: usize| stage.world.sandbox.path(&format!("out-{number}"));
+        let out = |number: usize| setup.registries.sandbox.path(&format!("out-{number}"));
         let to = |number: usize| format!("oci:{}:t", out(number).display());
-        let running: Vec<_> = (0..6).map(|number| stage.world.rebase(&to(number), "store").start()).collect();
+        let running: Vec<_> = (0..6).map(|number| setup.registries.rebase(&to(number), "store").start()).collect();
         for (number, run) in running.into_iter().enumerate() {
             if number < 2 && random.bool() {
                 std::thread::sleep(Duration::from_millis(random.u64(0..60)));
@@ -142,18 +142,18 @@ fn collect_until(until: Instant, commands: impl Iterator<Item = Invocation>) -> 
 
 #[test]
 fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
-    let Some(stage) = Stage::new(30_000) else { return };
-    let protected = stage.name("base/new:v1");
-    let list = stage.file("protected", &format!("{protected}\n"));
+    let Some(setup) = Setup::new(30_000) else { return };
+    let protected = setup.name("base/new:v1");
+    let list = setup.file("protected", &format!("{protected}\n"));
     let kept: Vec<PathBuf> = {
-        let blobs = stage.world.new_base.layers().into_iter().chain([stage.world.new_base.digest()]);
-        blobs.map(|name| stage.cache.join("blobs/sha256").join(name.strip_prefix("sha256:").unwrap())).collect()
+        let blobs = setup.registries.new_base.layers().into_iter().chain([setup.registries.new_base.digest()]);
+        blobs.map(|name| setup.cache.join("blobs/sha256").join(name.strip_prefix("sha256:").unwrap())).collect()
     };
     assert!(kept.iter().all(|path| path.exists()));
-    let expected = stage.world.expected().to_owned();
-    let (over, until, old) = (AtomicBool::new(false), Instant::now() + duration(), stage.name("base/old:v1"));
+    let expected = setup.registries.expected().to_owned();
+    let (over, until, old) = (AtomicBool::new(false), Instant::now() + duration(), setup.name("base/old:v1"));
     // Made before: what they are made from stays with this thread.
-    let gc = |_| stage.command(&["gc", "--max-size", "0", "--protect-file", &list]);
+    let gc = |_| setup.command(&["gc", "--max-size", "0", "--protect-file", &list]);
     let commands: Vec<Invocation> = (0..100 * duration().as_secs()).map(gc).collect();
     let (collections, ended) = std::thread::scope(|scope| {
         let (over, kept) = (&over, &kept);
@@ -167,14 +167,14 @@ fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
         let (list, protected, old) = (&list, &protected, &old);
         scope.spawn(move || protect_until(over, Path::new(list), protected, old));
         let collector = scope.spawn(move || collect_until(until, commands.into_iter()));
-        let ended = rebase_until(&stage, until, &expected);
+        let ended = rebase_until(&setup, until, &expected);
         (collector.join().unwrap(), ended)
     });
     println!("{collections} collections beside {} runs, and {} that were killed", ended[0], ended[1]);
     assert!(collections > 2 && ended[0] > 6 && ended[1] > 0, "{collections} collections, {ended:?}");
-    assert!(stage.has("base/new:v1"));
-    assert_eq!(check::lies_in_cache(&stage.cache), Vec::<PathBuf>::new());
-    stage.run(&["verify"]).ok();
-    stage.run(&["gc", "--max-size", "0", "--protect", &protected]).ok();
-    assert!(stage.has("base/new:v1") && !stage.has("in/app:v1"));
+    assert!(setup.has("base/new:v1"));
+    assert_eq!(published::lies_in_cache(&setup.cache), Vec::<PathBuf>::new());
+    setup.run(&["verify"]).ok();
+    setup.run(&["gc", "--max-size", "0", "--protect", &protected]).ok();
+    assert!(setup.has("base/new:v1") && !setup.has("in/app:v1"));
 }

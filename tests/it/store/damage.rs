@@ -2,57 +2,57 @@
 
 use std::path::PathBuf;
 
-use crate::support::check;
-use crate::support::small_disk::SmallDisk;
-use crate::support::world::World;
+use crate::support::faulty_disk::SmallDisk;
+use crate::support::published;
+use crate::support::registries::Registries;
 
-use super::stage::Stage;
+use super::setup::Setup;
 
 #[test]
 fn verify_finds_and_removes_damage_and_the_next_run_mends_it() {
-    let Some(stage) = Stage::new(50_000) else { return };
-    let sound = stage.json(&["verify"]);
+    let Some(setup) = Setup::new(50_000) else { return };
+    let sound = setup.json(&["verify"]);
     assert_eq!((&sound["schema"], &sound["damaged"]), (&"underpin.cache-verify/v1".into(), &serde_json::json!([])));
-    let layer = stage.world.app_layer();
-    let path = stage.cache.join("blobs/sha256").join(layer.strip_prefix("sha256:").unwrap());
+    let layer = setup.registries.app_layer();
+    let path = setup.cache.join("blobs/sha256").join(layer.strip_prefix("sha256:").unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[1000] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let run = stage.command(&["verify", "--json"]).run().refused();
+    let run = setup.command(&["verify", "--json"]).run().refused();
     let damaged = &run.json()["damaged"];
     assert_eq!(damaged[0]["path"], path.display().to_string(), "{run}");
-    assert_eq!(damaged[0]["images"], serde_json::json!([stage.name("in/app:v1")]), "{run}");
+    assert_eq!(damaged[0]["images"], serde_json::json!([setup.name("in/app:v1")]), "{run}");
     assert!(!path.exists());
-    stage.run(&["verify"]).ok();
-    let to = format!("oci:{}:v1", stage.world.sandbox.path("out").display());
-    stage.world.rebase(&to, "store").run().ok();
-    assert!(path.exists() && check::lies_in_cache(&stage.cache) == Vec::<PathBuf>::new());
+    setup.run(&["verify"]).ok();
+    let to = format!("oci:{}:v1", setup.registries.sandbox.path("out").display());
+    setup.registries.rebase(&to, "store").run().ok();
+    assert!(path.exists() && published::lies_in_cache(&setup.cache) == Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_damaged_record_stops_the_collector_until_somebody_looked() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let record = crate::support::cli::files_under(&stage.cache.join("images")).pop().unwrap();
+    let Some(setup) = Setup::new(1000) else { return };
+    let record = crate::support::invocation::files_under(&setup.cache.join("images")).pop().unwrap();
     let mut bytes = std::fs::read(&record).unwrap();
     bytes[40] ^= 1;
     std::fs::write(&record, &bytes).unwrap();
-    let before = stage.files();
-    stage.run(&["gc", "--max-size", "0"]).fails("integrity").says("verify").says(&record.display().to_string());
-    assert_eq!(stage.files(), before);
+    let before = setup.files();
+    setup.run(&["gc", "--max-size", "0"]).fails("integrity").says("verify").says(&record.display().to_string());
+    assert_eq!(setup.files(), before);
     // A run neither trusts it nor takes it away.
     for name in ["in/app:v1", "base/old:v1", "base/new:v1"] {
-        stage.world.sandbox.underpin(["inspect", &stage.name(name), "--cache"]).arg(&stage.cache).run().ok();
+        setup.registries.sandbox.underpin(["inspect", &setup.name(name), "--cache"]).arg(&setup.cache).run().ok();
     }
     assert_eq!(std::fs::read(&record).unwrap(), bytes);
-    stage.run(&["verify"]).refused();
-    stage.run(&["gc", "--max-size", "0"]).ok();
+    setup.run(&["verify"]).refused();
+    setup.run(&["gc", "--max-size", "0"]).ok();
 }
 
 #[test]
 fn l1_a_disk_of_64_mib_that_fills() {
-    let Some(world) = World::two(500_000) else { return };
+    let Some(registries) = Registries::two(500_000) else { return };
     let Some(disk) = SmallDisk::new("64m") else { return };
-    let expected = world.expected().to_owned();
+    let expected = registries.expected().to_owned();
     // Somebody else's files leave 200 KiB.
     let others = disk.path("others");
     let fill = std::process::Command::new("sh")
@@ -62,34 +62,37 @@ fn l1_a_disk_of_64_mib_that_fills() {
         .status();
     assert!(fill.unwrap().success());
     let to = format!("oci:{}:v1", disk.path("out").display());
-    let run = world.rebase(&to, "cache-expected").run().fails("local-io").says(&disk.root().display().to_string());
+    let run = registries.rebase(&to, "cache-expected").run().fails("local-io").says(&disk.root().display().to_string());
     assert!(!disk.path("out/index.json").exists(), "{run}");
     // The cache on the full disk is done without, and says so.
-    let trial = world.trial();
+    let trial = registries.trial();
     let run = trial.run_with_cache(&disk.path("cache"));
     trial.gives_the_expected_image(run).says("the cache takes nothing more");
     let on_it =
-        |args: &[&str]| world.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(disk.path("cache")).run();
+        |args: &[&str]| registries.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(disk.path("cache")).run();
     on_it(&["ls"]).ok();
     on_it(&["verify"]).ok();
     on_it(&["gc", "--max-size", "0"]).ok();
     std::fs::remove_file(&others).unwrap();
-    let run = world.rebase(&to, "cache-expected").run().ok();
-    assert_eq!((run.digest(), check::layout(&disk.path("out"), "v1").unwrap().digest), (expected.clone(), expected));
-    let trial = world.trial();
+    let run = registries.rebase(&to, "cache-expected").run().ok();
+    assert_eq!(
+        (run.digest(), published::layout(&disk.path("out"), "v1").unwrap().digest),
+        (expected.clone(), expected)
+    );
+    let trial = registries.trial();
     trial.gives_the_expected_image(trial.run_with_cache(&disk.path("cache")));
-    assert_eq!(check::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new());
+    assert_eq!(published::lies_in_cache(&disk.path("cache")), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn l9_a_store_that_is_read_only_can_be_read() {
-    let Some(stage) = Stage::new(1000) else { return };
+    let Some(setup) = Setup::new(1000) else { return };
     let Some(disk) = SmallDisk::new("8m") else { return };
-    let copied = std::process::Command::new("cp").arg("-a").arg(&stage.cache).arg(disk.path("store")).status();
+    let copied = std::process::Command::new("cp").arg("-a").arg(&setup.cache).arg(disk.path("store")).status();
     assert!(copied.unwrap().success());
     disk.remount("ro");
-    let run = |args: &[&str]| stage.world.sandbox.underpin(args).arg("--cache").arg(disk.path("store")).run();
-    run(&["inspect", &stage.name("in/app:v1"), "--offline"]).ok();
+    let run = |args: &[&str]| setup.registries.sandbox.underpin(args).arg("--cache").arg(disk.path("store")).run();
+    run(&["inspect", &setup.name("in/app:v1"), "--offline"]).ok();
     run(&["cache", "ls"]).ok();
     run(&["cache", "verify"]).ok();
     run(&["cache", "gc", "--max-size", "0", "--dry-run"]).ok();

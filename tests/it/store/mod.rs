@@ -6,4 +6,4 @@ mod crash;
 mod damage;
 mod offline;
 mod protection;
-mod stage;
+mod setup;

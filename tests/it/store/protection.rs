@@ -2,76 +2,76 @@
 
 use serde_json::json;
 
-use super::stage::Stage;
+use super::setup::Setup;
 
 #[test]
 fn match_shows_what_each_entry_protects_and_warns_of_those_that_protect_none() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let host = stage.name("").trim_end_matches('/').to_owned();
-    let list = stage.file("list", &format!("# bases\nprefix:{host}/base/\n\nhost:registry.example\n"));
-    let args = ["match", "--protect", &stage.name("in/app:v1"), "--protect-file", &list];
-    let run = stage.command(&args).arg("--json").run().ok();
+    let Some(setup) = Setup::new(1000) else { return };
+    let host = setup.name("").trim_end_matches('/').to_owned();
+    let list = setup.file("list", &format!("# bases\nprefix:{host}/base/\n\nhost:registry.example\n"));
+    let args = ["match", "--protect", &setup.name("in/app:v1"), "--protect-file", &list];
+    let run = setup.command(&args).arg("--json").run().ok();
     assert_eq!(
         run.json(),
         json!([
-            {"entry": stage.name("in/app:v1"), "images": [stage.name("in/app:v1")]},
-            {"entry": format!("prefix:{host}/base/"), "images": [stage.name("base/new:v1"), stage.name("base/old:v1")]},
+            {"entry": setup.name("in/app:v1"), "images": [setup.name("in/app:v1")]},
+            {"entry": format!("prefix:{host}/base/"), "images": [setup.name("base/new:v1"), setup.name("base/old:v1")]},
             {"entry": "host:registry.example", "images": []},
         ])
     );
     let run = run.says("warning: host:registry.example protects no image");
     assert_eq!(run.stderr.matches("warning").count(), 1, "{run}");
-    let text = stage.run(&args).ok().stdout;
-    assert!(text.contains(&format!("prefix:{host}/base/\n  {}\n", stage.name("base/new:v1"))), "{text}");
-    stage.run(&["match"]).ok().says("nothing is protected");
+    let text = setup.run(&args).ok().stdout;
+    assert!(text.contains(&format!("prefix:{host}/base/\n  {}\n", setup.name("base/new:v1"))), "{text}");
+    setup.run(&["match"]).ok().says("nothing is protected");
 }
 
 #[test]
 fn c4_a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
-    let Some(stage) = Stage::new(1000) else { return };
-    let before = stage.files();
-    let unreadable = stage.world.sandbox.path("folder");
+    let Some(setup) = Setup::new(1000) else { return };
+    let before = setup.files();
+    let unreadable = setup.registries.sandbox.path("folder");
     std::fs::create_dir(&unreadable).unwrap();
     let lists = [
         "/no/such/list".to_owned(),
         unreadable.display().to_string(),
-        stage.file("empty", ""),
-        stage.file("comments", "# nothing else\n"),
-        stage.file("cut", "host:registry.example\nhost:regis"),
-        stage.file("bad", "host:registry.example\nregex:(\n"),
-        stage.file("binary", "\u{0}\u{0}\u{0}"),
+        setup.file("empty", ""),
+        setup.file("comments", "# nothing else\n"),
+        setup.file("cut", "host:registry.example\nhost:regis"),
+        setup.file("bad", "host:registry.example\nregex:(\n"),
+        setup.file("binary", "\u{0}\u{0}\u{0}"),
     ];
     for list in &lists {
-        let run = stage.run(&["gc", "--max-size", "0", "--protect-file", list]).fails("input");
-        assert_eq!(stage.files(), before, "{list}\n{run}");
+        let run = setup.run(&["gc", "--max-size", "0", "--protect-file", list]).fails("input");
+        assert_eq!(setup.files(), before, "{list}\n{run}");
     }
     for entry in ["regex:(", "host:", "prefix:x", "glob:*", "a b"] {
-        let run = stage.run(&["gc", "--max-size", "0", "--protect", entry]).fails("input");
-        assert_eq!(stage.files(), before, "{entry}\n{run}");
+        let run = setup.run(&["gc", "--max-size", "0", "--protect", entry]).fails("input");
+        assert_eq!(setup.files(), before, "{entry}\n{run}");
     }
     // The benign twin.
-    let list = stage.file("good", "regex:/base/\n");
-    stage.run(&["gc", "--max-size", "0", "--protect-file", &list]).ok();
-    assert!(!stage.has("in/app:v1") && stage.has("base/old:v1") && stage.has("base/new:v1"));
+    let list = setup.file("good", "regex:/base/\n");
+    setup.run(&["gc", "--max-size", "0", "--protect-file", &list]).ok();
+    assert!(!setup.has("in/app:v1") && setup.has("base/old:v1") && setup.has("base/new:v1"));
 }
 
 #[test]
 fn the_settings_file_protects_too() {
-    let Some(stage) = Stage::new(1000) else { return };
+    let Some(setup) = Setup::new(1000) else { return };
     let settings =
-        stage.file("settings.json", r#"{"cache": {"protect": ["regex:/old:"], "protect_files": ["beside"]}}"#);
+        setup.file("settings.json", r#"{"cache": {"protect": ["regex:/old:"], "protect_files": ["beside"]}}"#);
     let collect = |settings: &str| {
-        stage.command(&["gc", "--max-size", "0", "--protect", "regex:/new:"]).env("UNDERPIN_SETTINGS", settings).run()
+        setup.command(&["gc", "--max-size", "0", "--protect", "regex:/new:"]).env("UNDERPIN_SETTINGS", settings).run()
     };
-    let before = stage.files();
+    let before = setup.files();
     collect(&settings).fails("input").says("beside");
-    assert_eq!(stage.files(), before, "the list that it names is missing");
+    assert_eq!(setup.files(), before, "the list that it names is missing");
     collect("/no/such/settings").fails("input");
     for broken in [r#"{"cache": {"protects": []}}"#, "{", r#"{"cache": {"max_size": "much"}}"#] {
-        assert_eq!(collect(&stage.file("broken.json", broken)).code(), Some(2), "{broken}");
-        assert_eq!(stage.files(), before, "{broken}");
+        assert_eq!(collect(&setup.file("broken.json", broken)).code(), Some(2), "{broken}");
+        assert_eq!(setup.files(), before, "{broken}");
     }
-    stage.file("beside", "regex:/nothing:\n");
+    setup.file("beside", "regex:/nothing:\n");
     collect(&settings).ok();
-    assert!(!stage.has("in/app:v1") && stage.has("base/old:v1") && stage.has("base/new:v1"));
+    assert!(!setup.has("in/app:v1") && setup.has("base/old:v1") && setup.has("base/new:v1"));
 }

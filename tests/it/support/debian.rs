@@ -3,9 +3,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::layer::{Entry, file, folder, program, symlink};
-use super::need::need;
-use super::reader::tool;
+use super::skip::need;
+use super::tar_layer::{Entry, file, folder, program, symlink};
+use super::tools::tool;
 
 const STATUS: &str = "var/lib/dpkg/status";
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cli::Invocation;
+use super::invocation::Invocation;
 
 /// What of a folder would be there again after a power cut.
 pub struct Durable {
@@ -134,8 +134,8 @@ fn number(path: &Path) -> String {
 
 #[test]
 fn what_was_not_synced_is_lost_and_nothing_else() {
-    use super::cli::{Sandbox, files_under};
-    use super::preload::{Harm, Preload};
+    use super::faulty_disk::{Harm, Preload};
+    use super::invocation::{Sandbox, files_under};
     let Some(preload) = Preload::new() else { return };
     let sandbox = Sandbox::new();
     let disk = sandbox.path("disk");

@@ -10,8 +10,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 
-use super::http::query;
-use super::server::{Answer, Body, Listener, Request, serve};
+use super::docker_registry::{Door, Registry};
+use super::fixtures;
+use super::http::{Answer, Body, Listener, Request, query, serve};
+use super::invocation::{Invocation, Sandbox};
+use super::proxy::Proxy;
 use super::tls::{Authority, Leaf, Validity};
 
 /// What the registry calls itself, and whom it believes.
@@ -189,10 +192,68 @@ pub fn huge(size: u64) -> Answer {
     Answer { body: Body::Fill(size), ..Answer::new(200).header("Content-Type", "application/json") }
 }
 
+// A registry that wants tokens, with the fixture images in it, behind a proxy.
+
+pub const PAYLOAD: usize = 100_000;
+
+pub struct Guarded {
+    pub tokens: TokenServer,
+    /// The same content without a guard.
+    pub back: Registry,
+    pub proxy: Proxy,
+    pub sandbox: Sandbox,
+    _registry: Registry,
+}
+
+impl Guarded {
+    pub fn new(manners: Manners) -> Option<Self> {
+        let tokens = TokenServer::new(manners);
+        let registry = Registry::with(&Door::Token(&tokens))?;
+        let back = registry.back_door();
+        push_fixtures(back.host());
+        let proxy = Proxy::before(registry.host());
+        Some(Self { tokens, back, proxy, sandbox: Sandbox::new(), _registry: registry })
+    }
+
+    pub fn name(&self, rest: &str) -> String {
+        format!("{}/{rest}", self.proxy.host())
+    }
+
+    /// A rebase of the fixture application to `to`, without a cache. Forgets earlier tokens.
+    pub fn rebase(&self, to: &str) -> Invocation {
+        self.tokens.forget();
+        rebase_at(&self.sandbox, &self.proxy.host(), to)
+    }
+
+    /// `oci:` location of a layout in the sandbox.
+    pub fn layout(&self, name: &str) -> String {
+        format!("oci:{}:v1", self.sandbox.path(name).display())
+    }
+}
+
+/// The digest of the application's own layer.
+pub fn app_layer() -> String {
+    fixtures::app_layer("linux/amd64", PAYLOAD).digest()
+}
+
+/// Puts the fixture images into a registry without a guard.
+pub fn push_fixtures(host: &str) {
+    fixtures::app("linux/amd64", PAYLOAD).build().push(host, "in/app", "v1");
+    fixtures::old_base("linux/amd64").build().push(host, "base/old", "v1");
+    fixtures::new_base("linux/amd64").build().push(host, "base/new", "v1");
+}
+
+/// A rebase of the fixture application at `host` to `to`, without a cache.
+pub fn rebase_at(sandbox: &Sandbox, host: &str, to: &str) -> Invocation {
+    let name = |rest: &str| format!("{host}/{rest}");
+    let invocation = sandbox.underpin(["rebase", &name("in/app:v1"), "--base", &name("base/new:v1")]);
+    invocation.args(["--old-base", &name("base/old:v1"), "--to", to, "--no-cache"]).hurried()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::docker_registry::{Door, Registry};
     use super::super::http::{ask, get};
-    use super::super::registry::{Door, Registry};
     use super::*;
 
     fn fetch(server: &TokenServer, query: &str, headers: &[(&str, &str)]) -> Value {

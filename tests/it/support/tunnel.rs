@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::http::read_head;
-use super::server::{Listener, method_and_target};
+use super::http::{Listener, method_and_target, read_head};
 
 /// What happens to the first TLS connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +89,8 @@ fn pass(client: TcpStream, upstream: &str) {
 
 #[test]
 fn a_tunnel_passes_everything_but_the_first_where_told() {
+    use super::http::{Answer, serve};
     use super::http::{ask, get};
-    use super::server::{Answer, serve};
     let server = serve(|_| Answer::new(200).body("here"));
     let open = Tunnel::to(&server.host(), First::Passed);
     assert_eq!((get(&open.host(), "/", &[]).text().as_str(), open.connections()), ("here", 1));

@@ -1,13 +1,13 @@
-//! The command lines of the corpus under real shells, their programs and files moved to a stage.
+//! The command lines of the corpus under real shells, their programs and files moved to a scratch.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::stage::{Stage, kubelet, same};
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
+use super::comparison::{Scratch, kubelet, same};
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
 
 fn rows() -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/commands.jsonl");
@@ -35,8 +35,8 @@ fn translate(sandbox: &Sandbox, row: &Value, argv: &[String]) -> Value {
     run.json()
 }
 
-/// The command with its program, folder and log moved to the stage, where each is named once.
-fn moved(argv: &[String], answer: &Value, stage: &Stage) -> Option<(Vec<String>, Option<PathBuf>)> {
+/// The command with its program, folder and log moved to the scratch, where each is named once.
+fn moved(argv: &[String], answer: &Value, scratch: &Scratch) -> Option<(Vec<String>, Option<PathBuf>)> {
     let mut argv = argv.to_vec();
     let script = argv.iter_mut().find(|word| word.contains(' ') || word.contains('/') && !word.ends_with("sh"))?;
     let mut put = |from: &str, to: PathBuf| {
@@ -47,15 +47,15 @@ fn moved(argv: &[String], answer: &Value, stage: &Stage) -> Option<(Vec<String>,
         Some(to)
     };
     if let Some(folder) = answer["workdir"].as_str() {
-        put(folder, stage.path("work/sub"))?;
+        put(folder, scratch.path("work/sub"))?;
     }
     let log = match answer["log"]["path"].as_str() {
-        Some(path) => Some(put(path, stage.path("log/l"))?),
+        Some(path) => Some(put(path, scratch.path("log/l"))?),
         None => None,
     };
     let program = answer["argv"][0].as_str()?;
     if program.contains('/') {
-        put(program, stage.path("bin/program"))?;
+        put(program, scratch.path("bin/program"))?;
     }
     Some((argv, log))
 }
@@ -77,13 +77,13 @@ fn translated_rows_run_as_the_shells_run_them() {
         }
         translated += 1;
         let program = answer["argv"][0].as_str().unwrap();
-        let mut stage = Stage::new(&[program.rsplit('/').next().unwrap(), "program"]);
-        let Some((argv, log)) = moved(&argv, &answer, &stage) else { continue };
+        let mut scratch = Scratch::new(&[program.rsplit('/').next().unwrap(), "program"]);
+        let Some((argv, log)) = moved(&argv, &answer, &scratch) else { continue };
         let variables: BTreeMap<String, String> = strings(&row["container_env_names"])
             .into_iter()
             .map(|name| (name.clone(), format!("value-of-{name}")))
             .collect();
-        stage.environment.extend(variables.clone());
+        scratch.environment.extend(variables.clone());
         let mut answer = translate(&sandbox, &row, &argv);
         assert_eq!(answer["verdict"], "translate", "{argv:?}");
         let expand = |word: &str| if row["kind"] == "manifest" { kubelet(word, &variables) } else { word.to_owned() };
@@ -93,9 +93,9 @@ fn translated_rows_run_as_the_shells_run_them() {
         }
         let started: Vec<String> = argv.iter().map(|word| expand(word)).collect();
         // Not busybox, which would run its own `rm` and `chmod` in place of the stubs.
-        for shell in stage.shells(&argv[0], &["dash", "bash"]) {
-            let original = stage.original(&shell, &started, log.as_deref());
-            let direct = stage.translated(&answer, log.as_deref());
+        for shell in scratch.shells(&argv[0], &["dash", "bash"]) {
+            let original = scratch.original(&shell, &started, log.as_deref());
+            let direct = scratch.translated(&answer, log.as_deref());
             if let Err(difference) = same(&original, &direct, &answer) {
                 panic!("{started:?} under {}\n{difference}", shell.display());
             }

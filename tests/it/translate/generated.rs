@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use serde_json::Value;
 
-use super::stage::{Seen, Stage, kubelet, same};
-use crate::support::cli::Sandbox;
-use crate::support::need::need;
+use super::comparison::{Scratch, Seen, kubelet, same};
+use crate::support::invocation::Sandbox;
+use crate::support::skip::need;
 
-/// Fragments of words, good and bad. `LOG` and `DIR` become paths of the stage.
+/// Fragments of words, good and bad. `LOG` and `DIR` become paths of the scratch.
 #[rustfmt::skip]
 const FRAGMENTS: &[&str] = &[
     "a", "b", "x1", "-v", "--f=1", "k=v", "/p/q", "é", "ÁÈ", "\\ ", "\\\n", "\\$A", "\\\\", "\\'", "\\\"", "\\*",
@@ -94,8 +94,8 @@ fn changed(rng: &mut Rng, text: &str) -> String {
     chars.into_iter().collect()
 }
 
-fn argv(rng: &mut Rng, stage: &Stage) -> Vec<String> {
-    let place = |name: &str| stage.path(name).display().to_string();
+fn argv(rng: &mut Rng, scratch: &Scratch) -> Vec<String> {
+    let place = |name: &str| scratch.path(name).display().to_string();
     let script = script(rng).replace("LOG", &place("log/l")).replace("DIR", &place("work"));
     let mut argv: Vec<String> = SHELLS[rng.usize(..SHELLS.len())].iter().map(|word| (*word).to_owned()).collect();
     argv.push(script);
@@ -105,7 +105,7 @@ fn argv(rng: &mut Rng, stage: &Stage) -> Vec<String> {
     argv
 }
 
-/// Where the command stands. The stage's variables are those of the image, or of the container.
+/// Where the command stands. The scratch's variables are those of the image, or of the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
     Image,
@@ -145,18 +145,18 @@ impl Stands {
 }
 
 /// Where the answer says that the log is; a changed character may have moved it.
-fn log(stage: &Stage, answer: &Value) -> PathBuf {
-    let folder = answer["workdir"].as_str().map_or_else(|| stage.path("work"), PathBuf::from);
-    answer["log"]["path"].as_str().map_or_else(|| stage.path("log/l"), |path| folder.join(path))
+fn log(scratch: &Scratch, answer: &Value) -> PathBuf {
+    let folder = answer["workdir"].as_str().map_or_else(|| scratch.path("work"), PathBuf::from);
+    answer["log"]["path"].as_str().map_or_else(|| scratch.path("log/l"), |path| folder.join(path))
 }
 
-fn compare(stage: &Stage, argv: &[String], answer: &Value) {
-    let log = log(stage, answer);
+fn compare(scratch: &Scratch, argv: &[String], answer: &Value) {
+    let log = log(scratch, answer);
     let silent = log == Path::new("/dev/null");
     // A changed character may have moved the folder or the log to where there is none: the program
     // is not started then, or not there, and other rules of underpin say so.
     let folder_exists = answer["workdir"].as_str().is_none_or(|folder| Path::new(folder).is_dir());
-    let can_open = log.starts_with(stage.path("")) && log.parent().is_some_and(Path::is_dir) && !log.is_dir();
+    let can_open = log.starts_with(scratch.path("")) && log.parent().is_some_and(Path::is_dir) && !log.is_dir();
     if !folder_exists || !(silent || can_open) {
         return;
     }
@@ -164,13 +164,13 @@ fn compare(stage: &Stage, argv: &[String], answer: &Value) {
     // Busybox has programs of its own, which it prefers to those that a changed name may hit.
     let has_own = !matches!(answer["argv"][0].as_str(), Some("app" | "./app"));
     let behind = if has_own { &["dash", "bash"][..] } else { &["dash", "bash", "busybox"] };
-    for shell in stage.shells(&argv[0], behind) {
+    for shell in scratch.shells(&argv[0], behind) {
         // A shell that does not know pipefail stops there, as the note says.
         if answer["notes"].to_string().contains("pipefail-assumed") && shell.ends_with("dash/sh") {
             continue;
         }
-        let original = stage.original(&shell, argv, log);
-        let translated = stage.translated(answer, log);
+        let original = scratch.original(&shell, argv, log);
+        let translated = scratch.translated(answer, log);
         let result = if silent { silenced(&original, &translated) } else { same(&original, &translated, answer) };
         if let Err(difference) = result {
             panic!("{argv:?} under {}\n{difference}", shell.display());
@@ -194,15 +194,15 @@ fn what_is_translated_runs_as_the_shells_run_it() {
     let cases = std::env::var("UNDERPIN_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400);
     let seed = std::env::var("UNDERPIN_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let sandbox = Sandbox::new();
-    let mut stage = Stage::new(&["app"]);
-    stage.environment.extend(VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let mut scratch = Scratch::new(&["app"]);
+    scratch.environment.extend(VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())));
     for folder in ["work", "work/sub"] {
-        std::fs::copy(stage.path("bin/app"), stage.path(folder).join("app")).unwrap();
+        std::fs::copy(scratch.path("bin/app"), scratch.path(folder).join("app")).unwrap();
     }
     let mut rng = Rng::with_seed(seed);
     let mut translated = 0;
     for _ in 0..cases {
-        let argv = argv(&mut rng, &stage);
+        let argv = argv(&mut rng, &scratch);
         let stands = if rng.bool() { Stands::Image } else { Stands::Container };
         let answer = stands.answer(&sandbox, &argv);
         if answer["verdict"] != "translate" {
@@ -210,16 +210,16 @@ fn what_is_translated_runs_as_the_shells_run_it() {
         }
         translated += 1;
         let program = answer["argv"][0].as_str().unwrap();
-        // A stub cannot stand for a builtin, nor for a path outside the stage.
+        // A stub cannot stand for a builtin, nor for a path outside the scratch.
         let builtin = answer["notes"].to_string().contains("builtin-becomes-program");
         if builtin || (program.contains('/') && program != "./app") {
             continue;
         }
         if !program.contains('/') {
-            stage.add(&stands.expand(program));
+            scratch.add(&stands.expand(program));
         }
         let argv: Vec<String> = argv.iter().map(|word| stands.expand(word)).collect();
-        compare(&stage, &argv, &stands.expanded(answer));
+        compare(&scratch, &argv, &stands.expanded(answer));
     }
     println!("{translated} of {cases} were translated");
     assert!(translated * 10 > cases, "too few of them are translated to show anything: {translated}");

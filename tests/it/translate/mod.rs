@@ -1,15 +1,15 @@
 //! `underpin translate` as people and scripts use it, and against real shells.
 
+mod comparison;
 mod corpus;
 mod generated;
-mod stage;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
 
-use crate::support::cli::Sandbox;
+use crate::support::invocation::Sandbox;
 
 #[test]
 fn exit_codes_tell_translated_refused_and_wrong_usage() {

@@ -4,7 +4,6 @@ mod exchange;
 mod rule;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::io::BufReader;
 use std::net::TcpStream;
@@ -14,8 +13,7 @@ use std::time::{Duration, Instant};
 
 pub use rule::{Action, At, Cut, Rule, contains, on};
 
-use super::http::Headers;
-use super::server::Listener;
+use super::http::{Headers, Listener};
 use exchange::After;
 
 /// A request that came to the proxy, and what it cost.
@@ -121,17 +119,17 @@ impl Proxy {
 impl Shared {
     fn converse(&self, stream: &TcpStream, stopped: &AtomicBool) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
-        let mut client = BufReader::new(wire::wire(stream.try_clone()?, self.tls.as_ref())?);
+        let mut client = BufReader::new(exchange::wire(stream.try_clone()?, self.tls.as_ref())?);
         loop {
             match self.exchange(&mut client)? {
                 After::KeepOpen => {}
                 After::End(Cut::Fin) => return Ok(()),
                 After::End(Cut::Rst) => {
-                    wire::reset(stream);
+                    exchange::reset(stream);
                     return Ok(());
                 }
                 After::End(Cut::Stall) => {
-                    wire::stall(stream, stopped);
+                    exchange::stall(stream, stopped);
                     return Ok(());
                 }
             }

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::super::http::Answer;
 use super::super::http::Headers;
-use super::super::server::Answer;
 use super::Seen;
 
 /// How a connection ends before its time.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::super::http::{Answer, Listener, serve};
 use super::super::http::{Reply, ask, get};
-use super::super::server::{Answer, Listener, serve};
 use super::*;
 
 const SIZE: usize = 200_000;

@@ -5,14 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::cli::{Invocation, Sandbox};
-use crate::support::cri;
-use crate::support::image::Recipe;
-use crate::support::layer::{Layer, Pack, file, noise};
-use crate::support::node::{Make, Node};
-use crate::support::run::Run;
+use crate::support::containerd::{self, Make, Node};
+use crate::support::invocation::{Invocation, Run, Sandbox};
+use crate::support::recipe::Recipe;
+use crate::support::tar_layer::{Layer, Pack, file, noise};
 
-pub struct Stage {
+pub struct Setup {
     pub make: Make,
     pub node: Node,
     pub sandbox: Sandbox,
@@ -20,13 +18,13 @@ pub struct Stage {
 }
 
 /// The same on each containerd that there is.
-pub fn on_each(test: impl Fn(&Stage)) {
+pub fn on_each(test: impl Fn(&Setup)) {
     for make in [Make::Installed, Make::Newer] {
         let Some(node) = Node::kubernetes(make) else { continue };
         let sandbox = Sandbox::new();
         let cache = sandbox.path("store");
         eprintln!("on {make:?}");
-        test(&Stage { make, node, sandbox, cache });
+        test(&Setup { make, node, sandbox, cache });
     }
 }
 
@@ -35,7 +33,7 @@ pub fn name(of: &str) -> String {
     format!("registry.example/{of}:v1")
 }
 
-impl Stage {
+impl Setup {
     /// Puts an image of about `kib` KiB on the node, under this name, and gives the digest of its manifest.
     pub fn import(&self, name: &str, kib: usize) -> String {
         let seed = name.bytes().fold(7, |sum, byte| sum * 31 % 65_521 + u32::from(byte));
@@ -58,7 +56,7 @@ impl Stage {
     /// The tags that a kubelet sees.
     pub fn listed(&self) -> Vec<String> {
         let mut tags: Vec<String> =
-            cri::images(&self.node.socket()).into_iter().flat_map(|image| image.repo_tags).collect();
+            containerd::images(&self.node.socket()).into_iter().flat_map(|image| image.repo_tags).collect();
         tags.sort();
         tags
     }

@@ -1,14 +1,71 @@
-//! A container of an unpacked image: started with runc as the image says or with other words, and
-//! what it printed and left behind.
+//! Readers that are not underpin's own: what they say of an image is what users will see.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use super::shelf::blob_path;
-use super::{need, reader};
+use super::recipe::blob_path;
+
+/// Runs a tool that must succeed.
+pub fn tool(program: &str, args: &[&str]) -> Output {
+    let path = super::skip::find(program).unwrap_or_else(|| panic!("{program} is not installed"));
+    let out = Command::new(path).args(args).output().unwrap();
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    out
+}
+
+/// The bytes of the document as skopeo gets them from a registry on loopback.
+pub fn skopeo_raw(reference: &str) -> Vec<u8> {
+    tool("skopeo", &["inspect", "--raw", "--tls-verify=false", &format!("docker://{reference}")]).stdout
+}
+
+/// Copies an image to an OCI layout with skopeo, which checks every digest on the way.
+pub fn skopeo_to_layout(from: &str, folder: &Path, tag: &str) {
+    let to = format!("oci:{}:{tag}", folder.display());
+    let args = ["copy", "--insecure-policy", "--src-tls-verify=false", "--override-os=linux", "--override-arch=amd64"];
+    tool("skopeo", &[&args[..], &[from, &to]].concat());
+}
+
+/// Unpacks an image of a layout with umoci; the files are in `rootfs` of the bundle.
+pub fn unpack(layout: &Path, tag: &str, bundle: &Path) {
+    tool("umoci", &["unpack", "--image", &format!("{}:{tag}", layout.display()), &bundle.display().to_string()]);
+}
+
+/// Starts what was unpacked with runc, and gives what it printed.
+pub fn run(bundle: &Path) -> String {
+    let file = bundle.join("config.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    config["process"]["terminal"] = false.into();
+    std::fs::write(&file, config.to_string()).unwrap();
+    let id = format!("underpin-{}-{}", std::process::id(), fastrand::u32(..));
+    let root = bundle.join("runc-state").display().to_string();
+    let out = tool("runc", &["--root", &root, "run", "-b", &bundle.display().to_string(), &id]);
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Unpacks an image of a layout, starts it, and gives what it printed.
+pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
+    unpack(layout, tag, bundle);
+    run(bundle)
+}
+
+#[test]
+fn the_stock_application_starts_where_it_was_built() {
+    use super::skip::need;
+    if !need(&["umoci", "runc", "skopeo"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    super::fixtures::app("linux/amd64", 100).build().layout(&path("layout"), "t");
+    skopeo_to_layout(&format!("oci:{}:t", path("layout").display()), &path("copy"), "t");
+    assert_eq!(start(&path("copy"), "t", &path("bundle")), super::fixtures::LINE);
+}
+
+// A container of an unpacked image: started with runc as the image says or with other words, and
+// what it printed and left behind.
 
 /// How a process of the container ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +89,7 @@ impl Container {
         let blob = |descriptor: &Value| read(&blob_path(descriptor["digest"].as_str().unwrap()));
         let manifest = blob(&read("index.json")["manifests"][0]);
         let config = blob(&manifest["config"])["config"].clone();
-        reader::unpack(layout, "v1", bundle);
+        unpack(layout, "v1", bundle);
         Self { bundle: bundle.to_owned(), config }
     }
 
@@ -65,7 +122,7 @@ impl Container {
         config["process"]["args"] = argv.into();
         std::fs::write(&file, config.to_string()).unwrap();
         let id = format!("underpin-{}-{}", std::process::id(), fastrand::u32(..));
-        let mut runc = Command::new(need::find("runc").unwrap());
+        let mut runc = Command::new(super::skip::find("runc").unwrap());
         let runc = runc.arg("--root").arg(self.bundle.join("runc-state")).args(["run", "-b"]);
         let out = runc.arg(&self.bundle).arg(id).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -1,13 +1,15 @@
 //! containerd as a node of a cluster runs it, with folders and a socket of its own, until the end of the test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tonic::client::Grpc;
+use tonic::transport::Endpoint;
 
-use super::need::{find, need};
-use super::registry::die_with_us;
+use super::docker_registry::die_with_us;
+use super::skip::{find, need};
 
 /// Whose containerd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,4 +112,38 @@ impl Drop for Node {
         unsafe { libc::kill(pid, libc::SIGTERM) };
         let _ = self.child.wait();
     }
+}
+
+// A kubelet's look at a node: the images as CRI v1 lists them.
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Nothing {}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Listed {
+    #[prost(message, repeated, tag = "1")]
+    images: Vec<Image>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Image {
+    #[prost(string, tag = "1")]
+    pub id: String,
+    #[prost(string, repeated, tag = "2")]
+    pub repo_tags: Vec<String>,
+    #[prost(bool, tag = "8")]
+    pub pinned: bool,
+}
+
+pub fn images(socket: &Path) -> Vec<Image> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let endpoint = Endpoint::from_shared(format!("unix://{}", socket.display())).unwrap();
+    let listed = runtime.block_on(async {
+        let mut client = Grpc::new(endpoint.connect().await.unwrap());
+        client.ready().await.unwrap();
+        let path = http::uri::PathAndQuery::from_static("/runtime.v1.ImageService/ListImages");
+        let codec = tonic_prost::ProstCodec::<Nothing, Listed>::default();
+        client.unary(tonic::Request::new(Nothing {}), path, codec).await.unwrap().into_inner()
+    });
+    listed.images
 }

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::docker_registry::ACCEPT;
 use super::http;
-use super::layer::digest;
-use super::registry::ACCEPT;
-use super::shelf::{blob_path, inflate};
+use super::recipe::{blob_path, inflate};
+use super::tar_layer::digest;
 
 type Found<T> = Result<T, String>;
 
 /// A place that documents and blobs are read from.
-pub enum Shelf {
+pub enum Location {
     Registry { host: String, repository: String },
     Layout(PathBuf),
 }
@@ -41,9 +41,9 @@ pub struct Image {
 
 /// Reads what `reference` (a tag or digest) names in a registry, over plain HTTP.
 pub fn registry(host: &str, repository: &str, reference: &str) -> Found<Published> {
-    let shelf = Shelf::Registry { host: host.to_owned(), repository: repository.to_owned() };
-    let (media_type, bytes) = shelf.document(reference)?;
-    shelf.published(media_type, &bytes)
+    let location = Location::Registry { host: host.to_owned(), repository: repository.to_owned() };
+    let (media_type, bytes) = location.document(reference)?;
+    location.published(media_type, &bytes)
 }
 
 /// Reads what the tag names in an OCI layout.
@@ -57,9 +57,9 @@ pub fn layout(folder: &Path, tag: &str) -> Found<Published> {
     let named: Vec<&Value> =
         entries.iter().filter(|entry| entry["annotations"]["org.opencontainers.image.ref.name"] == tag).collect();
     let [entry] = named[..] else { return Err(format!("{} entries are called {tag}", named.len())) };
-    let shelf = Shelf::Layout(folder.to_owned());
-    let bytes = shelf.described(entry)?;
-    shelf.published(text(entry, "mediaType")?, &bytes)
+    let location = Location::Layout(folder.to_owned());
+    let bytes = location.described(entry)?;
+    location.published(text(entry, "mediaType")?, &bytes)
 }
 
 /// Reads an `oci-archive` by unpacking it.
@@ -70,7 +70,7 @@ pub fn oci_archive(file: &Path, tag: &str) -> Found<Published> {
     layout(folder.path(), tag)
 }
 
-impl Shelf {
+impl Location {
     fn document(&self, reference: &str) -> Found<(String, Vec<u8>)> {
         match self {
             Self::Registry { host, repository } => {
@@ -196,18 +196,18 @@ pub fn lies_in_cache(cache: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         fs::read(path).is_ok_and(|bytes| digest(&bytes) != format!("sha256:{name}"))
     };
-    super::cli::files_under(cache).into_iter().filter(is_blob).filter(lies).collect()
+    super::invocation::files_under(cache).into_iter().filter(is_blob).filter(lies).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::image::{Content, Dialect, Recipe};
-    use super::super::registry::Registry;
-    use super::super::stock;
+    use super::super::docker_registry::Registry;
+    use super::super::fixtures;
+    use super::super::recipe::{Content, Dialect, Recipe};
     use super::*;
 
     fn sound() -> Recipe {
-        let mut recipe = stock::app("linux/amd64", 100);
+        let mut recipe = fixtures::app("linux/amd64", 100);
         for name in ["org.opencontainers.image.base.name", "org.opencontainers.image.base.digest"] {
             recipe.annotations.insert(name.to_owned(), "x".into());
         }
@@ -224,7 +224,7 @@ mod tests {
     fn a_sound_image_is_found_sound_everywhere() {
         let content = sound().build();
         assert_eq!(read(&content).unwrap().only().layers, content.layers());
-        let three = super::super::image::index(Dialect::Oci, &[("linux/amd64", content.clone())]);
+        let three = super::super::recipe::index(Dialect::Oci, &[("linux/amd64", content.clone())]);
         assert_eq!(read(&three).unwrap().platforms(), ["linux/amd64"]);
         let folder = tempfile::tempdir().unwrap();
         content.oci_archive(&folder.path().join("a.tar"), "t");
@@ -240,10 +240,10 @@ mod tests {
         let good = sound().build();
         let mut no_blob = good.clone();
         no_blob.blobs.pop();
-        let mismatch = super::super::image::index(Dialect::Oci, &[("linux/arm64", good.clone())]);
+        let mismatch = super::super::recipe::index(Dialect::Oci, &[("linux/arm64", good.clone())]);
         for (broken, why) in [
             (Recipe { dialect: Dialect::Docker, ..sound() }.build(), "not OCI"),
-            (stock::app("linux/amd64", 100).build(), "no annotation"),
+            (fixtures::app("linux/amd64", 100).build(), "no annotation"),
             (good.with_config(|config| config["rootfs"]["diff_ids"][0] = "sha256:00".into()), "diff ids"),
             (good.with_config(|config| config["history"] = Value::Array(Vec::new())), "history speaks of 0"),
             (good.with_manifest(|manifest| manifest["layers"][0]["size"] = 7.into()), "not what its descriptor"),

@@ -1,14 +1,15 @@
-//! A disk that fails: an object of `preload.c` that is put between the binary and its C library. The
-//! binary itself knows nothing of it.
+//! Disks that fail: an object of `preload.c` that is put between the binary and its C library, of which
+//! the binary itself knows nothing; and a tmpfs of a few blocks that fills.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fmt, fs};
 
-use super::cli::Invocation;
-use super::layer::digest;
-use super::need::need;
+use tempfile::TempDir;
+
+use super::invocation::Invocation;
+use super::skip::need;
+use super::tar_layer::digest;
 
 const SOURCE: &str = include_str!("preload.c");
 
@@ -109,7 +110,7 @@ fn call(line: &str) -> Call {
 
 #[test]
 fn calls_are_counted_and_one_of_them_fails() {
-    use super::cli::Sandbox;
+    use super::invocation::Sandbox;
     let Some(preload) = Preload::new() else { return };
     let sandbox = Sandbox::new();
     let (disk, log) = (sandbox.path("disk"), sandbox.path("log"));
@@ -132,4 +133,57 @@ fn calls_are_counted_and_one_of_them_fails() {
         std::os::unix::process::ExitStatusExt::signal(&status) == Some(libc::SIGKILL) && calls == "create",
         "{status} {calls}"
     );
+}
+
+pub struct SmallDisk {
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    /// A disk of `size` (as `mount` writes it), or `None`, said loudly, where nothing may be mounted.
+    pub fn new(size: &str) -> Option<Self> {
+        let disk = Self { folder: tempfile::tempdir().unwrap() };
+        let mounted = disk.mount(&format!("size={size}"));
+        if !mounted {
+            eprintln!("SKIPPED: a tmpfs cannot be mounted here");
+        }
+        mounted.then_some(disk)
+    }
+
+    fn mount(&self, options: &str) -> bool {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(self.folder.path());
+        mount.output().is_ok_and(|out| out.status.success())
+    }
+
+    pub fn grow(&self, size: &str) {
+        self.remount(&format!("size={size}"));
+    }
+
+    pub fn remount(&self, options: &str) {
+        assert!(self.mount(&format!("remount,{options}")));
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.folder.path()).output();
+    }
+}
+
+#[test]
+fn a_small_disk_fills_and_grows() {
+    let Some(disk) = SmallDisk::new("64k") else { return };
+    let bytes = vec![1; 200_000];
+    assert!(std::fs::write(disk.path("file"), &bytes).is_err());
+    disk.grow("1m");
+    assert!(std::fs::write(disk.path("file"), &bytes).is_ok());
 }

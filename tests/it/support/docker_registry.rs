@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::http;
-use super::need::{find, need};
-use super::server::dead_host;
-use super::tls::Leaf;
+use super::http::{self, dead_host};
+use super::skip::{find, need};
+use super::tls::{Authority, Leaf, Validity};
 use super::token_server::{ISSUER, SERVICE, TokenServer};
+use super::tunnel::Tunnel;
 
 pub struct Registry {
     host: String,
@@ -191,4 +191,31 @@ fn a_tls_registry_speaks_tls() {
     };
     assert_eq!(curl(&["--cacert", authority.file().to_str().unwrap()]), (Some(0), "200".to_owned()));
     assert_eq!(curl(&[]).0, Some(60), "an unknown authority");
+}
+
+// The registries that documents name, all in one: a real one behind a proxy that every name leads to.
+
+/// Hosts as documents write them; Docker Hub has its API elsewhere.
+pub const HOSTS: [&str; 4] = ["registry.example", "gcr.io", "registry.k8s.io", "registry-1.docker.io"];
+
+pub struct Outside {
+    _registry: Registry,
+    tunnel: Tunnel,
+    authority: Authority,
+}
+
+impl Outside {
+    /// `None` where the registry is not installed.
+    pub fn start() -> Option<Self> {
+        let authority = Authority::new();
+        let names = [&HOSTS[..], &["127.0.0.1"]].concat();
+        let registry = Registry::with(&Door::Tls(&authority.leaf_for(&names, Validity::Now)))?;
+        Some(Self { tunnel: Tunnel::connect(registry.host()), _registry: registry, authority })
+    }
+
+    /// What leads underpin, skopeo and other programs there, as it would in a company's network.
+    pub fn variables(&self) -> [(&'static str, String); 2] {
+        let proxy = format!("http://{}", self.tunnel.host());
+        [("HTTPS_PROXY", proxy), ("SSL_CERT_FILE", self.authority.file().display().to_string())]
+    }
 }

@@ -1,17 +1,16 @@
-//! The stage of most tests: registries behind proxies, the stock images in them, a sandbox, and
+//! What most tests need: registries behind proxies, the fixture images in them, a sandbox, and
 //! the invariants that hold after every run, whatever went wrong in it.
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::check::{self, Published};
-use super::cli::{Invocation, Sandbox, files_under};
-use super::image::Content;
+use super::docker_registry::Registry;
+use super::fixtures;
+use super::invocation::{Invocation, Run, Sandbox, files_under};
 use super::proxy::Proxy;
-use super::registry::Registry;
-use super::run::Run;
-use super::stock;
+use super::published::{self, Published};
+use super::recipe::Content;
 
 /// A registry and the proxy that stands before it.
 pub struct Site {
@@ -32,7 +31,7 @@ impl Site {
     }
 }
 
-pub struct World {
+pub struct Registries {
     pub source: Rc<Site>,
     pub target: Rc<Site>,
     pub sandbox: Sandbox,
@@ -43,7 +42,7 @@ pub struct World {
     trials: Cell<usize>,
 }
 
-impl World {
+impl Registries {
     /// Source and target in two registries. `payload` is the size of the application's layer.
     pub fn two(payload: usize) -> Option<Self> {
         Some(Self::of(Site::new()?, Site::new()?, payload))
@@ -56,8 +55,9 @@ impl World {
     }
 
     fn of(source: Rc<Site>, target: Rc<Site>, payload: usize) -> Self {
-        let app = stock::app("linux/amd64", payload).build();
-        let (old_base, new_base) = (stock::old_base("linux/amd64").build(), stock::new_base("linux/amd64").build());
+        let app = fixtures::app("linux/amd64", payload).build();
+        let (old_base, new_base) =
+            (fixtures::old_base("linux/amd64").build(), fixtures::new_base("linux/amd64").build());
         for (content, repository) in [(&app, "in/app"), (&old_base, "base/old"), (&new_base, "base/new")] {
             content.push(source.registry.host(), repository, "v1");
         }
@@ -93,7 +93,7 @@ impl World {
         invocation.arg("--cache").arg(cache).hurried()
     }
 
-    /// What a run without faults gives: E of the score sheet.
+    /// What a run without faults gives.
     pub fn expected(&self) -> &str {
         self.expected.get_or_init(|| {
             let run = self.rebase(&self.target.name("out/expected:e"), "cache-expected").run().ok();
@@ -106,7 +106,7 @@ impl World {
 
     /// Reads a target again, past the proxy, and finds it sound.
     pub fn published(&self, repository: &str, tag: &str) -> Published {
-        check::registry(self.target.registry.host(), repository, tag).unwrap_or_else(|why| panic!("{tag}: {why}"))
+        published::registry(self.target.registry.host(), repository, tag).unwrap_or_else(|why| panic!("{tag}: {why}"))
     }
 
     /// A run with a cold cache and a tag that was never used. Forgets requests and scripts.
@@ -115,7 +115,7 @@ impl World {
         self.trials.set(self.trials.get() + 1);
         self.calm();
         let number = self.trials.get();
-        Trial { world: self, tag: format!("t{number}"), cache: format!("cache-{number}") }
+        Trial { registries: self, tag: format!("t{number}"), cache: format!("cache-{number}") }
     }
 
     pub fn calm(&self) {
@@ -125,19 +125,19 @@ impl World {
 }
 
 pub struct Trial<'a> {
-    world: &'a World,
+    registries: &'a Registries,
     pub tag: String,
     cache: String,
 }
 
 impl Trial<'_> {
     pub fn invocation(&self) -> Invocation {
-        self.world.rebase(&self.to(), &self.cache)
+        self.registries.rebase(&self.to(), &self.cache)
     }
 
     pub fn to(&self) -> String {
         // A repository of its own: blobs of an earlier trial must not be there already.
-        self.world.target.name(&format!("{}:v1", self.repository()))
+        self.registries.target.name(&format!("{}:v1", self.repository()))
     }
 
     pub fn repository(&self) -> String {
@@ -150,23 +150,23 @@ impl Trial<'_> {
 
     /// The same with a cache somewhere else.
     pub fn run_with_cache(&self, cache: &Path) -> Run {
-        self.world.rebase_with(&self.to(), cache).run()
+        self.registries.rebase_with(&self.to(), cache).run()
     }
 
     pub fn cache(&self) -> PathBuf {
-        self.world.sandbox.path(&self.cache)
+        self.registries.sandbox.path(&self.cache)
     }
 
     /// The digest that the target tag names now.
     pub fn target(&self) -> Option<String> {
-        self.world.target.registry.tag(&self.repository(), "v1")
+        self.registries.target.registry.tag(&self.repository(), "v1")
     }
 
     /// The run succeeded and gave exactly the expected image.
     pub fn gives_the_expected_image(&self, run: Run) -> Run {
         let run = run.ok();
-        assert_eq!(run.digest(), self.world.expected(), "{run}");
-        assert_eq!(self.target().as_deref(), Some(self.world.expected()), "{run}");
+        assert_eq!(run.digest(), self.registries.expected(), "{run}");
+        assert_eq!(self.target().as_deref(), Some(self.registries.expected()), "{run}");
         run
     }
 
@@ -183,19 +183,19 @@ impl Trial<'_> {
         if self.target().is_some() {
             self.is_complete();
         }
-        assert_eq!(check::lies_in_cache(&self.cache()), Vec::<PathBuf>::new());
-        self.world.calm();
+        assert_eq!(published::lies_in_cache(&self.cache()), Vec::<PathBuf>::new());
+        self.registries.calm();
         self.gives_the_expected_image(self.run());
         self.is_complete();
         self.leaves_nothing_behind();
     }
 
     fn is_complete(&self) {
-        assert_eq!(self.world.published(&self.repository(), "v1").digest, self.world.expected());
+        assert_eq!(self.registries.published(&self.repository(), "v1").digest, self.registries.expected());
     }
 
     pub fn leaves_nothing_behind(&self) {
-        assert_eq!(self.world.sandbox.strays(), Vec::<PathBuf>::new());
+        assert_eq!(self.registries.sandbox.strays(), Vec::<PathBuf>::new());
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut left = files_under(&self.cache());
         left.retain(|path| {

@@ -1,35 +1,34 @@
-//! The stage of most questions about one move: source, old base and new base as layouts side by
-//! side, and what the report says of it.
+//! Source, old base and new base of one rebase as layouts side by side, and what the report says of it.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::cli::{Invocation, Sandbox};
-use super::container::Container;
-use super::image::{Content, Recipe};
-use super::layer::{Entry, Layer, Pack};
-use super::{reader, stock};
+use super::invocation::{Invocation, Sandbox};
+use super::recipe::{Content, Recipe};
+use super::tar_layer::{Entry, Layer, Pack};
+use super::tools::Container;
+use super::{fixtures, tools};
 
 const AMD64: &str = "linux/amd64";
 
-pub struct Stage {
+pub struct Layouts {
     pub sandbox: Sandbox,
 }
 
-impl Stage {
+impl Layouts {
     /// The names of the layouts are `app`, `old` and `new`.
     pub fn new(app: &Content, old: &Content, new: &Content) -> Self {
-        let stage = Self { sandbox: Sandbox::new() };
+        let layouts = Self { sandbox: Sandbox::new() };
         for (name, image) in [("app", app), ("old", old), ("new", new)] {
-            image.layout(&stage.layout(name), "v1");
+            image.layout(&layouts.layout(name), "v1");
         }
-        stage
+        layouts
     }
 
-    /// On its own old base, moved to the stock one.
+    /// On its own old base, moved to the new base of `fixtures`.
     pub fn on(old: &Recipe, app: &Recipe) -> Self {
-        Self::new(&app.build(), &old.build(), &stock::new_base(AMD64).build())
+        Self::new(&app.build(), &old.build(), &fixtures::new_base(AMD64).build())
     }
 
     pub fn layout(&self, name: &str) -> PathBuf {
@@ -56,7 +55,7 @@ impl Stage {
 
     /// What the image of a layout prints when it is started.
     pub fn start(&self, layout: &str) -> String {
-        reader::start(&self.layout(layout), "v1", &self.bundle(layout))
+        tools::start(&self.layout(layout), "v1", &self.bundle(layout))
     }
 
     /// The image of a layout, unpacked and ready to be started.
@@ -70,9 +69,9 @@ impl Stage {
     }
 }
 
-/// An old base with these files upon the stock one's.
+/// An old base with these files upon the fixture one's.
 pub fn old_base(files: &[Entry]) -> Recipe {
-    let mut old = stock::old_base(AMD64);
+    let mut old = fixtures::old_base(AMD64);
     old.layers.push(Layer::of(Pack::Gzip, files));
     old
 }

@@ -5,45 +5,44 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::cli::{Invocation, files_under};
-use crate::support::run::Run;
-use crate::support::world::World;
+use crate::support::invocation::{Invocation, Run, files_under};
+use crate::support::registries::Registries;
 
-pub struct Stage {
-    pub world: World,
+pub struct Setup {
+    pub registries: Registries,
     pub cache: PathBuf,
 }
 
-impl Stage {
-    /// The three stock images, fetched in the order: application, old base, new base.
+impl Setup {
+    /// The three fixture images, fetched in the order: application, old base, new base.
     pub fn new(payload: usize) -> Option<Self> {
-        let world = World::two(payload)?;
-        let cache = world.sandbox.path("store");
-        let stage = Self { world, cache };
+        let registries = Registries::two(payload)?;
+        let cache = registries.sandbox.path("store");
+        let setup = Self { registries, cache };
         for name in ["in/app:v1", "base/old:v1", "base/new:v1"] {
-            stage.fetch(name);
+            setup.fetch(name);
         }
-        Some(stage)
+        Some(setup)
     }
 
     /// The image's name through the proxy.
     pub fn name(&self, rest: &str) -> String {
-        self.world.source.name(rest)
+        self.registries.source.name(rest)
     }
 
     pub fn fetch(&self, rest: &str) -> Run {
-        let inspect = self.world.sandbox.underpin(["inspect", &self.name(rest), "-q", "--cache"]);
+        let inspect = self.registries.sandbox.underpin(["inspect", &self.name(rest), "-q", "--cache"]);
         inspect.arg(&self.cache).hurried().run().ok()
     }
 
     /// Whether the image is complete in the store.
     pub fn has(&self, rest: &str) -> bool {
-        let inspect = self.world.sandbox.underpin(["inspect", &self.name(rest), "-q", "--offline", "--cache"]);
+        let inspect = self.registries.sandbox.underpin(["inspect", &self.name(rest), "-q", "--offline", "--cache"]);
         inspect.arg(&self.cache).run().code() == Some(0)
     }
 
     pub fn command(&self, args: &[&str]) -> Invocation {
-        self.world.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(&self.cache)
+        self.registries.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(&self.cache)
     }
 
     pub fn run(&self, args: &[&str]) -> Run {
@@ -61,7 +60,7 @@ impl Stage {
 
     /// A file in the sandbox with this text.
     pub fn file(&self, name: &str, text: &str) -> String {
-        let path = self.world.sandbox.path(name);
+        let path = self.registries.sandbox.path(name);
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::image::{Content, Dialect, Recipe, attest, index};
-use super::layer::{Layer, Pack, file, folder, noise, program};
-use super::program::{Machine, prints};
+use super::programs::{Machine, prints};
+use super::recipe::{Content, Dialect, Recipe, attest, index};
+use super::tar_layer::{Layer, Pack, file, folder, noise, program};
 
 pub const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 pub const LINE: &str = "hello from the application\n";
@@ -70,8 +70,8 @@ pub fn attested_app(payload: usize) -> Content {
 
 #[cfg(test)]
 mod tests {
-    use super::super::need::need;
-    use super::super::registry::Registry;
+    use super::super::docker_registry::Registry;
+    use super::super::skip::need;
     use super::*;
 
     #[test]

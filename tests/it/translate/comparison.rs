@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::need::find;
+use crate::support::skip::find;
 
 /// Writes down its words, variables and folder, and says something on both streams.
 const STUB: &str = r#"
@@ -46,34 +46,34 @@ pub struct Started {
 }
 
 /// A scratch folder with programs, files and shells in it.
-pub struct Stage {
+pub struct Scratch {
     root: TempDir,
     pub environment: BTreeMap<String, String>,
 }
 
-impl Stage {
+impl Scratch {
     pub fn new(programs: &[&str]) -> Self {
         let root = tempfile::tempdir().unwrap();
-        let stage = Self { root, environment: BTreeMap::new() };
+        let scratch = Self { root, environment: BTreeMap::new() };
         for folder in ["bin", "work/sub", "home", "log"] {
-            std::fs::create_dir_all(stage.path(folder)).unwrap();
+            std::fs::create_dir_all(scratch.path(folder)).unwrap();
         }
         // Names that wildcards would match.
         for name in ["a", "ab", "b", "*"] {
-            std::fs::write(stage.path("work").join(name), "").unwrap();
+            std::fs::write(scratch.path("work").join(name), "").unwrap();
         }
         for program in programs {
-            stage.add(program);
+            scratch.add(program);
         }
         let mut environment = BTreeMap::new();
         // Nothing of the machine: a command under test must not find a program that does something.
-        environment.insert("PATH".to_owned(), stage.path("bin").display().to_string());
+        environment.insert("PATH".to_owned(), scratch.path("bin").display().to_string());
         for tool in ["tee", "mkfifo"] {
-            symlink(find(tool).unwrap(), stage.path("bin").join(tool)).unwrap();
+            symlink(find(tool).unwrap(), scratch.path("bin").join(tool)).unwrap();
         }
-        environment.insert("HOME".to_owned(), stage.path("home").display().to_string());
-        environment.insert("RECORD".to_owned(), stage.path("record").display().to_string());
-        Self { environment, ..stage }
+        environment.insert("HOME".to_owned(), scratch.path("home").display().to_string());
+        environment.insert("RECORD".to_owned(), scratch.path("record").display().to_string());
+        Self { environment, ..scratch }
     }
 
     /// Puts the stub in place of a program.
@@ -249,23 +249,23 @@ pub fn kubelet(text: &str, environment: &BTreeMap<String, String>) -> String {
 
 #[test]
 fn the_stage_sees_every_difference() {
-    if !crate::support::need::need(&["dash", "bash"]) {
+    if !crate::support::skip::need(&["dash", "bash"]) {
         return;
     }
-    let stage = Stage::new(&["app"]);
-    let log = stage.path("log/l");
-    let shell = &stage.shells("sh", &["dash"])[0];
+    let scratch = Scratch::new(&["app"]);
+    let log = scratch.path("log/l");
+    let shell = &scratch.shells("sh", &["dash"])[0];
     let script = |text: &str| ["sh", "-c", text].map(str::to_owned);
     let answer = |argv: &[&str], log: Value| serde_json::json!({"argv": argv, "env": {"A": "1"}, "workdir": null, "log": log, "notes": []});
     let both = serde_json::json!({"path": "", "append": true, "streams": "both", "tee": false});
-    let original = stage.original(shell, &script(&format!("A=1 app x >>{} 2>&1", log.display())), Some(&log));
+    let original = scratch.original(shell, &script(&format!("A=1 app x >>{} 2>&1", log.display())), Some(&log));
     assert_eq!(original.log.as_deref(), Some("old\nout\nerr\n"));
     let right = answer(&["app", "x"], both.clone());
-    assert_eq!(same(&original, &stage.translated(&right, Some(&log)), &right), Ok(()));
+    assert_eq!(same(&original, &scratch.translated(&right, Some(&log)), &right), Ok(()));
     for (wrong, key, value) in [
         ("a word", "argv", serde_json::json!(["app", "x", ""])),
         ("a variable", "env", serde_json::json!({})),
-        ("the folder", "workdir", stage.path("work/sub").display().to_string().into()),
+        ("the folder", "workdir", scratch.path("work/sub").display().to_string().into()),
         ("the log", "log", Value::Null),
         ("a stream", "log", serde_json::json!({"append": true, "streams": "stdout", "tee": false})),
         ("the opening", "log", serde_json::json!({"append": false, "streams": "both", "tee": false})),
@@ -273,7 +273,7 @@ fn the_stage_sees_every_difference() {
     ] {
         let mut answer = right.clone();
         answer[key] = value;
-        assert!(same(&original, &stage.translated(&answer, Some(&log)), &answer).is_err(), "{wrong} was not seen");
+        assert!(same(&original, &scratch.translated(&answer, Some(&log)), &answer).is_err(), "{wrong} was not seen");
     }
     assert_eq!(kubelet("$$(A) $(A) $(B) $A $", &[("A".to_owned(), "v".to_owned())].into()), "$(A) v $(B) $A $");
 }

@@ -1,5 +1,12 @@
-//! The smallest static programs: an ELF header, one segment, and code that prints a line and
-//! exits. Written by hand, so that their digests never change and no compiler is needed.
+//! Programs to put into images: the smallest static ones, written by hand so that their digests never
+//! change and no compiler is needed, and those of real compilers with what they need to start.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::invocation::Sandbox;
+use super::tar_layer::{Entry, program};
+use super::tools::tool;
 
 /// Machines there are programs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +117,52 @@ fn elf32(machine: u16, flags: u32, code: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(code);
     out
+}
+
+// Programs as real compilers make them, and what of this machine a dynamic one needs to start.
+
+/// What all Go programs have in common is compiled once and kept beside the build.
+pub fn go_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache")
+}
+
+/// A Go program; `settings` are variables such as `GOARCH`. Static unless they ask for cgo.
+pub fn go(source: &str, settings: &[(&str, &str)]) -> Vec<u8> {
+    let build = |sandbox: &Sandbox| {
+        let go = sandbox.program("go", ["build", "-o", "out", "main.go"]).env("GOCACHE", go_cache());
+        let go = go.env("GO111MODULE", "off").env("GOFLAGS", "").env("CGO_ENABLED", "0");
+        let go = settings.iter().fold(go, |go, (name, value)| go.env(name, value));
+        go.limit(std::time::Duration::from_secs(300)).run().ok();
+    };
+    built("main.go", source, build)
+}
+
+/// A C program.
+pub fn c(compiler: &str, flags: &[&str], source: &str) -> Vec<u8> {
+    built("main.c", source, |sandbox| {
+        sandbox.program(compiler, ["main.c", "-o", "out"]).args(flags).run().ok();
+    })
+}
+
+fn built(name: &str, source: &str, build: impl FnOnce(&Sandbox)) -> Vec<u8> {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("here").join(name), source).unwrap();
+    build(&sandbox);
+    std::fs::read(sandbox.path("here").join("out")).unwrap()
+}
+
+/// The loader and the libraries that a dynamic program of this machine needs, where it looks for them.
+pub fn libraries(of: &[u8]) -> Vec<Entry> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("program");
+    std::fs::write(&file, of).unwrap();
+    tool("chmod", &["755", file.to_str().unwrap()]);
+    let listed = Command::new("ldd").arg(&file).output().unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let paths = text.split_whitespace().filter(|word| word.starts_with('/'));
+    let found: Vec<Entry> = paths.map(|path| program(&path[1..], std::fs::read(path).unwrap())).collect();
+    assert!(found.len() >= 2, "a loader and a library: {text}");
+    found
 }
 
 #[cfg(test)]
