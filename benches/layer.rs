@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use underpin::layer::{Data, Draft, DraftEntry, Gathered, Limits, Manner, scan, write};
+use underpin::layer::{EntryData, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, scan, write};
 use underpin::oci::{Compression, Descriptor, Hasher, LayerType};
 
 const FILES: usize = 40;
@@ -40,16 +40,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Gathers every file of a layer, and writes a layer of them.
 fn writing(name: &str, tar: &[u8], blob: &[u8], of: &Descriptor) -> Result<(), Box<dyn std::error::Error>> {
     let entries = scan(blob, of, None, &Limits::default())?.entries;
-    let drafted = entries.into_iter().map(|entry| DraftEntry { entry, data: Data::Of(of.digest) });
-    let draft = Draft::new(drafted.collect())?;
-    let mut gathered = Gathered::new(tempfile::tempfile()?);
+    let drafted = entries.into_iter().map(|entry| SpecEntry { entry, data: EntryData::FromLayer(of.digest) });
+    let draft = LayerSpec::new(drafted.collect())?;
+    let mut gathered = SourceData::new(tempfile::tempfile()?);
     let rate = |took: Duration| tar.len() as f64 / 1e6 / took.as_secs_f64();
     let gathering = fastest(|| {
-        gathered = Gathered::new(tempfile::tempfile()?);
+        gathered = SourceData::new(tempfile::tempfile()?);
         Ok(gathered.gather(&draft, blob, of, &Limits::default()).map(|()| 0)?)
     })?;
     let mut write_on = |jobs| {
-        let manner = Manner { mtime: 0, jobs };
+        let manner = WriteOptions { mtime: 0, jobs };
         fastest(|| Ok(write(&draft, &mut gathered, manner, std::io::sink())?.size))
     };
     let (one, two) = (write_on(NonZeroUsize::MIN)?, write_on(NonZeroUsize::MIN.saturating_add(1))?);

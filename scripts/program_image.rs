@@ -9,7 +9,9 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde_json::json;
-use underpin::layer::{Data, Draft, DraftEntry, Entry, EntryKind, Gathered, Manner, RootPath, Written, write};
+use underpin::layer::{
+    Entry, EntryData, EntryKind, LayerSpec, RootPath, SourceData, SpecEntry, WriteOptions, WrittenLayer, write,
+};
 use underpin::oci::{Descriptor, Document, LocalImage, Location, MediaType, Platform, json as document};
 use underpin::store::disk::{Layout, LayoutSink};
 use underpin::store::{Blob, Notices, Sink, Stream};
@@ -49,13 +51,13 @@ fn image(program: &Path, platform: &Platform, layout: &LocalImage) -> Result<()>
     Ok(sink.tag(&Document::read(document::write(&manifest), None)?)?)
 }
 
-fn layer(path: &str, bytes: Vec<u8>) -> Result<(Written, Vec<u8>)> {
+fn layer(path: &str, bytes: Vec<u8>) -> Result<(WrittenLayer, Vec<u8>)> {
     let size = bytes.len().try_into()?;
     let entry = Entry::new(RootPath::new(path)?, EntryKind::File { size }, 0o755, 0, 0);
-    let draft = Draft::new(vec![DraftEntry { entry, data: Data::Bytes(bytes) }])?;
-    let manner = Manner { mtime: 0, jobs: NonZeroUsize::MIN };
+    let draft = LayerSpec::new(vec![SpecEntry { entry, data: EntryData::Bytes(bytes) }])?;
+    let manner = WriteOptions { mtime: 0, jobs: NonZeroUsize::MIN };
     let mut packed = Vec::new();
-    let written = write(&draft, &mut Gathered::new(Cursor::new(Vec::new())), manner, &mut packed)?;
+    let written = write(&draft, &mut SourceData::new(Cursor::new(Vec::new())), manner, &mut packed)?;
     Ok((written, packed))
 }
 

@@ -12,10 +12,10 @@ use underpin::layer::{Entry, EntryKind, LayerIndex, RootPath};
 use underpin::oci::{Compression, DiffId, Digest};
 use underpin::rootfs::{Root, merge};
 
-#[path = "../../src/rootfs/reference.rs"]
-mod reference;
+#[path = "../../src/rootfs/tests/model.rs"]
+mod model;
 
-use reference::{Item, Names, modelled, names, text};
+use model::{Item, Names, modelled, names, text};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "a-", "a", "b", "..", "."];
 
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     let layers: Vec<LayerIndex> = data.split(|byte| *byte == 0xff).take(6).map(layer_of).collect();
     let (root, model) = (merge(&layers), modelled(&layers));
     assert_eq!(items(&root), model.items);
-    assert_eq!(root.odd().iter().filter(|odd| !odd.why.is_applied()).count(), model.unapplied);
+    assert_eq!(root.issues().iter().filter(|odd| !odd.kind.is_applied()).count(), model.unapplied);
     assert!(root.entries().map(|(path, _)| path).is_sorted());
     let asked = ["a", "a/b", "b/c", "c/a-/b", "a/b/c"];
     for asked in asked {
@@ -76,7 +76,7 @@ fn path(text: &str) -> RootPath {
 
 /// The root in the model's terms. An entry's place in its layer stands in its offset.
 fn items(root: &Root<'_>) -> BTreeMap<Names, Item> {
-    let from = |node: &underpin::rootfs::Node<'_>| {
+    let from = |node: &underpin::rootfs::FileNode<'_>| {
         let position = usize::try_from(node.entry()?.offset).ok()?;
         Some((node.content_layer(), position))
     };

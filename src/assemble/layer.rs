@@ -3,7 +3,7 @@
 use super::scratch::{Made, Scratch};
 use crate::error::{Error, Result};
 use crate::examine::{NewLayer, PlatformSubject};
-use crate::layer::{self, Draft, DraftEntry, Gathered, LayerIndex, Limits, Manner, Written};
+use crate::layer::{self, LayerIndex, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, WrittenLayer};
 use crate::oci::{Descriptor, Digest, Image};
 use std::io::Read;
 use std::num::NonZeroUsize;
@@ -26,7 +26,7 @@ pub trait Workshop {
 /// A layer that exists now.
 #[derive(Debug, Clone)]
 pub struct MadeLayer {
-    pub written: Written,
+    pub written: WrittenLayer,
     pub made: Made,
 }
 
@@ -37,16 +37,16 @@ pub(super) fn make(
     mtime: i64,
     workshop: &dyn Workshop,
 ) -> Result<MadeLayer> {
-    let entries = new.entries().map(|(entry, data)| DraftEntry { entry: entry.clone(), data: data.clone() });
-    let draft = Draft::new(entries.collect())?;
+    let entries = new.entries().map(|(entry, data)| SpecEntry { entry: entry.clone(), data: data.clone() });
+    let draft = LayerSpec::new(entries.collect())?;
     let size = expected_size(new);
-    let mut gathered = Gathered::new(workshop.scratch(size)?);
+    let mut gathered = SourceData::new(workshop.scratch(size)?);
     for digest in draft.sources() {
         let (of, bytes) = open(&digest, subject, workshop)?;
         gathered.gather(&draft, bytes, of, &Limits::default())?;
     }
     let mut out = workshop.scratch(size)?;
-    let written = layer::write(&draft, &mut gathered, Manner { mtime, jobs: workshop.jobs() }, &mut out)?;
+    let written = layer::write(&draft, &mut gathered, WriteOptions { mtime, jobs: workshop.jobs() }, &mut out)?;
     let made = out.finish();
     let index = layer::scan(made.open(), &written.descriptor(), Some(&written.diff_id), &Limits::default())?;
     check(&draft, mtime, &index)?;
@@ -79,8 +79,8 @@ fn expected_size(new: &NewLayer) -> u64 {
 }
 
 /// The bytes hold what the draft says: all of it and nothing else.
-fn check(draft: &Draft, mtime: i64, index: &LayerIndex) -> Result<()> {
-    let same = |(draft, read): (&DraftEntry, &layer::Entry)| {
+fn check(draft: &LayerSpec, mtime: i64, index: &LayerIndex) -> Result<()> {
+    let same = |(draft, read): (&SpecEntry, &layer::Entry)| {
         let expected = layer::Entry { mtime, offset: read.offset, sparse: false, ..draft.entry.clone() };
         expected == *read
     };

@@ -59,7 +59,7 @@ fn find_tool(name: &str, container: &Container, root: &Root<'_>) -> Option<Strin
 /// A library by the beginning of its name: `libsystemd.so` is there as `libsystemd.so.0`.
 fn find_library(name: &str, root: &Root<'_>) -> Option<String> {
     library_folders(root).iter().find_map(|folder| {
-        let mut files = root.folder(folder).filter(|(file, _)| file.starts_with(name.as_bytes()));
+        let mut files = root.directory(folder).filter(|(file, _)| file.starts_with(name.as_bytes()));
         let file = files.next().and_then(|(file, _)| folder.join(file).ok());
         file.map(|path| path.to_string())
     })

@@ -1,8 +1,8 @@
 //! The other programs of the application: each must be able to start on the new base, too.
 
 use crate::elf::{Linkage, Program};
-use crate::layer::{Contents, Entry, RootPath};
-use crate::rootfs::{Node, Root};
+use crate::layer::{Entry, LayerContents, RootPath};
+use crate::rootfs::{FileNode, Root};
 
 /// An executable of the application's layers beside the one that is started.
 #[derive(Debug, Clone)]
@@ -17,7 +17,11 @@ pub struct Helper {
 
 /// All executables of the application's layers that the root still has, but those of the command
 /// itself; sorted by path.
-pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a>>, command: &[&str]) -> Vec<Helper> {
+pub(super) fn helpers<'a>(
+    root: &Root<'_>,
+    own: impl Iterator<Item = LayerContents<'a>>,
+    command: &[&str],
+) -> Vec<Helper> {
     let folders = library_folders(root);
     let programs = own.flat_map(|layer| {
         layer.programs.iter().filter_map(move |found| Some((layer.entries.get(found.entry)?, &found.program)))
@@ -34,7 +38,7 @@ pub(super) fn helpers<'a>(root: &Root<'_>, own: impl Iterator<Item = Contents<'a
 
 /// Whether this very entry is what the root has at its path: a later layer may have put another there.
 pub(super) fn is_seen(root: &Root<'_>, entry: &Entry) -> bool {
-    root.get(&entry.path).and_then(Node::entry).is_some_and(|there| std::ptr::eq(there, entry))
+    root.get(&entry.path).and_then(FileNode::entry).is_some_and(|there| std::ptr::eq(there, entry))
 }
 
 fn helper(root: &Root<'_>, folders: &[RootPath], path: String, program: &Program) -> Helper {
@@ -64,7 +68,7 @@ pub(super) fn library_folders(root: &Root<'_>) -> Vec<RootPath> {
     let plain = ["lib", "usr/lib", "lib64", "usr/lib64", "usr/local/lib"].map(|path| RootPath::new(path).ok());
     let plain: Vec<RootPath> = plain.into_iter().flatten().collect();
     let multiarch = plain.iter().flat_map(|folder| {
-        let names = root.folder(folder).filter(|(name, _)| name.windows(7).any(|part| part == b"-linux-"));
+        let names = root.directory(folder).filter(|(name, _)| name.windows(7).any(|part| part == b"-linux-"));
         names.filter_map(|(name, _)| folder.join(name).ok()).collect::<Vec<_>>()
     });
     plain.iter().cloned().chain(multiarch).collect()

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::container::Container;
 use crate::elf::Program;
 use crate::layer::RootPath;
-use crate::rootfs::{Found, Root};
+use crate::rootfs::{FoundCommand, Root};
 
 /// What runtimes search where the image sets no `PATH`.
 pub(super) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -65,11 +65,11 @@ pub fn start(container: &Container, at: usize, root: &Root<'_>) -> Start {
 }
 
 /// The file that a word of the command leads to.
-pub(super) fn search<'r>(root: &'r Root<'r>, container: &Container, word: &str) -> Option<Found<'r>> {
+pub(super) fn search<'r>(root: &'r Root<'r>, container: &Container, word: &str) -> Option<FoundCommand<'r>> {
     root.search(word, &path_variable(container), &working_dir(container)).ok()
 }
 
-fn started<'r>(root: &Root<'r>, found: &Found<'r>) -> Started {
+fn started<'r>(root: &Root<'r>, found: &FoundCommand<'r>) -> Started {
     let program = root.program(found.file.node).cloned();
     let interpreter = program.as_ref().and_then(|program| program.script.as_ref());
     let interpreter = match interpreter.map(|script| root.search(&script.interpreter, "", &RootPath::root())) {

@@ -5,7 +5,7 @@ use super::exec_form::RunnerAt;
 use super::program;
 use super::subject::RunnerSubject;
 use crate::layer::{LayerIndex, RootPath};
-use crate::rootfs::{Node, Root, merge};
+use crate::rootfs::{FileNode, Root, merge};
 
 /// The names that Kubernetes has given it.
 const NAMES: [&str; 4] = ["/go-runner", "/kube-log-runner", "go-runner", "kube-log-runner"];
@@ -35,7 +35,7 @@ pub(super) fn of_image<'a>(subject: &'a RunnerSubject, to: &Root<'_>) -> Option<
 /// Whether a file can be put there without taking the place of anything, nor through a link.
 fn is_free(root: &Root<'_>, path: &RootPath) -> bool {
     let mut above = std::iter::successors(path.parent(), RootPath::parent);
-    root.get(path).is_none() && above.all(|folder| root.get(&folder).is_none_or(Node::is_folder))
+    root.get(path).is_none() && above.all(|folder| root.get(&folder).is_none_or(FileNode::is_directory))
 }
 
 /// A runner that the root has.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::base::{Choice, Lookup, OldBase, find};
 use super::{Facts, Origin, PlatformSubject, Shape, Subject, Wishes, look};
 use crate::elf::{Linkage, Probe, Program};
-use crate::layer::{Captured, Entry, EntryKind, Inspected, LayerIndex, RootPath};
+use crate::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
 use crate::oci::testing::TestImage;
 use crate::oci::{Compression, Image, Location};
 
@@ -49,7 +49,7 @@ pub fn subject(source: &TestImage, old: &TestImage, new: &TestImage) -> Subject 
                 compression: Compression::Gzip,
                 entries: ["app", "own"].map(entry).to_vec(),
                 captured: Vec::new(),
-                programs: [0, 1].map(|at| Inspected { entry: at, program: program(Linkage::Static) }).to_vec(),
+                programs: [0, 1].map(|at| IndexedProgram { entry: at, program: program(Linkage::Static) }).to_vec(),
                 notes: Vec::new(),
             })
         })
@@ -129,7 +129,7 @@ impl Put for LayerIndex {
     }
 
     fn with_program(mut self, path: &str, program: Program) -> Self {
-        self.programs.push(Inspected { entry: self.entries.len(), program });
+        self.programs.push(IndexedProgram { entry: self.entries.len(), program });
         self.with(entry(path))
     }
 }

@@ -3,8 +3,8 @@
 use super::PlatformSubject;
 use super::helper::is_seen;
 use super::moved::Moved;
-use crate::layer::{Contents, EntryKind};
-use crate::rootfs::{Node, Root, merge};
+use crate::layer::{EntryKind, LayerContents};
+use crate::rootfs::{FileNode, Root, merge};
 
 /// The places where the two touch. Paths are sorted.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ pub(super) fn look(subject: &PlatformSubject, moved: &Moved, rebased: &Root<'_>,
     let from = subject.base_layers.len();
     let (shadowed, removed) = touched(subject, moved, &base);
     let odd = |applied: bool| {
-        let odd = rebased.odd().iter().filter(|odd| odd.layer >= from && odd.why.is_applied() == applied);
+        let odd = rebased.issues().iter().filter(|odd| odd.layer >= from && odd.kind.is_applied() == applied);
         odd.map(ToString::to_string).collect::<Vec<_>>()
     };
     let dangling = dangling(moved.own(subject), rebased, source);
@@ -47,9 +47,9 @@ fn touched(subject: &PlatformSubject, moved: &Moved, base: &Root<'_>) -> (Vec<St
         let there = base.get(&entry.path);
         match &entry.kind {
             EntryKind::Whiteout if there.is_some() => removed.push(entry.path.to_string()),
-            EntryKind::Opaque if base.folder(&entry.path).next().is_some() => removed.push(entry.path.to_string()),
+            EntryKind::Opaque if base.directory(&entry.path).next().is_some() => removed.push(entry.path.to_string()),
             EntryKind::Whiteout | EntryKind::Opaque => {}
-            EntryKind::Directory if there.is_none_or(Node::is_folder) => {}
+            EntryKind::Directory if there.is_none_or(FileNode::is_directory) => {}
             _ if there.is_some() => shadowed.push(entry.path.to_string()),
             _ => {}
         }
@@ -61,7 +61,7 @@ fn touched(subject: &PlatformSubject, moved: &Moved, base: &Root<'_>) -> (Vec<St
     (shadowed, removed)
 }
 
-fn dangling<'a>(own: impl Iterator<Item = Contents<'a>>, rebased: &Root<'_>, source: &Root<'_>) -> Vec<Dangling> {
+fn dangling<'a>(own: impl Iterator<Item = LayerContents<'a>>, rebased: &Root<'_>, source: &Root<'_>) -> Vec<Dangling> {
     let links = own.flat_map(|layer| layer.entries).filter_map(|entry| match &entry.kind {
         EntryKind::Symlink(target) if is_seen(rebased, entry) => Some((&entry.path, target)),
         _ => None,

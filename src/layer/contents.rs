@@ -4,23 +4,23 @@
 use super::capture::Captured;
 use super::entry::Entry;
 use super::index::LayerIndex;
-use super::inspected::Inspected;
+use super::inspected::IndexedProgram;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Contents<'a> {
+pub struct LayerContents<'a> {
     pub entries: &'a [Entry],
     /// In the order of the entries, as `programs` are: both are searched often.
     pub captured: &'a [Captured],
-    pub programs: &'a [Inspected],
+    pub programs: &'a [IndexedProgram],
 }
 
-impl<'a> From<&'a LayerIndex> for Contents<'a> {
+impl<'a> From<&'a LayerIndex> for LayerContents<'a> {
     fn from(index: &'a LayerIndex) -> Self {
         Self { entries: &index.entries, captured: &index.captured, programs: &index.programs }
     }
 }
 
-impl<'a> Contents<'a> {
+impl<'a> LayerContents<'a> {
     /// The content of the entry at this position, where it was captured.
     #[must_use]
     pub fn content(&self, position: usize) -> Option<&'a [u8]> {

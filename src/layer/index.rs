@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::Captured;
 use super::entry::Entry;
-use super::inspected::Inspected;
+use super::inspected::IndexedProgram;
 use super::path::RootPath;
 use crate::error::{Error, Result};
 use crate::oci::{Compression, DiffId, Digest};
@@ -31,7 +31,7 @@ pub struct LayerIndex {
     /// In the order of the tar. A path can be there twice; see [`LayerIndex::find`].
     pub entries: Vec<Entry>,
     pub captured: Vec<Captured>,
-    pub programs: Vec<Inspected>,
+    pub programs: Vec<IndexedProgram>,
     /// What a person should know of the layer, one line each.
     pub notes: Vec<String>,
 }

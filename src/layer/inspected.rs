@@ -6,13 +6,13 @@ use crate::elf::{Linkage, Probe, Program};
 
 /// A file that is a program, a script, or looks like a program and is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inspected {
+pub struct IndexedProgram {
     /// The entry's place in the layer's list.
     pub entry: usize,
     pub program: Program,
 }
 
-impl Inspected {
+impl IndexedProgram {
     /// `None` for plain data: most files of most layers, and nothing to say about them.
     pub(super) fn new(entry: usize, probe: Probe) -> Option<Self> {
         let program = probe.finish();

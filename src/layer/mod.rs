@@ -5,7 +5,7 @@
 //! the few small files that later stages read. Nothing is ever unpacked, memory does not grow
 //! with the layer's size, and whatever a layer can be made to demand has a limit with a name.
 //!
-//! [`write()`] is the way out: the same [`Draft`] always gives the same bytes.
+//! [`write()`] is the way out: the same [`LayerSpec`] always gives the same bytes.
 //!
 //! The tar rules are those of Go's `archive/tar`, because every container runtime reads layers
 //! with it: an entry means here what it will mean there. Where archive readers disagree and no
@@ -48,13 +48,13 @@ mod hostile;
 mod specimen;
 
 pub use capture::Captured;
-pub use contents::Contents;
+pub use contents::LayerContents;
 pub use entry::{Entry, EntryKind};
 pub use index::LayerIndex;
-pub use inspected::Inspected;
+pub use inspected::IndexedProgram;
 pub use limits::Limits;
 pub use list::list;
 pub use path::RootPath;
 pub(crate) use path::shown;
 pub use scan::scan;
-pub use write::{Data, Draft, DraftEntry, Gathered, Manner, Written, write};
+pub use write::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, WrittenLayer, write};

@@ -1,4 +1,4 @@
-//! The tar as a tape of blocks, whatever moves it along. Data that nobody wants is passed over
+//! The tar as a tape of blocks, whatever moves it along. EntryData that nobody wants is passed over
 //! where it lies, without being copied.
 
 use std::io::{BufRead, Read, Seek};

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use super::capture::{Captured, Choice, Collection, Purpose};
 use super::entry::{Entries, Entry, EntryKind};
 use super::extended::{Member, SparseForm};
-use super::inspected::Inspected;
+use super::inspected::IndexedProgram;
 use super::kind;
 use super::limits::Limits;
 use super::path::RootPath;
@@ -23,7 +23,7 @@ use crate::error::Result;
 pub(super) struct Listing {
     pub(super) entries: Vec<Entry>,
     pub(super) captured: Vec<Captured>,
-    pub(super) programs: Vec<Inspected>,
+    pub(super) programs: Vec<IndexedProgram>,
     pub(super) notes: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ struct Walk<'a, T> {
     limits: &'a Limits,
     entries: Entries,
     captured: Collection,
-    programs: Vec<Inspected>,
+    programs: Vec<IndexedProgram>,
     remarks: Remarks,
 }
 
@@ -107,7 +107,7 @@ impl<T: Transport> Walk<'_, T> {
     fn inspect(&mut self, size: u64) -> Result<()> {
         let mut probe = Probe::new(size);
         self.tar.watch(size, |bytes| probe.feed(bytes))?;
-        self.programs.extend(Inspected::new(self.entries.len(), probe));
+        self.programs.extend(IndexedProgram::new(self.entries.len(), probe));
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl<T: Transport> Walk<'_, T> {
         let content = self.tar.read(size)?;
         let mut probe = Probe::new(size);
         probe.feed(&content);
-        self.programs.extend(Inspected::new(self.entries.len(), probe));
+        self.programs.extend(IndexedProgram::new(self.entries.len(), probe));
         if content.starts_with(b"#!") {
             self.captured.keep(Purpose::Script, self.entries.len(), content);
         }

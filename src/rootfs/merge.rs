@@ -2,14 +2,14 @@
 //!
 //! Where an entry goes: links in its folder are followed inside the root, as umoci and containerd's
 //! plain unpacking do; a link in its own place is replaced. (Runtimes that keep each layer in a
-//! folder of its own do not see links of lower layers while they unpack: [`Oddity::ThroughLink`].)
+//! folder of its own do not see links of lower layers while they unpack: [`MergeIssueKind::ThroughLink`].)
 
-use super::node::{Node, Source};
-use super::odd::{Odd, Oddity};
+use super::merge_issue::{MergeIssue, MergeIssueKind};
+use super::path_components::{PathComponents, TooManyLinks, is_absolute, split_last};
 use super::root::Root;
-use super::steps::{Endless, Steps, is_absolute, split_last};
-use super::tree::{NodeId, ROOT, Tree};
-use crate::layer::{Contents, EntryKind, RootPath};
+use super::tree::{EntrySource, FileNode};
+use super::tree::{NodeId, ROOT, RootTree};
+use crate::layer::{EntryKind, LayerContents, RootPath};
 
 /// Bytes of a path and of a name in Linux.
 const LONGEST_PATH: usize = 4096;
@@ -18,34 +18,34 @@ const LONGEST_NAME: usize = 255;
 const MOST_IMPLIED: usize = 1 << 18;
 
 /// The root that the layers make, bottom first. Every stack of layers makes one; what of it no
-/// runtime would take is in [`Root::odd`].
-pub fn merge<'a, L: Into<Contents<'a>>>(layers: impl IntoIterator<Item = L>) -> Root<'a> {
-    let layers: Vec<Contents<'a>> = layers.into_iter().map(Into::into).collect();
-    let mut merge = Merge { tree: Tree::new(), odd: Vec::new(), implied: 0 };
+/// runtime would take is in [`Root::issues`].
+pub fn merge<'a, L: Into<LayerContents<'a>>>(layers: impl IntoIterator<Item = L>) -> Root<'a> {
+    let layers: Vec<LayerContents<'a>> = layers.into_iter().map(Into::into).collect();
+    let mut merge = LayerMerge { tree: RootTree::new(), issues: Vec::new(), implied: 0 };
     for (number, layer) in layers.iter().enumerate() {
         for (position, entry) in layer.entries.iter().enumerate() {
-            merge.apply(Source { entry, layer: number, position });
+            merge.apply(EntrySource { entry, layer: number, position });
         }
     }
-    Root { layers, tree: merge.tree, odd: merge.odd }
+    Root { layers, tree: merge.tree, issues: merge.issues }
 }
 
-struct Merge<'a> {
-    tree: Tree<'a>,
-    odd: Vec<Odd<'a>>,
+struct LayerMerge<'a> {
+    tree: RootTree<'a>,
+    issues: Vec<MergeIssue<'a>>,
     implied: usize,
 }
 
 /// Where a path leads: the last thing that is there, and the names that are not.
-struct Spot<'a> {
+struct MergeTarget<'a> {
     at: NodeId,
     missing: Vec<&'a [u8]>,
     /// Whether a link was followed that a lower layer put there.
     through_lower_link: bool,
 }
 
-impl<'a> Merge<'a> {
-    fn apply(&mut self, source: Source<'a>) {
+impl<'a> LayerMerge<'a> {
+    fn apply(&mut self, source: EntrySource<'a>) {
         let outcome = match &source.entry.kind {
             EntryKind::Whiteout => self.white_out(source),
             EntryKind::Opaque => self.clear(source),
@@ -56,12 +56,12 @@ impl<'a> Merge<'a> {
         }
     }
 
-    fn note(&mut self, source: Source<'a>, why: Oddity) {
-        self.odd.push(Odd { entry: source.entry, layer: source.layer, why });
+    fn note(&mut self, source: EntrySource<'a>, kind: MergeIssueKind) {
+        self.issues.push(MergeIssue { entry: source.entry, layer: source.layer, kind });
     }
 
     /// A whiteout of what is not there says nothing, and makes no folders.
-    fn white_out(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+    fn white_out(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
         if let Some(folder) = self.present(folder, source)? {
             self.tree.remove_lower(folder, name, source.layer);
@@ -69,30 +69,30 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    fn clear(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+    fn clear(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         if let Some(folder) = self.present(source.entry.path.as_bytes(), source)? {
             self.tree.clear(folder, source.layer);
         }
         Ok(())
     }
 
-    fn put(&mut self, source: Source<'a>) -> Result<(), Oddity> {
+    fn put(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else {
             // Layers are refused in which the root is anything but a folder.
-            self.tree.replace_folder(ROOT, Node::of(source));
+            self.tree.replace_directory(ROOT, FileNode::of(source));
             return Ok(());
         };
         let folder = self.folder(folder, name, source)?;
-        let there = self.tree.child(folder, name).filter(|id| self.tree.node(*id).is_folder());
+        let there = self.tree.child(folder, name).filter(|id| self.tree.node(*id).is_directory());
         if let (EntryKind::Directory, Some(there)) = (&source.entry.kind, there) {
-            self.tree.replace_folder(there, Node::of(source));
+            self.tree.replace_directory(there, FileNode::of(source));
             return Ok(());
         }
         // Before a hard link looks for its target: that may be what has to go.
         self.tree.remove(folder, name);
         let node = match &source.entry.kind {
             EntryKind::Hardlink(target) => self.target(target, source)?.linked(source),
-            _ => Node::of(source),
+            _ => FileNode::of(source),
         };
         self.tree.add(folder, name, node);
         Ok(())
@@ -101,68 +101,68 @@ impl<'a> Merge<'a> {
     /// The file that a hard link leads to at this moment. Links in its folder are followed; if it
     /// is a symbolic link itself, that gets a second name. The attributes in the hard link's own
     /// header are not used: there is one file, and it has some.
-    fn target(&mut self, target: &'a RootPath, source: Source<'a>) -> Result<Node<'a>, Oddity> {
-        let (folder, name) = split_last(target.as_bytes()).ok_or(Oddity::FolderTarget)?;
+    fn target(&mut self, target: &'a RootPath, source: EntrySource<'a>) -> Result<FileNode<'a>, MergeIssueKind> {
+        let (folder, name) = split_last(target.as_bytes()).ok_or(MergeIssueKind::DirectoryTarget)?;
         let spot = self.locate(folder, source.layer)?;
         let found = if spot.missing.is_empty() { self.tree.child(spot.at, name) } else { None };
-        let node = *self.tree.node(found.ok_or(Oddity::MissingTarget)?);
-        if node.is_folder() {
-            return Err(Oddity::FolderTarget);
+        let node = *self.tree.node(found.ok_or(MergeIssueKind::MissingTarget)?);
+        if node.is_directory() {
+            return Err(MergeIssueKind::DirectoryTarget);
         }
         if node.layer() != source.layer {
-            self.note(source, Oddity::LowerTarget);
+            self.note(source, MergeIssueKind::LowerTarget);
         }
         Ok(node)
     }
 
     /// The place that a path leads to, if it is there.
-    fn present(&mut self, path: &'a [u8], source: Source<'a>) -> Result<Option<NodeId>, Oddity> {
+    fn present(&mut self, path: &'a [u8], source: EntrySource<'a>) -> Result<Option<NodeId>, MergeIssueKind> {
         let spot = self.locate(path, source.layer)?;
         if !spot.missing.is_empty() {
             return Ok(None);
         }
         if spot.through_lower_link {
-            self.note(source, Oddity::ThroughLink);
+            self.note(source, MergeIssueKind::ThroughLink);
         }
         Ok(Some(spot.at))
     }
 
     /// The folder that `name` is to be put in; makes what is missing of it.
-    fn folder(&mut self, path: &'a [u8], name: &'a [u8], source: Source<'a>) -> Result<NodeId, Oddity> {
+    fn folder(&mut self, path: &'a [u8], name: &'a [u8], source: EntrySource<'a>) -> Result<NodeId, MergeIssueKind> {
         let spot = self.locate(path, source.layer)?;
-        if !self.tree.node(spot.at).is_folder() {
-            return Err(Oddity::BelowFile);
+        if !self.tree.node(spot.at).is_directory() {
+            return Err(MergeIssueKind::BelowFile);
         }
         self.check_length(&spot, name)?;
         self.implied += spot.missing.len();
         if self.implied > MOST_IMPLIED {
             self.implied = MOST_IMPLIED;
-            return Err(Oddity::TooManyFolders);
+            return Err(MergeIssueKind::TooManyDirectories);
         }
         if spot.through_lower_link {
-            self.note(source, Oddity::ThroughLink);
+            self.note(source, MergeIssueKind::ThroughLink);
         }
-        let implied = Node::implied(source.layer);
+        let implied = FileNode::implied(source.layer);
         Ok(spot.missing.into_iter().fold(spot.at, |folder, name| self.tree.add(folder, name, implied)))
     }
 
-    fn check_length(&self, spot: &Spot<'_>, name: &[u8]) -> Result<(), Oddity> {
+    fn check_length(&self, spot: &MergeTarget<'_>, name: &[u8]) -> Result<(), MergeIssueKind> {
         let mut length = self.tree.path_length(spot.at);
         for name in spot.missing.iter().chain([&name]) {
             // A link's target can hold bytes that no path of an entry has.
             if name.len() > LONGEST_NAME || name.contains(&0) {
-                return Err(Oddity::ImpossiblePath);
+                return Err(MergeIssueKind::ImpossiblePath);
             }
             length += name.len() + 1;
         }
-        if length > LONGEST_PATH { Err(Oddity::ImpossiblePath) } else { Ok(()) }
+        if length > LONGEST_PATH { Err(MergeIssueKind::ImpossiblePath) } else { Ok(()) }
     }
 
     /// Follows a path as far as there is one. From there on it goes by its names, `..` included,
     /// as runtimes do, so that what lies below a dangling link is put where the link leads.
-    fn locate(&self, path: &'a [u8], layer: usize) -> Result<Spot<'a>, Oddity> {
-        let mut spot = Spot { at: ROOT, missing: Vec::new(), through_lower_link: false };
-        let mut steps = Steps::new(path);
+    fn locate(&self, path: &'a [u8], layer: usize) -> Result<MergeTarget<'a>, MergeIssueKind> {
+        let mut spot = MergeTarget { at: ROOT, missing: Vec::new(), through_lower_link: false };
+        let mut steps = PathComponents::new(path);
         while let Some((step, _)) = steps.next()? {
             match step {
                 b"" | b"." => {}
@@ -180,7 +180,13 @@ impl<'a> Merge<'a> {
         Ok(spot)
     }
 
-    fn enter(&self, id: NodeId, layer: usize, spot: &mut Spot<'a>, steps: &mut Steps<'a>) -> Result<(), Oddity> {
+    fn enter(
+        &self,
+        id: NodeId,
+        layer: usize,
+        spot: &mut MergeTarget<'a>,
+        steps: &mut PathComponents<'a>,
+    ) -> Result<(), MergeIssueKind> {
         let node = self.tree.node(id);
         match node.kind() {
             EntryKind::Symlink(target) => {
@@ -196,8 +202,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl From<Endless> for Oddity {
-    fn from(_: Endless) -> Self {
+impl From<TooManyLinks> for MergeIssueKind {
+    fn from(_: TooManyLinks) -> Self {
         Self::Loop
     }
 }
@@ -206,13 +212,13 @@ impl From<Endless> for Oddity {
 mod tests {
     use super::*;
     use crate::layer::{Entry, LayerIndex};
-    use crate::rootfs::sample::{entry, file, folder, hard_link, layer, opaque, path, shown, symlink, whiteout};
+    use crate::rootfs::testing::{entry, file, folder, hard_link, layer, opaque, path, shown, symlink, whiteout};
 
     /// The root of a stack of layers, and its oddities.
-    fn merged(stack: Vec<Vec<Entry>>) -> (String, Vec<(String, Oddity)>) {
+    fn merged(stack: Vec<Vec<Entry>>) -> (String, Vec<(String, MergeIssueKind)>) {
         let layers: Vec<LayerIndex> = stack.into_iter().map(layer).collect();
         let root = merge(&layers);
-        let odd = root.odd().iter().map(|odd| (odd.entry.path.to_string(), odd.why)).collect();
+        let odd = root.issues().iter().map(|odd| (odd.entry.path.to_string(), odd.kind)).collect();
         (shown(&root), odd)
     }
 
@@ -319,17 +325,17 @@ mod tests {
     #[test]
     fn a_hard_link_that_leads_nowhere_is_odd_and_leaves_nothing() {
         for (stack, expected, why) in [
-            (vec![vec![hard_link("b", "a"), file("a")]], "a:0", Oddity::MissingTarget),
-            (vec![vec![file("b")], vec![hard_link("b", "a")]], "", Oddity::MissingTarget),
-            (vec![vec![hard_link("b", "a/x/y"), file("a")]], "a:0", Oddity::MissingTarget),
-            (vec![vec![folder("a"), hard_link("b", "a")]], "a/:0", Oddity::FolderTarget),
+            (vec![vec![hard_link("b", "a"), file("a")]], "a:0", MergeIssueKind::MissingTarget),
+            (vec![vec![file("b")], vec![hard_link("b", "a")]], "", MergeIssueKind::MissingTarget),
+            (vec![vec![hard_link("b", "a/x/y"), file("a")]], "a:0", MergeIssueKind::MissingTarget),
+            (vec![vec![folder("a"), hard_link("b", "a")]], "a/:0", MergeIssueKind::DirectoryTarget),
             // The old file makes room for the link before the link looks for it.
             (
                 vec![vec![file("d/a"), symlink("l", "d"), hard_link("l/a", "d/a")]],
                 "d//:0 l->d:0",
-                Oddity::MissingTarget,
+                MergeIssueKind::MissingTarget,
             ),
-            (vec![vec![file("d/a"), hard_link("d", "d/a")]], "", Oddity::MissingTarget),
+            (vec![vec![file("d/a"), hard_link("d", "d/a")]], "", MergeIssueKind::MissingTarget),
         ] {
             let (root, odd) = merged(stack);
             assert_eq!(root, expected);
@@ -342,8 +348,11 @@ mod tests {
     fn a_hard_link_to_a_lower_layer_is_odd_and_works() {
         let (root, odd) = merged(vec![vec![file("a")], vec![hard_link("b", "a")], vec![hard_link("c", "b")]]);
         assert_eq!(root, "a:0 b:1<0 c:2<0");
-        assert_eq!(odd, [("/b".to_owned(), Oddity::LowerTarget), ("/c".to_owned(), Oddity::LowerTarget)]);
-        assert!(Oddity::LowerTarget.is_applied());
+        assert_eq!(
+            odd,
+            [("/b".to_owned(), MergeIssueKind::LowerTarget), ("/c".to_owned(), MergeIssueKind::LowerTarget)]
+        );
+        assert!(MergeIssueKind::LowerTarget.is_applied());
     }
 
     #[test]
@@ -360,7 +369,7 @@ mod tests {
         ] {
             let (root, odd) = merged(vec![vec![folder("d"), symlink("l", target)], vec![file("l/x")]]);
             assert_eq!(root, expected, "{target}");
-            assert_eq!(odd, [("/l/x".to_owned(), Oddity::ThroughLink)]);
+            assert_eq!(odd, [("/l/x".to_owned(), MergeIssueKind::ThroughLink)]);
             let (_, odd) = merged(vec![vec![folder("d"), symlink("l", target), file("l/x")]]);
             assert_eq!(odd, [], "all runtimes follow a link of the same layer");
         }
@@ -380,7 +389,10 @@ mod tests {
         let lower = || vec![folder("d"), file("d/x"), file("d/y"), symlink("l", "d")];
         for (marker, expected) in [(whiteout("l/x"), "d/:0 d/y:0 l->d:0"), (opaque("l"), "d/:0 l->d:0")] {
             let at = marker.path.to_string();
-            assert_eq!(merged(vec![lower(), vec![marker]]), (expected.to_owned(), vec![(at, Oddity::ThroughLink)]));
+            assert_eq!(
+                merged(vec![lower(), vec![marker]]),
+                (expected.to_owned(), vec![(at, MergeIssueKind::ThroughLink)])
+            );
         }
     }
 
@@ -392,25 +404,28 @@ mod tests {
         };
         let deep = "d/".repeat(1000);
         for (stack, expected) in [
-            (vec![vec![file("a")], vec![file("a/b")]], vec![Oddity::BelowFile]),
-            (vec![vec![file("a"), file("a/b/c/d")]], vec![Oddity::BelowFile]),
-            (vec![vec![symlink("a", "a"), file("a/x")]], vec![Oddity::Loop]),
-            (vec![vec![symlink("a", "b"), symlink("b", "a"), file("a/x"), whiteout("a/x")]], vec![Oddity::Loop; 2]),
-            (vec![chain(40), vec![file("l0/x")]], vec![Oddity::ThroughLink]),
-            (vec![chain(41), vec![file("l0/x")]], vec![Oddity::Loop]),
+            (vec![vec![file("a")], vec![file("a/b")]], vec![MergeIssueKind::BelowFile]),
+            (vec![vec![file("a"), file("a/b/c/d")]], vec![MergeIssueKind::BelowFile]),
+            (vec![vec![symlink("a", "a"), file("a/x")]], vec![MergeIssueKind::Loop]),
+            (
+                vec![vec![symlink("a", "b"), symlink("b", "a"), file("a/x"), whiteout("a/x")]],
+                vec![MergeIssueKind::Loop; 2],
+            ),
+            (vec![chain(40), vec![file("l0/x")]], vec![MergeIssueKind::ThroughLink]),
+            (vec![chain(41), vec![file("l0/x")]], vec![MergeIssueKind::Loop]),
             (vec![vec![file("n".repeat(255))]], vec![]),
-            (vec![vec![file("n".repeat(256))]], vec![Oddity::ImpossiblePath]),
-            (vec![vec![symlink("l", b"a\0b"), file("l/x")]], vec![Oddity::ImpossiblePath]),
+            (vec![vec![file("n".repeat(256))]], vec![MergeIssueKind::ImpossiblePath]),
+            (vec![vec![symlink("l", b"a\0b"), file("l/x")]], vec![MergeIssueKind::ImpossiblePath]),
             // Each entry is short enough; where it goes is not.
             (vec![vec![symlink("l", &deep), file(format!("l/{deep}x")), symlink("m", format!("l/{deep}"))]], vec![]),
             (
                 vec![vec![symlink("l", &deep), symlink("m", format!("l/{deep}")), file(format!("m/{deep}x"))]],
-                vec![Oddity::ImpossiblePath],
+                vec![MergeIssueKind::ImpossiblePath],
             ),
         ] {
             let (root, odd) = merged(stack);
             assert_eq!(odd.into_iter().map(|(_, why)| why).collect::<Vec<_>>(), expected);
-            assert!(expected.is_empty() || expected == [Oddity::ThroughLink] || !root.contains("/x"), "{root}");
+            assert!(expected.is_empty() || expected == [MergeIssueKind::ThroughLink] || !root.contains("/x"), "{root}");
         }
     }
 
@@ -419,8 +434,8 @@ mod tests {
         let entries = (0..300).map(|number| file(format!("{number}/{}x", "d/".repeat(1000))));
         let layers = [layer(entries)];
         let root = merge(&layers);
-        assert_eq!(root.odd().len(), 300 - MOST_IMPLIED / 1001);
-        assert!(root.odd().iter().all(|odd| odd.why == Oddity::TooManyFolders));
+        assert_eq!(root.issues().len(), 300 - MOST_IMPLIED / 1001);
+        assert!(root.issues().iter().all(|odd| odd.kind == MergeIssueKind::TooManyDirectories));
     }
 
     #[test]
@@ -429,7 +444,7 @@ mod tests {
         let files = (0..100_000).map(|number| file(format!("a/{number}")));
         let marks = (0..100_000).map(|number| if number % 2 == 0 { whiteout("a") } else { opaque("a") });
         let layers = [layer([file("a/old")]), layer(files.chain(marks))];
-        assert_eq!(merge(&layers).folder(&path("a")).count(), 100_000);
+        assert_eq!(merge(&layers).directory(&path("a")).count(), 100_000);
     }
 
     #[test]

@@ -3,33 +3,27 @@
 //! [`merge`] is the way in; it needs the indexes of the layers and nothing else. Nothing is ever
 //! unpacked, so no link in an image can lead out of it. The rules are those of the OCI image-spec
 //! (`layer.md`) and, where it is silent, of `umoci unpack`, with which the tests compare file by
-//! file. What runtimes disagree about, or do not take at all, is kept in [`Root::odd`].
+//! file. What runtimes disagree about, or do not take at all, is kept in [`Root::issues`].
 //!
 //! A tree is as large as the layers that made it, whatever they contain: names and attributes are
 //! borrowed, implied folders are limited in number, paths in length, and nothing here recurses.
 
-mod listing;
-mod lost;
 mod merge;
-mod node;
-mod odd;
+mod merge_issue;
+mod path_components;
 mod resolve;
 mod root;
 mod search;
-mod steps;
 mod tree;
 
 #[cfg(test)]
-mod model;
+mod testing;
 #[cfg(test)]
-mod reference;
-#[cfg(test)]
-mod sample;
+mod tests;
 
-pub use lost::{Candidate, Lost, Why};
 pub use merge::merge;
-pub use node::Node;
-pub use odd::{Odd, Oddity};
-pub use resolve::{Followed, Resolved};
+pub use merge_issue::{MergeIssue, MergeIssueKind};
+pub use resolve::{FollowedLink, NotFound, NotFoundReason, Resolved, TriedPath};
 pub use root::Root;
-pub use search::Found;
+pub use search::FoundCommand;
+pub use tree::FileNode;

@@ -1,25 +1,28 @@
-//! Where a path leads, as the kernel would follow it in a container: `path_resolution(7)`.
+//! Where a path leads, as the kernel would resolve it in a container (`path_resolution(7)`), or why
+//! it leads nowhere: that is an answer, not an error.
 
-use super::lost::{Candidate, Lost, Why};
-use super::node::Node;
+use std::fmt;
+
+use super::path_components::{ComponentOrigin, MAX_LINKS, PathComponents, is_absolute};
 use super::root::Root;
-use super::steps::{Origin, Steps, is_absolute};
+use super::tree::FileNode;
 use super::tree::{NodeId, ROOT};
-use crate::layer::{EntryKind, RootPath};
+use crate::error::printable;
+use crate::layer::{EntryKind, RootPath, shown};
 
 /// A path that leads somewhere.
 #[derive(Debug, Clone)]
 pub struct Resolved<'r> {
     /// Where it ends: a path without any link in it.
     pub path: RootPath,
-    pub node: &'r Node<'r>,
+    pub node: &'r FileNode<'r>,
     /// The links gone through, those of folders included, in this order.
-    pub links: Vec<Followed>,
+    pub links: Vec<FollowedLink>,
 }
 
 /// A symbolic link that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Followed {
+pub struct FollowedLink {
     /// Where the link is: a path without any other link in it.
     pub link: RootPath,
     /// The target as written.
@@ -27,48 +30,48 @@ pub struct Followed {
 }
 
 /// A walk that came to its end.
-pub(super) struct Walked {
+pub(super) struct Walk {
     pub(super) at: NodeId,
     pub(super) links: Vec<NodeId>,
 }
 
 /// A walk that did not.
-pub(super) struct Strayed {
+pub(super) struct FailedWalk {
     links: Vec<NodeId>,
-    why: Why,
+    reason: NotFoundReason,
 }
 
 impl Root<'_> {
     /// Follows all links, one in the last place included. Absolute links start at the image's
     /// root, and nothing leads above it.
-    pub fn resolve(&self, path: &RootPath) -> Result<Resolved<'_>, Lost> {
+    pub fn resolve(&self, path: &RootPath) -> Result<Resolved<'_>, NotFound> {
         self.resolve_written(path.as_bytes())
-            .map_err(|strayed| Lost { candidates: vec![self.candidate(path.to_string(), strayed)] })
+            .map_err(|strayed| NotFound { candidates: vec![self.candidate(path.to_string(), strayed)] })
     }
 
     /// Follows a path as somebody wrote it: seen from the root, with or without a leading slash.
-    pub(super) fn resolve_written(&self, written: &[u8]) -> Result<Resolved<'_>, Strayed> {
-        let Walked { at, links } = self.walk(written)?;
+    pub(super) fn resolve_written(&self, written: &[u8]) -> Result<Resolved<'_>, FailedWalk> {
+        let Walk { at, links } = self.walk(written)?;
         Ok(Resolved { path: self.tree.path(at), node: self.tree.node(at), links: self.all_followed(&links) })
     }
 
-    pub(super) fn candidate(&self, written: String, strayed: Strayed) -> Candidate {
-        Candidate { written, links: self.all_followed(&strayed.links), why: strayed.why }
+    pub(super) fn candidate(&self, written: String, strayed: FailedWalk) -> TriedPath {
+        TriedPath { written, links: self.all_followed(&strayed.links), reason: strayed.reason }
     }
 
-    pub(super) fn walk(&self, written: &[u8]) -> Result<Walked, Strayed> {
-        let mut walked = Walked { at: ROOT, links: Vec::new() };
+    pub(super) fn walk(&self, written: &[u8]) -> Result<Walk, FailedWalk> {
+        let mut walked = Walk { at: ROOT, links: Vec::new() };
         match self.follow(written, &mut walked) {
             Ok(()) => Ok(walked),
-            Err(why) => Err(Strayed { links: walked.links, why }),
+            Err(reason) => Err(FailedWalk { links: walked.links, reason }),
         }
     }
 
-    fn follow(&self, written: &[u8], walked: &mut Walked) -> Result<(), Why> {
-        let mut steps = Steps::new(written);
-        while let Some((step, origin)) = steps.next().map_err(|_| Why::Loop)? {
-            if !self.tree.node(walked.at).is_folder() {
-                return Err(Why::NotAFolder(self.tree.path(walked.at)));
+    fn follow(&self, written: &[u8], walked: &mut Walk) -> Result<(), NotFoundReason> {
+        let mut steps = PathComponents::new(written);
+        while let Some((step, origin)) = steps.next().map_err(|_| NotFoundReason::Loop)? {
+            if !self.tree.node(walked.at).is_directory() {
+                return Err(NotFoundReason::NotADirectory(self.tree.path(walked.at)));
             }
             match step {
                 b"" | b"." => {}
@@ -80,7 +83,7 @@ impl Root<'_> {
                         walked.at = child;
                         continue;
                     };
-                    steps.follow(target).map_err(|_| Why::Loop)?;
+                    steps.follow(target).map_err(|_| NotFoundReason::Loop)?;
                     walked.links.push(child);
                     if is_absolute(target) {
                         walked.at = ROOT;
@@ -91,29 +94,107 @@ impl Root<'_> {
         Ok(())
     }
 
-    fn missing(&self, walked: &Walked, name: &[u8], origin: Origin) -> Why {
+    fn missing(&self, walked: &Walk, name: &[u8], origin: ComponentOrigin) -> NotFoundReason {
         // A name that no path can have is shown by its folder.
         let folder = self.tree.path(walked.at);
         let missing = folder.join(name).unwrap_or(folder);
         match origin {
-            Origin::Path => Why::Missing(missing),
-            Origin::Link(number) => {
+            ComponentOrigin::Path => NotFoundReason::Missing(missing),
+            ComponentOrigin::Link(number) => {
                 let followed = walked.links.get(number).map(|id| self.followed(*id));
-                followed.map_or(Why::Loop, |Followed { link, target }| Why::Dangling { link, target, missing })
+                followed.map_or(NotFoundReason::Loop, |FollowedLink { link, target }| NotFoundReason::Dangling {
+                    link,
+                    target,
+                    missing,
+                })
             }
         }
     }
 
-    fn followed(&self, id: NodeId) -> Followed {
+    fn followed(&self, id: NodeId) -> FollowedLink {
         let target = match self.tree.node(id).kind() {
             EntryKind::Symlink(target) => target.clone(),
             _ => Vec::new(),
         };
-        Followed { link: self.tree.path(id), target }
+        FollowedLink { link: self.tree.path(id), target }
     }
 
-    fn all_followed(&self, links: &[NodeId]) -> Vec<Followed> {
+    fn all_followed(&self, links: &[NodeId]) -> Vec<FollowedLink> {
         links.iter().map(|id| self.followed(*id)).collect()
+    }
+}
+
+/// Every path that was tried, with the reason why it did not do. There is none if `PATH` is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFound {
+    pub candidates: Vec<TriedPath>,
+}
+
+/// A path that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriedPath {
+    /// As it was put together, before any link.
+    pub written: String,
+    /// The links gone through before it failed.
+    pub links: Vec<FollowedLink>,
+    pub reason: NotFoundReason,
+}
+
+/// NotFoundReason a path did not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotFoundReason {
+    /// Nothing is at this path, which has no link in it.
+    Missing(RootPath),
+    /// The link's target, as written, leads to where nothing is.
+    Dangling {
+        link: RootPath,
+        target: Vec<u8>,
+        missing: RootPath,
+    },
+    /// The path goes on below something that is not a folder.
+    NotADirectory(RootPath),
+    /// More links than Linux follows; as a rule they lead in a circle.
+    Loop,
+    IsDirectory,
+    /// A device or a pipe.
+    NotAFile,
+    /// A file without any execute bit.
+    NotExecutable,
+}
+
+impl fmt::Display for NotFoundReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(f, "{path} is not there"),
+            Self::Dangling { link, target, missing } => {
+                write!(f, "the link {link} leads to {}, but {missing} is not there", shown(target))
+            }
+            Self::NotADirectory(path) => write!(f, "{path} is not a folder"),
+            Self::Loop => write!(f, "there are more than {MAX_LINKS} links on the way, or they lead in a circle"),
+            Self::IsDirectory => f.write_str("it is a folder"),
+            Self::NotAFile => f.write_str("it is a device or a pipe"),
+            Self::NotExecutable => f.write_str("it is not executable"),
+        }
+    }
+}
+
+impl fmt::Display for TriedPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", printable(&self.written), self.reason)
+    }
+}
+
+/// One candidate per line.
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.candidates.is_empty() {
+            return f.write_str("PATH names no folder to look in");
+        }
+        for (number, candidate) in self.candidates.iter().enumerate() {
+            let line = if number == 0 { "" } else { "\n" };
+            write!(f, "{line}{candidate}")?;
+        }
+        Ok(())
     }
 }
 
@@ -121,7 +202,7 @@ impl Root<'_> {
 mod tests {
     use super::*;
     use crate::rootfs::merge;
-    use crate::rootfs::sample::{file, folder, layer, path, symlink};
+    use crate::rootfs::testing::{file, folder, layer, path, symlink};
 
     /// A root after the usr-merge, with links of all sorts.
     fn entries() -> Vec<crate::layer::Entry> {
@@ -177,29 +258,29 @@ mod tests {
     fn a_path_that_leads_to_nothing_says_why() {
         let layers = [layer(entries())];
         let root = merge(&layers);
-        let dangling = |link: &str, target: &str, missing: &str| Why::Dangling {
+        let dangling = |link: &str, target: &str, missing: &str| NotFoundReason::Dangling {
             link: path(link),
             target: target.into(),
             missing: path(missing),
         };
         for (asked, why) in [
-            ("nothing", Why::Missing(path("nothing"))),
-            ("bin/nothing", Why::Missing(path("usr/bin/nothing"))),
-            ("nothing/at/all", Why::Missing(path("nothing"))),
+            ("nothing", NotFoundReason::Missing(path("nothing"))),
+            ("bin/nothing", NotFoundReason::Missing(path("usr/bin/nothing"))),
+            ("nothing/at/all", NotFoundReason::Missing(path("nothing"))),
             ("dangling", dangling("dangling", "/opt/app", "opt")),
             ("deep", dangling("dangling", "/opt/app", "opt")),
             ("through-nothing", dangling("through-nothing", "nothing/../bin/sh", "nothing")),
             ("nul", dangling("nul", "a\0b", "")),
-            ("usr/bin/sh/x", Why::NotAFolder(path("usr/bin/sh"))),
-            ("slashed", Why::NotAFolder(path("usr/bin/sh"))),
-            ("through-file", Why::NotAFolder(path("usr/bin/sh"))),
-            ("self", Why::Loop),
-            ("one", Why::Loop),
-            ("self/x", Why::Loop),
+            ("usr/bin/sh/x", NotFoundReason::NotADirectory(path("usr/bin/sh"))),
+            ("slashed", NotFoundReason::NotADirectory(path("usr/bin/sh"))),
+            ("through-file", NotFoundReason::NotADirectory(path("usr/bin/sh"))),
+            ("self", NotFoundReason::Loop),
+            ("one", NotFoundReason::Loop),
+            ("self/x", NotFoundReason::Loop),
         ] {
             let lost = root.resolve(&path(asked)).unwrap_err();
             assert_eq!(lost.candidates.len(), 1);
-            assert_eq!((&lost.candidates[0].written, &lost.candidates[0].why), (&format!("/{asked}"), &why));
+            assert_eq!((&lost.candidates[0].written, &lost.candidates[0].reason), (&format!("/{asked}"), &why));
         }
         assert_eq!(
             root.resolve(&path("deep")).unwrap_err().to_string(),
@@ -213,7 +294,7 @@ mod tests {
         let layers = [layer(links.chain([file("l50")]))];
         let root = merge(&layers);
         assert_eq!(root.resolve(&path("l10")).unwrap().links.len(), 40);
-        assert_eq!(root.resolve(&path("l9")).unwrap_err().candidates[0].why, Why::Loop);
+        assert_eq!(root.resolve(&path("l9")).unwrap_err().candidates[0].reason, NotFoundReason::Loop);
     }
 
     #[test]

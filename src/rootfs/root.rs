@@ -1,26 +1,26 @@
-//! The root itself, and the plainest questions to it.
+//! The root of an image: what is at a path, in a directory, and everywhere.
 
-use super::node::Node;
-use super::odd::Odd;
-use super::steps::split_last;
-use super::tree::Tree;
+use super::merge_issue::MergeIssue;
+use super::path_components::split_last;
+use super::tree::FileNode;
+use super::tree::{NodeId, ROOT, RootTree};
 use crate::elf::Program;
-use crate::layer::{Contents, RootPath};
+use crate::layer::{LayerContents, RootPath};
 
 /// The files of an image as a container sees them, made by [`super::merge`].
 #[derive(Debug)]
 pub struct Root<'a> {
-    pub(super) layers: Vec<Contents<'a>>,
-    pub(super) tree: Tree<'a>,
-    pub(super) odd: Vec<Odd<'a>>,
+    pub(super) layers: Vec<LayerContents<'a>>,
+    pub(super) tree: RootTree<'a>,
+    pub(super) issues: Vec<MergeIssue<'a>>,
 }
 
 impl<'a> Root<'a> {
     /// What is at exactly this path. Links in its folder are followed, one in its own place is not.
     #[must_use]
-    pub fn get(&self, path: &RootPath) -> Option<&Node<'a>> {
+    pub fn get(&self, path: &RootPath) -> Option<&FileNode<'a>> {
         let Some((folder, name)) = split_last(path.as_bytes()) else {
-            return Some(self.tree.node(super::tree::ROOT));
+            return Some(self.tree.node(ROOT));
         };
         let folder = self.walk(folder).ok()?.at;
         self.tree.child(folder, name).map(|id| self.tree.node(id))
@@ -28,21 +28,113 @@ impl<'a> Root<'a> {
 
     /// The content of a file, where its layer's index has it.
     #[must_use]
-    pub fn content(&self, node: &Node<'a>) -> Option<&'a [u8]> {
+    pub fn content(&self, node: &FileNode<'a>) -> Option<&'a [u8]> {
         let source = node.source()?;
         self.layers.get(source.layer)?.content(source.position)
     }
 
     /// What is known of a file that is a program or a script; `None` for plain data.
     #[must_use]
-    pub fn program(&self, node: &Node<'a>) -> Option<&'a Program> {
+    pub fn program(&self, node: &FileNode<'a>) -> Option<&'a Program> {
         let source = node.source()?;
         self.layers.get(source.layer)?.program(source.position)
     }
 
     /// The entries that runtimes do not take or do not agree about, in the order of the layers.
     #[must_use]
-    pub fn odd(&self) -> &[Odd<'a>] {
-        &self.odd
+    pub fn issues(&self) -> &[MergeIssue<'a>] {
+        &self.issues
+    }
+}
+
+/// One item on the way through a folder: a child itself, or what lies below it.
+#[derive(Clone, Copy)]
+enum ListingStep<'a> {
+    Child(&'a [u8], NodeId),
+    Below(&'a [u8], NodeId),
+}
+
+impl<'a> ListingStep<'a> {
+    /// What all paths of this stop begin with, seen from the folder. `a-b` comes before `a/b`, so
+    /// a folder's children need not follow it at once.
+    fn key(&self) -> impl Iterator<Item = u8> + use<'a> {
+        let (name, slash): (&[u8], &[u8]) = match self {
+            Self::Child(name, _) => (name, b""),
+            Self::Below(name, _) => (name, b"/"),
+        };
+        name.iter().chain(slash).copied()
+    }
+}
+
+impl<'a> Root<'a> {
+    /// Every path below the root, sorted by bytes. The root itself is not among them.
+    pub fn entries(&self) -> impl Iterator<Item = (RootPath, &FileNode<'a>)> {
+        let mut open = vec![stops(&self.tree, ROOT)];
+        std::iter::from_fn(move || {
+            loop {
+                match open.last_mut()?.next() {
+                    None => drop(open.pop()),
+                    Some(ListingStep::Below(_, folder)) => open.push(stops(&self.tree, folder)),
+                    Some(ListingStep::Child(_, id)) => return Some((self.tree.path(id), self.tree.node(id))),
+                }
+            }
+        })
+    }
+
+    /// The names in the folder that a path leads to, sorted by bytes; none if it leads to no folder.
+    pub fn directory(&self, path: &RootPath) -> impl Iterator<Item = (&'a [u8], &FileNode<'a>)> {
+        let folder = self.walk(path.as_bytes()).ok().map(|walked| walked.at);
+        folder.into_iter().flat_map(|at| self.tree.children(at)).map(|(name, id)| (name, self.tree.node(id)))
+    }
+}
+
+fn stops<'a>(tree: &RootTree<'a>, folder: NodeId) -> std::vec::IntoIter<ListingStep<'a>> {
+    let mut stops: Vec<ListingStep<'a>> = Vec::new();
+    for (name, id) in tree.children(folder) {
+        stops.push(ListingStep::Child(name, id));
+        if tree.node(id).is_directory() {
+            stops.push(ListingStep::Below(name, id));
+        }
+    }
+    // Nearly sorted already, which the sort makes use of.
+    stops.sort_by(|one, other| one.key().cmp(other.key()));
+    stops.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rootfs::merge;
+    use crate::rootfs::testing::{file, layer, path, symlink};
+
+    #[test]
+    fn paths_are_sorted_by_bytes_whatever_the_order_of_entries() {
+        let names = ["a/b", "a-b", "a/c/d", "a/c-", "a0", "b/\u{e4}", "A", "a/b-/x", "a/b/y"];
+        let layers = [layer(names.iter().filter(|name| **name != "a/b").map(file))];
+        let root = merge(&layers);
+        let listed: Vec<RootPath> = root.entries().map(|(path, _)| path).collect();
+        assert!(listed.is_sorted(), "{listed:?}");
+        assert_eq!(listed.len(), 13);
+        assert!(names.iter().all(|name| listed.contains(&path(name))), "{listed:?}");
+    }
+
+    #[test]
+    fn a_folder_lists_its_names_also_through_a_link() {
+        let layers = [layer([file("d/b"), file("d/a/x"), symlink("l", "d"), file("f")])];
+        let root = merge(&layers);
+        for (asked, names) in
+            [("d", vec!["a", "b"]), ("l", vec!["a", "b"]), ("", vec!["d", "f", "l"]), ("d/a", vec!["x"])]
+        {
+            let listed: Vec<&[u8]> = root.directory(&path(asked)).map(|(name, _)| name).collect();
+            assert_eq!(listed, names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), "{asked}");
+        }
+        assert_eq!(root.directory(&path("f")).count() + root.directory(&path("none")).count(), 0);
+    }
+
+    #[test]
+    fn the_deepest_folders_are_listed_without_recursion() {
+        let layers = [layer([file("d/".repeat(1000) + "x")])];
+        let root = merge(&layers);
+        assert_eq!(root.entries().count(), 1001);
     }
 }

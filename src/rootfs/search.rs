@@ -1,14 +1,14 @@
 //! Which file a command's first word names, as a runtime finds it: `execvp(3)`, and where the two
 //! differ, Go's `exec.LookPath`, which runc uses.
 
-use super::lost::{Candidate, Lost, Why};
 use super::resolve::Resolved;
+use super::resolve::{NotFound, NotFoundReason, TriedPath};
 use super::root::Root;
 use crate::layer::{EntryKind, RootPath};
 
 /// The file that will be executed.
 #[derive(Debug, Clone)]
-pub struct Found<'r> {
+pub struct FoundCommand<'r> {
     /// The path that is executed, before any link.
     pub written: String,
     pub file: Resolved<'r>,
@@ -18,27 +18,32 @@ impl Root<'_> {
     /// A name with a slash is a path, seen from the working folder; any other is looked for in the
     /// folders of `PATH`. Only files with an execute bit count. An empty `PATH` has no folders; an
     /// empty folder in it is the working folder.
-    pub fn search(&self, name: &str, path_variable: &str, working_dir: &RootPath) -> Result<Found<'_>, Lost> {
+    pub fn search(
+        &self,
+        name: &str,
+        path_variable: &str,
+        working_dir: &RootPath,
+    ) -> Result<FoundCommand<'_>, NotFound> {
         let mut candidates = Vec::new();
         for written in candidate_paths(name, path_variable, working_dir) {
             match self.executable(&written) {
-                Ok(file) => return Ok(Found { written: String::from_utf8_lossy(&written).into_owned(), file }),
+                Ok(file) => return Ok(FoundCommand { written: String::from_utf8_lossy(&written).into_owned(), file }),
                 Err(candidate) => candidates.push(candidate),
             }
         }
-        Err(Lost { candidates })
+        Err(NotFound { candidates })
     }
 
-    fn executable(&self, written: &[u8]) -> Result<Resolved<'_>, Candidate> {
+    fn executable(&self, written: &[u8]) -> Result<Resolved<'_>, TriedPath> {
         let shown = || String::from_utf8_lossy(written).into_owned();
         let file = self.resolve_written(written).map_err(|strayed| self.candidate(shown(), strayed))?;
-        let why = match file.node.kind() {
+        let reason = match file.node.kind() {
             EntryKind::File { .. } if file.node.mode() & 0o111 != 0 => return Ok(file),
-            EntryKind::File { .. } => Why::NotExecutable,
-            EntryKind::Directory => Why::Folder,
-            _ => Why::NotAFile,
+            EntryKind::File { .. } => NotFoundReason::NotExecutable,
+            EntryKind::Directory => NotFoundReason::IsDirectory,
+            _ => NotFoundReason::NotAFile,
         };
-        Err(Candidate { written: shown(), links: file.links, why })
+        Err(TriedPath { written: shown(), links: file.links, reason })
     }
 }
 
@@ -72,7 +77,7 @@ fn seen_from(working_dir: &RootPath, written: &str) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::rootfs::merge;
-    use crate::rootfs::sample::{entry, file, folder, hard_link, layer, path, program, symlink};
+    use crate::rootfs::testing::{entry, file, folder, hard_link, layer, path, program, symlink};
 
     fn entries() -> Vec<crate::layer::Entry> {
         vec![
@@ -122,29 +127,32 @@ mod tests {
     fn a_name_that_is_not_found_says_why_for_each_candidate() {
         let layers = [layer(entries())];
         let root = merge(&layers);
-        let missing = |at: &str| Why::Missing(path(at));
-        let dangling =
-            Why::Dangling { link: path("usr/bin/dangling"), target: "../lib/gone".into(), missing: path("usr/lib") };
+        let missing = |at: &str| NotFoundReason::Missing(path(at));
+        let dangling = NotFoundReason::Dangling {
+            link: path("usr/bin/dangling"),
+            target: "../lib/gone".into(),
+            missing: path("usr/lib"),
+        };
         for (name, variable, reasons) in [
             ("no", PATH, vec![missing("usr/local/bin/no"), missing("usr/bin/no"), missing("opt/bin/no")]),
-            ("app", "/usr/local/bin:/none", vec![Why::NotExecutable, missing("none")]),
-            ("two", "/usr/local/bin", vec![Why::Folder]),
+            ("app", "/usr/local/bin:/none", vec![NotFoundReason::NotExecutable, missing("none")]),
+            ("two", "/usr/local/bin", vec![NotFoundReason::IsDirectory]),
             ("dangling", "/usr/bin", vec![dangling]),
-            ("loop", "/usr/bin", vec![Why::Loop]),
-            ("pipe", "/usr/bin", vec![Why::NotAFile]),
+            ("loop", "/usr/bin", vec![NotFoundReason::Loop]),
+            ("pipe", "/usr/bin", vec![NotFoundReason::NotAFile]),
             (
                 "run.sh",
                 PATH,
                 vec![missing("usr/local/bin/run.sh"), missing("usr/bin/run.sh"), missing("opt/bin/run.sh")],
             ),
-            ("/usr/local/bin/app", PATH, vec![Why::NotExecutable]),
-            ("/bin/app/", PATH, vec![Why::NotAFolder(path("usr/bin/app"))]),
+            ("/usr/local/bin/app", PATH, vec![NotFoundReason::NotExecutable]),
+            ("/bin/app/", PATH, vec![NotFoundReason::NotADirectory(path("usr/bin/app"))]),
             ("app", "", vec![]),
             ("", PATH, vec![]),
             ("a\0b", "/usr/bin", vec![missing("usr/bin")]),
         ] {
             let lost = root.search(name, variable, &path("jobs")).unwrap_err();
-            let given: Vec<Why> = lost.candidates.into_iter().map(|candidate| candidate.why).collect();
+            let given: Vec<NotFoundReason> = lost.candidates.into_iter().map(|candidate| candidate.reason).collect();
             assert_eq!(given, reasons, "{name:?} in {variable}");
         }
     }

@@ -1,13 +1,114 @@
-//! The nodes of a root by name: an arena, so that no depth of folders can exhaust a stack.
+//! The nodes of a root by name: an arena, so that no depth of directories can exhaust a stack.
 //!
 //! Each slot remembers in which layer it was last touched, so that a whiteout removes what lower
-//! layers put there and never what its own layer does, wherever in the tar it stands.
+//! layers put there and never what its own layer does, wherever in the tar it is.
 
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::node::Node;
-use crate::layer::RootPath;
+use crate::layer::{Entry, EntryKind, RootPath};
+
+/// An entry and where it is: the layer's number from the bottom, and its place in that layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntrySource<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) layer: usize,
+    pub(super) position: usize,
+}
+
+/// A file, folder, link, device or pipe. Never a marker, and never an unresolved hard link: all
+/// names of a file have the same [`FileNode::entry`].
+#[derive(Debug, Clone, Copy)]
+pub struct FileNode<'a> {
+    /// `None` for a folder that no entry speaks of.
+    source: Option<EntrySource<'a>>,
+    /// The entry that gave a further name to the file of `source`.
+    link: Option<EntrySource<'a>>,
+    /// The layer that put this name there.
+    layer: usize,
+}
+
+/// What an implied folder is.
+static FOLDER: EntryKind = EntryKind::Directory;
+const IMPLIED_MODE: u32 = 0o755;
+
+impl<'a> FileNode<'a> {
+    pub(super) const fn of(source: EntrySource<'a>) -> Self {
+        Self { source: Some(source), link: None, layer: source.layer }
+    }
+
+    /// A folder that is there only because something lies in it.
+    pub(super) const fn implied(layer: usize) -> Self {
+        Self { source: None, link: None, layer }
+    }
+
+    /// A further name of this file.
+    pub(super) const fn linked(self, link: EntrySource<'a>) -> Self {
+        Self { source: self.source, link: Some(link), layer: link.layer }
+    }
+
+    pub(super) const fn source(&self) -> Option<EntrySource<'a>> {
+        self.source
+    }
+
+    /// The entry whose attributes and content it has; `None` for an implied folder. For a hard
+    /// link it is the file that the link leads to, under the path that this file was put at.
+    #[must_use]
+    pub fn entry(&self) -> Option<&'a Entry> {
+        self.source.map(|source| source.entry)
+    }
+
+    /// The hard link that gave it this name, where one did.
+    #[must_use]
+    pub fn hard_link(&self) -> Option<&'a Entry> {
+        self.link.map(|link| link.entry)
+    }
+
+    /// The number of the layer, from the bottom and from 0, that put this name there.
+    #[must_use]
+    pub const fn layer(&self) -> usize {
+        self.layer
+    }
+
+    /// The number of the layer that its content is in: a hard link may lead to a lower one.
+    #[must_use]
+    pub fn content_layer(&self) -> usize {
+        self.source.map_or(self.layer, |source| source.layer)
+    }
+
+    /// The entry by its place: the number of its layer, and its position in that layer.
+    #[must_use]
+    pub fn place(&self) -> Option<(usize, usize)> {
+        self.source.map(|source| (source.layer, source.position))
+    }
+
+    /// Never a hard link, whiteout or opaque mark.
+    #[must_use]
+    pub fn kind(&self) -> &'a EntryKind {
+        self.entry().map_or(&FOLDER, |entry| &entry.kind)
+    }
+
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind(), EntryKind::Directory)
+    }
+
+    /// Permission bits with setuid, setgid and sticky.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.entry().map_or(IMPLIED_MODE, |entry| entry.mode)
+    }
+
+    #[must_use]
+    pub fn uid(&self) -> u64 {
+        self.entry().map_or(0, |entry| entry.uid)
+    }
+
+    #[must_use]
+    pub fn gid(&self) -> u64 {
+        self.entry().map_or(0, |entry| entry.gid)
+    }
+}
 
 /// A place in the tree. Only the tree makes them, and what one stands for is never moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +117,8 @@ pub(super) struct NodeId(usize);
 pub(super) const ROOT: NodeId = NodeId(0);
 
 #[derive(Debug)]
-struct Slot<'a> {
-    node: Node<'a>,
+struct TreeSlot<'a> {
+    node: FileNode<'a>,
     name: &'a [u8],
     parent: NodeId,
     /// Bytes of the path.
@@ -32,15 +133,15 @@ struct Slot<'a> {
 /// Slots that were replaced stay where they are, without a name: memory grows with the number of
 /// entries, and nothing has to be searched for.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
-    root: Slot<'a>,
-    others: Vec<Slot<'a>>,
+pub(super) struct RootTree<'a> {
+    root: TreeSlot<'a>,
+    others: Vec<TreeSlot<'a>>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> RootTree<'a> {
     pub(super) const fn new() -> Self {
-        let root = Slot {
-            node: Node::implied(0),
+        let root = TreeSlot {
+            node: FileNode::implied(0),
             name: b"",
             parent: ROOT,
             length: 0,
@@ -51,15 +152,15 @@ impl<'a> Tree<'a> {
         Self { root, others: Vec::new() }
     }
 
-    fn slot(&self, id: NodeId) -> &Slot<'a> {
+    fn slot(&self, id: NodeId) -> &TreeSlot<'a> {
         id.0.checked_sub(1).and_then(|at| self.others.get(at)).unwrap_or(&self.root)
     }
 
-    fn slot_mut(&mut self, id: NodeId) -> &mut Slot<'a> {
+    fn slot_mut(&mut self, id: NodeId) -> &mut TreeSlot<'a> {
         id.0.checked_sub(1).and_then(|at| self.others.get_mut(at)).unwrap_or(&mut self.root)
     }
 
-    pub(super) fn node(&self, id: NodeId) -> &Node<'a> {
+    pub(super) fn node(&self, id: NodeId) -> &FileNode<'a> {
         &self.slot(id).node
     }
 
@@ -95,19 +196,19 @@ impl<'a> Tree<'a> {
     }
 
     /// Puts a node at a name, with nothing below it. What was there has to be removed before.
-    pub(super) fn add(&mut self, folder: NodeId, name: &'a [u8], node: Node<'a>) -> NodeId {
+    pub(super) fn add(&mut self, folder: NodeId, name: &'a [u8], node: FileNode<'a>) -> NodeId {
         let (id, layer) = (NodeId(self.others.len() + 1), node.layer());
         let above = self.path_length(folder);
         let length = if above == 0 { name.len() } else { above + 1 + name.len() };
         let children = BTreeMap::new();
-        self.others.push(Slot { node, name, parent: folder, length, children, touched: layer, cleared: layer });
+        self.others.push(TreeSlot { node, name, parent: folder, length, children, touched: layer, cleared: layer });
         self.slot_mut(folder).children.insert(name, id);
         self.touch(folder, layer);
         id
     }
 
     /// Gives a folder other attributes; what lies in it stays.
-    pub(super) fn replace_folder(&mut self, id: NodeId, node: Node<'a>) {
+    pub(super) fn replace_directory(&mut self, id: NodeId, node: FileNode<'a>) {
         self.slot_mut(id).node = node;
         self.touch(id, node.layer());
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use underpin::layer::EntryKind;
-use underpin::rootfs::{Node, Root};
+use underpin::rootfs::{FileNode, Root};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
@@ -41,7 +41,7 @@ pub fn expected(root: &Root<'_>) -> BTreeMap<Vec<u8>, Seen> {
     let all = root.get(&top).map(|node| (top, node)).into_iter().chain(root.entries());
     all.map(|(path, node)| {
         let path = path.as_bytes().to_vec();
-        let same_as = node.entry().filter(|_| !node.is_folder()).map(|entry| {
+        let same_as = node.entry().filter(|_| !node.is_directory()).map(|entry| {
             // One entry is one file; it is borrowed from the layer's index, so it has one address.
             firsts.entry(std::ptr::from_ref(entry)).or_insert_with(|| path.clone()).clone()
         });
@@ -50,7 +50,7 @@ pub fn expected(root: &Root<'_>) -> BTreeMap<Vec<u8>, Seen> {
     .collect()
 }
 
-fn seen(node: &Node<'_>, same_as: Option<Vec<u8>>) -> Seen {
+fn seen(node: &FileNode<'_>, same_as: Option<Vec<u8>>) -> Seen {
     let kind = match node.kind() {
         EntryKind::File { size } => Kind::File(*size),
         EntryKind::Directory => Kind::Folder,
@@ -66,7 +66,7 @@ fn seen(node: &Node<'_>, same_as: Option<Vec<u8>>) -> Seen {
         kind,
         uid: node.uid(),
         gid: node.gid(),
-        mtime: node.entry().filter(|_| !node.is_folder()).map(|entry| entry.mtime),
+        mtime: node.entry().filter(|_| !node.is_directory()).map(|entry| entry.mtime),
         same_as,
         xattrs: xattrs.into_iter().filter(|(name, _)| is_users(name)).collect(),
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use underpin::layer::{LayerIndex, Limits, Written, scan};
+use underpin::layer::{LayerIndex, Limits, WrittenLayer, scan};
 use underpin::oci::{Descriptor, MediaType};
 
 pub struct Layout {
@@ -29,7 +29,7 @@ impl Layout {
     }
 
     /// A layout with an image of these layers as they are, each with its digest and diff id.
-    pub fn of_layers(layers: &[(Vec<u8>, Written)]) -> Self {
+    pub fn of_layers(layers: &[(Vec<u8>, WrittenLayer)]) -> Self {
         let layout = Self::empty();
         let blobs = layout.folder.join("image/blobs/sha256");
         std::fs::create_dir_all(&blobs).unwrap();
@@ -42,7 +42,7 @@ impl Layout {
         let config = json!({ "architecture": "amd64", "os": "linux", "config": {},
             "rootfs": { "type": "layers", "diff_ids": diff_ids } });
         let config = put(MediaType::oci_config(), config.to_string().as_bytes());
-        let stored = |(blob, written): &(Vec<u8>, Written)| {
+        let stored = |(blob, written): &(Vec<u8>, WrittenLayer)| {
             let of = put(written.descriptor().media_type, blob);
             assert_eq!(of, written.descriptor().to_value());
             of

@@ -65,7 +65,7 @@ fn random_layers_make_the_root_that_umoci_unpacks() {
         }
         let indexes = layout.indexes();
         let root = merge(&indexes);
-        let unapplied = root.odd().iter().find(|odd| !odd.why.is_applied());
+        let unapplied = root.issues().iter().find(|odd| !odd.kind.is_applied());
         match (layout.unpack(), unapplied) {
             (Ok(unpacked), None) => {
                 compare(&format!("stack {seed} {stack:#?}"), &root, &disk::unpacked(&unpacked));

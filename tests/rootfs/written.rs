@@ -4,7 +4,9 @@ use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::process::Command;
 
-use underpin::layer::{Data, Draft, DraftEntry, Entry, EntryKind, Gathered, Limits, Manner, RootPath, Written, write};
+use underpin::layer::{
+    Entry, EntryData, EntryKind, LayerSpec, Limits, RootPath, SourceData, SpecEntry, WriteOptions, WrittenLayer, write,
+};
 use underpin::rootfs::merge;
 
 use crate::layout::Layout;
@@ -13,31 +15,31 @@ use crate::{can_run, compare, disk};
 
 const MTIME: i64 = 1_700_000_000;
 
-fn bare(at: impl AsRef<[u8]>, kind: EntryKind) -> DraftEntry {
+fn bare(at: impl AsRef<[u8]>, kind: EntryKind) -> SpecEntry {
     let mode = if kind == EntryKind::Directory { 0o755 } else { 0o640 };
     let path = RootPath::new(at).unwrap();
     let entry = Entry { path, kind, mode, uid: 7, gid: 8, mtime: 0, xattrs: Vec::new(), offset: 0, sparse: false };
-    DraftEntry { entry, data: Data::None }
+    SpecEntry { entry, data: EntryData::None }
 }
 
-fn file(at: impl AsRef<[u8]>, content: impl Into<Vec<u8>>) -> DraftEntry {
+fn file(at: impl AsRef<[u8]>, content: impl Into<Vec<u8>>) -> SpecEntry {
     let content = content.into();
     let entry = bare(at, EntryKind::File { size: content.len() as u64 }).entry;
-    DraftEntry { entry, data: Data::Bytes(content) }
+    SpecEntry { entry, data: EntryData::Bytes(content) }
 }
 
-fn written(draft: &Draft, gathered: &mut Gathered<Cursor<Vec<u8>>>) -> (Vec<u8>, Written) {
+fn written(draft: &LayerSpec, gathered: &mut SourceData<Cursor<Vec<u8>>>) -> (Vec<u8>, WrittenLayer) {
     let mut blob = Vec::new();
-    let manner = Manner { mtime: MTIME, jobs: NonZeroUsize::new(2).unwrap() };
+    let manner = WriteOptions { mtime: MTIME, jobs: NonZeroUsize::new(2).unwrap() };
     let written = write(draft, gathered, manner, &mut blob).unwrap();
     (blob, written)
 }
 
-fn layer(entries: Vec<DraftEntry>) -> (Vec<u8>, Written) {
-    written(&Draft::new(entries).unwrap(), &mut Gathered::new(Cursor::new(Vec::new())))
+fn layer(entries: Vec<SpecEntry>) -> (Vec<u8>, WrittenLayer) {
+    written(&LayerSpec::new(entries).unwrap(), &mut SourceData::new(Cursor::new(Vec::new())))
 }
 
-fn lower() -> Vec<DraftEntry> {
+fn lower() -> Vec<SpecEntry> {
     let folder = |at: &str| bare(at, EntryKind::Directory);
     vec![
         folder(""),
@@ -51,7 +53,7 @@ fn lower() -> Vec<DraftEntry> {
     ]
 }
 
-fn upper() -> Vec<DraftEntry> {
+fn upper() -> Vec<SpecEntry> {
     let mut owned = file("usr/su", "setuid");
     (owned.entry.mode, owned.entry.uid, owned.entry.gid) = (0o6755, 65_534, 2_097_152);
     let mut attributed = file("usr/attributed", "attributes");
@@ -82,11 +84,11 @@ fn upper() -> Vec<DraftEntry> {
     ]
 }
 
-fn check(layers: &[(Vec<u8>, Written)]) {
+fn check(layers: &[(Vec<u8>, WrittenLayer)]) {
     let layout = Layout::of_layers(layers);
     let indexes = layout.indexes();
     let root = merge(&indexes);
-    assert!(root.odd().is_empty());
+    assert!(root.issues().is_empty());
     compare("written layers", &root, &disk::unpacked(&layout.unpack().unwrap()));
 }
 
@@ -106,11 +108,11 @@ fn umoci_unpacks_files_that_were_taken_out_of_another_layer() {
     let index = Layout::of_layers(std::slice::from_ref(&source)).indexes().remove(0);
     let kept = index.entries.into_iter().filter(|entry| entry.path.as_bytes().starts_with(b"kept"));
     let of = |entry: Entry| match entry.kind {
-        EntryKind::File { .. } => DraftEntry { entry, data: Data::Of(source.1.digest) },
-        _ => DraftEntry { entry, data: Data::None },
+        EntryKind::File { .. } => SpecEntry { entry, data: EntryData::FromLayer(source.1.digest) },
+        _ => SpecEntry { entry, data: EntryData::None },
     };
-    let draft = Draft::new(kept.map(of).collect()).unwrap();
-    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+    let draft = LayerSpec::new(kept.map(of).collect()).unwrap();
+    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
     gathered.gather(&draft, source.0.as_slice(), &source.1.descriptor(), &Limits::default()).unwrap();
     let layers = [written(&draft, &mut gathered)];
     check(&layers);

@@ -11,7 +11,7 @@ use super::folders::{self, Owner, Way};
 use super::new_layer::NewLayer;
 use super::{extract, log_file};
 use crate::layer::{Entry, EntryKind, RootPath};
-use crate::rootfs::{Node, Root};
+use crate::rootfs::{FileNode, Root};
 
 /// The layer and why it is there.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ impl Added {
         for (which, content) in self.accounts.files.clone() {
             let Some(path) = account_path(which, rebased) else { continue };
             folders::lead(&mut self.layer, &path, |parent| rebased.get(parent));
-            let there = rebased.get(&path).and_then(Node::entry);
+            let there = rebased.get(&path).and_then(FileNode::entry);
             let size = content.len() as u64;
             let new = Entry::new(path.clone(), EntryKind::File { size }, 0o644, 0, 0);
             let entry = there.map_or(new, |there| Entry { path, kind: EntryKind::File { size }, ..there.clone() });

@@ -14,10 +14,10 @@ use super::leaving::{Bulk, Sums, reason};
 use super::new_layer::NewLayer;
 use super::{Becomes, Moved, MovedLayer, Needs, source_root};
 use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
-use crate::rootfs::{Node, Root, merge};
+use crate::rootfs::{FileNode, Root, merge};
 
 /// What to take, by path: sorted, and each once.
-pub(super) type Wanted<'r> = BTreeMap<RootPath, &'r Node<'r>>;
+pub(super) type Wanted<'r> = BTreeMap<RootPath, &'r FileNode<'r>>;
 
 pub(super) fn extract(subject: &PlatformSubject, container: &Container, needs: &Needs<'_>) -> Moved {
     let source = source_root(subject);
@@ -53,7 +53,7 @@ fn of_command<'r>(container: &Container, needs: &Needs<'_>, source: &'r Root<'r>
     found.flat_map(|found| with_links(source, &found.file.path, &found.file.links)).collect()
 }
 
-fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[crate::rootfs::Followed]) -> Wanted<'r> {
+fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[crate::rootfs::FollowedLink]) -> Wanted<'r> {
     let paths = links.iter().map(|followed| &followed.link).chain([path]);
     paths.filter_map(|path| Some((path.clone(), source.get(path)?))).collect()
 }
@@ -68,7 +68,7 @@ fn tells_data(subject: &PlatformSubject, belongings: &[Belongings]) -> bool {
 /// What the application put there: nothing of the old base's layers.
 fn data<'r>(subject: &PlatformSubject, source: &'r Root<'r>, belongings: &[Belongings]) -> Wanted<'r> {
     let seam = subject.old_layers.len();
-    let is_own = |node: &Node<'_>| {
+    let is_own = |node: &FileNode<'_>| {
         let place = node.place().filter(|(layer, _)| *layer >= seam);
         let belonging = place.and_then(|(layer, position)| belongings.get(layer)?.entries.get(position));
         belonging.is_some_and(|belonging| belonging.side() == Side::Stays && *belonging != Belonging::Passage)
@@ -121,8 +121,8 @@ pub(super) fn take(
 }
 
 /// Whether both are the same entry of the same layer, under whatever name.
-fn is_same(there: Option<&Node<'_>>, node: &Node<'_>) -> bool {
-    let (Some(there), Some(entry)) = (there.and_then(Node::entry), node.entry()) else { return false };
+fn is_same(there: Option<&FileNode<'_>>, node: &FileNode<'_>) -> bool {
+    let (Some(there), Some(entry)) = (there.and_then(FileNode::entry), node.entry()) else { return false };
     Entry { path: entry.path.clone(), ..there.clone() } == *entry
 }
 

@@ -7,7 +7,7 @@ use super::leaving::{Bulk, Sums, reason};
 use super::markers::still_hides;
 use super::new_layer::NewLayer;
 use super::{Becomes, Moved, MovedLayer};
-use crate::layer::{Contents, Entry, EntryKind, LayerIndex, RootPath};
+use crate::layer::{Entry, EntryKind, LayerContents, LayerIndex, RootPath};
 use crate::rootfs::{Root, merge};
 
 /// Decides for every layer. Each is looked at on top of what becomes of those below it.
@@ -105,8 +105,8 @@ impl Sorting<'_> {
     /// The layer without what leaves, or why it cannot be written. Links inside the layer are
     /// resolved by merging it alone; what would need another layer for that is not touched.
     fn rewritten(&self, verdicts: &[Verdict]) -> Result<NewLayer, String> {
-        let alone = merge([Contents::from(self.layer)]);
-        if let Some(odd) = alone.odd().first() {
+        let alone = merge([LayerContents::from(self.layer)]);
+        if let Some(odd) = alone.issues().first() {
             return Err(odd.to_string());
         }
         // A folder that no entry speaks of has the attributes that lower layers gave it.

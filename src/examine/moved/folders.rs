@@ -3,7 +3,7 @@
 
 use super::new_layer::NewLayer;
 use crate::layer::{Entry, EntryKind, RootPath};
-use crate::rootfs::{Node, Root};
+use crate::rootfs::{FileNode, Root};
 
 /// Who a folder belongs to where the source does not say.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +24,7 @@ pub(super) enum Way {
 /// Where `path` leads in `root`. What is missing can be made unless a link stands in the way.
 pub(super) fn way(root: &Root<'_>, path: &RootPath) -> Way {
     match root.resolve(path) {
-        Ok(found) if found.node.is_folder() => Way::There,
+        Ok(found) if found.node.is_directory() => Way::There,
         Ok(_) => Way::Blocked(format!("{path} is not a folder")),
         Err(lost) => missing(root, path).map_or_else(|| Way::Blocked(lost.to_string()), Way::Missing),
     }
@@ -39,7 +39,7 @@ fn missing(root: &Root<'_>, path: &RootPath) -> Option<Vec<RootPath>> {
         at = at.parent()?;
     }
     missing.reverse();
-    root.resolve(&at).ok().filter(|found| found.node.is_folder()).map(|_| missing)
+    root.resolve(&at).ok().filter(|found| found.node.is_directory()).map(|_| missing)
 }
 
 /// Puts the missing folders into the layer. The last one belongs to `owner` unless the source knows better.
@@ -49,7 +49,7 @@ pub(super) fn make(layer: &mut NewLayer, missing: &[RootPath], source: &Root<'_>
         if layer.has(path) {
             continue;
         }
-        let known = source.resolve(path).ok().filter(|found| found.node.is_folder());
+        let known = source.resolve(path).ok().filter(|found| found.node.is_directory());
         let owner = if at == last { owner } else { Owner::default() };
         layer.put(known.map_or_else(|| folder(path, 0o755, owner), |found| like(path, found.node)));
     }
@@ -57,17 +57,17 @@ pub(super) fn make(layer: &mut NewLayer, missing: &[RootPath], source: &Root<'_>
 
 /// The folders that lead to `path`, as `known` has them: a layer that says nothing about them would
 /// leave their attributes to the runtime.
-pub(super) fn lead<'n>(layer: &mut NewLayer, path: &RootPath, known: impl Fn(&RootPath) -> Option<&'n Node<'n>>) {
+pub(super) fn lead<'n>(layer: &mut NewLayer, path: &RootPath, known: impl Fn(&RootPath) -> Option<&'n FileNode<'n>>) {
     let parents: Vec<RootPath> = std::iter::successors(path.parent(), RootPath::parent).collect();
     for parent in parents.into_iter().rev().filter(|parent| !parent.is_root()) {
-        if let Some(node) = known(&parent).filter(|node| node.is_folder() && !layer.has(&parent)) {
+        if let Some(node) = known(&parent).filter(|node| node.is_directory() && !layer.has(&parent)) {
             let entry = like(&parent, node);
             layer.put(entry);
         }
     }
 }
 
-pub(super) fn like(path: &RootPath, node: &Node<'_>) -> Entry {
+pub(super) fn like(path: &RootPath, node: &FileNode<'_>) -> Entry {
     let xattrs = node.entry().map(|entry| entry.xattrs.clone()).unwrap_or_default();
     Entry { xattrs, ..folder(path, node.mode(), Owner { uid: node.uid(), gid: node.gid() }) }
 }

@@ -8,7 +8,7 @@ use crate::rootfs::Root;
 pub(super) fn still_hides(marker: &Entry, below: &Root<'_>) -> bool {
     match marker.kind {
         EntryKind::Whiteout => below.get(&marker.path).is_some(),
-        EntryKind::Opaque => below.folder(&marker.path).next().is_some(),
+        EntryKind::Opaque => below.directory(&marker.path).next().is_some(),
         _ => true,
     }
 }

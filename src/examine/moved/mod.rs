@@ -15,7 +15,7 @@ mod new_layer;
 #[cfg(test)]
 mod tests;
 
-use crate::layer::{Contents, RootPath};
+use crate::layer::{LayerContents, RootPath};
 use crate::rootfs::{Root, merge};
 
 use super::PlatformSubject;
@@ -143,23 +143,23 @@ impl Moved {
 
     /// The root of the rebased image, as far as the new base's layers have been read.
     pub(super) fn root<'a>(&'a self, subject: &'a PlatformSubject) -> Root<'a> {
-        let base = subject.base_layers.iter().map(|layer| Contents::from(layer.as_ref()));
+        let base = subject.base_layers.iter().map(|layer| LayerContents::from(layer.as_ref()));
         merge(base.chain(self.own(subject)))
     }
 
     /// The layers above the new base.
-    pub(super) fn own<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = Contents<'a>> {
-        self.brought(subject).chain([Contents::from(&self.added.layer)])
+    pub(super) fn own<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = LayerContents<'a>> {
+        self.brought(subject).chain([LayerContents::from(&self.added.layer)])
     }
 
     /// Those of them that the source brought.
-    pub(super) fn brought<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = Contents<'a>> {
+    pub(super) fn brought<'a>(&'a self, subject: &'a PlatformSubject) -> impl Iterator<Item = LayerContents<'a>> {
         let layers = self.layers.iter().zip(&subject.layers).filter_map(|(moved, index)| match &moved.becomes {
-            Becomes::Kept => Some(Contents::from(index.as_ref())),
-            Becomes::Filtered(new) => Some(Contents::from(new)),
+            Becomes::Kept => Some(LayerContents::from(index.as_ref())),
+            Becomes::Filtered(new) => Some(LayerContents::from(new)),
             Becomes::Dropped => None,
         });
-        layers.chain(self.extracted.iter().map(Contents::from))
+        layers.chain(self.extracted.iter().map(LayerContents::from))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::layer::{Captured, Contents, Data, Entry, EntryKind, Inspected, LayerIndex, RootPath};
+use crate::layer::{Captured, Entry, EntryData, EntryKind, IndexedProgram, LayerContents, LayerIndex, RootPath};
 use crate::oci::Digest;
 
 /// Entries with their data. Whatever is known of the content of a source layer's entry goes along,
@@ -11,8 +11,8 @@ use crate::oci::Digest;
 pub struct NewLayer {
     entries: Vec<Entry>,
     captured: Vec<Captured>,
-    programs: Vec<Inspected>,
-    data: Vec<Data>,
+    programs: Vec<IndexedProgram>,
+    data: Vec<EntryData>,
     paths: HashSet<RootPath>,
     /// The first path of each file taken, by layer and position: further names of it are hard links.
     names: HashMap<(Digest, usize), RootPath>,
@@ -25,7 +25,7 @@ impl NewLayer {
     }
 
     /// The entries, each with its data.
-    pub fn entries(&self) -> impl Iterator<Item = (&Entry, &Data)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&Entry, &EntryData)> {
         self.entries.iter().zip(&self.data)
     }
 
@@ -37,12 +37,12 @@ impl NewLayer {
     /// A file with this content.
     pub(super) fn put_file(&mut self, entry: Entry, content: Vec<u8>) {
         self.captured.push(Captured { entry: self.entries.len(), content: content.clone() });
-        self.push(entry, Data::Bytes(content));
+        self.push(entry, EntryData::Bytes(content));
     }
 
     /// Something without data of its own: a folder, a link, a marker.
     pub(super) fn put(&mut self, entry: Entry) {
-        self.push(entry, Data::None);
+        self.push(entry, EntryData::None);
     }
 
     /// The entry at `position` of a source layer, at a path of its own.
@@ -58,19 +58,19 @@ impl NewLayer {
             });
         }
         self.names.insert((layer.digest, position), path.clone());
-        let contents = Contents::from(layer);
+        let contents = LayerContents::from(layer);
         let at = self.entries.len();
         let content = contents.content(position).map(<[u8]>::to_vec);
         self.captured.extend(content.map(|content| Captured { entry: at, content }));
-        self.programs.extend(contents.program(position).cloned().map(|program| Inspected { entry: at, program }));
+        self.programs.extend(contents.program(position).cloned().map(|program| IndexedProgram { entry: at, program }));
         let data = match entry.kind {
-            EntryKind::File { size: 1.. } => Data::Of(layer.digest),
-            _ => Data::None,
+            EntryKind::File { size: 1.. } => EntryData::FromLayer(layer.digest),
+            _ => EntryData::None,
         };
         self.push(Entry { path: path.clone(), ..entry.clone() }, data);
     }
 
-    fn push(&mut self, entry: Entry, data: Data) {
+    fn push(&mut self, entry: Entry, data: EntryData) {
         // A marker is about lower layers: the path itself is still free.
         if !entry.kind.is_marker() {
             self.paths.insert(entry.path.clone());
@@ -80,7 +80,7 @@ impl NewLayer {
     }
 }
 
-impl<'a> From<&'a NewLayer> for Contents<'a> {
+impl<'a> From<&'a NewLayer> for LayerContents<'a> {
     fn from(layer: &'a NewLayer) -> Self {
         Self { entries: &layer.entries, captured: &layer.captured, programs: &layer.programs }
     }

@@ -2,7 +2,7 @@
 //!
 //! The limits are the reader's own. What is written is read again, by underpin and by others.
 
-use super::draft::{Data, DraftEntry};
+use super::draft::{EntryData, SpecEntry};
 use super::name;
 use crate::error::{Error, Result};
 use crate::layer::entry::{Entry, EntryKind};
@@ -18,7 +18,7 @@ const DEVICE: u32 = 0o777_7777;
 const OTHER_RECORDS: usize = 512;
 
 /// Checks what only all entries together show.
-pub(super) fn whole(entries: &[DraftEntry]) -> Result<()> {
+pub(super) fn whole(entries: &[SpecEntry]) -> Result<()> {
     let limits = Limits::default();
     if entries.len() > limits.entries {
         return Err(over("layer has a number of entries", format!("{} entries", limits.entries)));
@@ -44,8 +44,8 @@ fn size(entry: &Entry) -> u64 {
 }
 
 /// Checks one entry for itself.
-pub(super) fn entry(draft: &DraftEntry) -> Result<()> {
-    let DraftEntry { entry, data } = draft;
+pub(super) fn entry(draft: &SpecEntry) -> Result<()> {
+    let SpecEntry { entry, data } = draft;
     kind_of(entry)?;
     attributes(entry)?;
     records(entry)?;
@@ -107,20 +107,20 @@ pub(super) fn records(entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-fn content(entry: &Entry, data: &Data) -> Result<()> {
+fn content(entry: &Entry, data: &EntryData) -> Result<()> {
     let EntryKind::File { size } = entry.kind else {
         return match data {
-            Data::None => Ok(()),
+            EntryData::None => Ok(()),
             _ => Err(Error::input("only files can have content")),
         };
     };
     let fits = match data {
-        Data::None => size == 0,
-        Data::Bytes(bytes) => bytes.len() as u64 == size,
-        Data::Of(_) if entry.sparse => {
+        EntryData::None => size == 0,
+        EntryData::Bytes(bytes) => bytes.len() as u64 == size,
+        EntryData::FromLayer(_) if entry.sparse => {
             return Err(Error::input("file is stored sparse in its layer, so its bytes there are not its content"));
         }
-        Data::Of(_) => entry.offset.checked_add(size).is_some(),
+        EntryData::FromLayer(_) => entry.offset.checked_add(size).is_some(),
     };
     if fits { Ok(()) } else { Err(Error::input("content of a file is not as long as its size says")) }
 }

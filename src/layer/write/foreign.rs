@@ -1,4 +1,4 @@
-//! Written layers as readers see them that are not ours: Go's `archive/tar`, which every container
+//! WrittenLayer layers as readers see them that are not ours: Go's `archive/tar`, which every container
 //! runtime reads layers with, GNU tar, Python's `tarfile` and gzip.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::golden::prose;
 use super::sketch::{blob_of, everything_odd, file, folder, manner, symlink, tar_of, with, written_as};
-use super::{Data, Draft, DraftEntry, Manner};
+use super::{EntryData, LayerSpec, SpecEntry, WriteOptions};
 use crate::layer::differential::{compare, skip};
 use crate::layer::entry::EntryKind;
 use crate::oci::Digest;
@@ -61,7 +61,7 @@ fn escaped(name: &[u8]) -> String {
 
 #[test]
 fn gnu_tar_lists_every_name_and_finds_the_attributes() {
-    let draft = Draft::new(everything_odd()).unwrap();
+    let draft = LayerSpec::new(everything_odd()).unwrap();
     let (blob, _) = written_as(&draft, manner(1));
     let names: Vec<String> =
         draft.entries().iter().map(|draft| escaped(&super::name::written(&draft.entry).unwrap())).collect();
@@ -133,8 +133,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// An entry as the Go program prints it.
-fn line(draft: &DraftEntry, mtime: i64) -> String {
-    let DraftEntry { entry, data } = draft;
+fn line(draft: &SpecEntry, mtime: i64) -> String {
+    let SpecEntry { entry, data } = draft;
     let (typeflag, link, device) = match &entry.kind {
         EntryKind::File { .. } | EntryKind::Whiteout | EntryKind::Opaque => ('0', b"".as_slice(), (0, 0)),
         EntryKind::Hardlink(target) => ('1', target.as_bytes(), (0, 0)),
@@ -144,7 +144,7 @@ fn line(draft: &DraftEntry, mtime: i64) -> String {
         EntryKind::Directory => ('5', b"".as_slice(), (0, 0)),
         EntryKind::Fifo => ('6', b"".as_slice(), (0, 0)),
     };
-    let content: &[u8] = if let Data::Bytes(bytes) = data { bytes } else { b"" };
+    let content: &[u8] = if let EntryData::Bytes(bytes) = data { bytes } else { b"" };
     let name = hex(&super::name::written(entry).unwrap());
     let mut text = format!("{typeflag} {name} {} {} {:o}", hex(link), content.len(), entry.mode);
     let (uid, gid, hash) = (entry.uid, entry.gid, Digest::of(content).hex());
@@ -168,9 +168,9 @@ fn go_reads_what_was_meant() {
     let strange = |draft| with(draft, |entry| (entry.uid, entry.mode) = (i64::MAX.cast_unsigned(), 0o7777));
     let large = vec![strange(folder("a")), file("a/b", prose(4 << 20)), symlink("c", [0xff; 4096])];
     for entries in [vec![], everything_odd(), large] {
-        let draft = Draft::new(entries).unwrap();
+        let draft = LayerSpec::new(entries).unwrap();
         for mtime in [0, 1_700_000_000, -1, 1 << 40] {
-            let (blob, _) = written_as(&draft, Manner { mtime, ..manner(2) });
+            let (blob, _) = written_as(&draft, WriteOptions { mtime, ..manner(2) });
             let read = output_of(built.to_str().unwrap(), &[], &blob).unwrap();
             let expected: Vec<String> = draft.entries().iter().map(|draft| line(draft, mtime)).collect();
             assert_eq!(String::from_utf8(read).unwrap().lines().collect::<Vec<_>>(), expected);

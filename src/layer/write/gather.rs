@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 
-use super::draft::{Draft, DraftEntry, Stretch};
+use super::draft::{LayerSpec, SpecEntry, Stretch};
 use crate::error::{Error, Result};
 use crate::layer::limits::Limits;
 use crate::layer::pipe::Drain;
@@ -14,14 +14,14 @@ use crate::oci::{Descriptor, Digest};
 const PIECE: usize = 64 << 10;
 
 /// Content of source layers, in scratch space that nobody else writes to.
-pub struct Gathered<S> {
+pub struct SourceData<S> {
     scratch: S,
     /// Where in the scratch space a stretch of a layer stands.
     places: HashMap<(Digest, Stretch), u64>,
     end: u64,
 }
 
-impl<S: Read + Write + Seek> Gathered<S> {
+impl<S: Read + Write + Seek> SourceData<S> {
     /// Nothing yet. The scratch space is overwritten from its beginning.
     pub fn new(scratch: S) -> Self {
         Self { scratch, places: HashMap::new(), end: 0 }
@@ -30,7 +30,13 @@ impl<S: Read + Write + Seek> Gathered<S> {
     /// Copies what `draft` wants of one source layer, whose bytes as they travel are `blob`.
     /// Success means: digest and size of the bytes are those of `of`, and all that the draft wants
     /// of it is there. After a failure nothing of the layer counts as gathered.
-    pub fn gather(&mut self, draft: &Draft, blob: impl Read + Send, of: &Descriptor, limits: &Limits) -> Result<()> {
+    pub fn gather(
+        &mut self,
+        draft: &LayerSpec,
+        blob: impl Read + Send,
+        of: &Descriptor,
+        limits: &Limits,
+    ) -> Result<()> {
         let wanted = wanted(draft, of.digest)?;
         let start = self.end;
         self.scratch.seek(SeekFrom::Start(start)).map_err(scratch_failed)?;
@@ -44,7 +50,7 @@ impl<S: Read + Write + Seek> Gathered<S> {
     }
 
     /// Shows the content of an entry, piece by piece.
-    pub(super) fn show(&mut self, entry: &DraftEntry, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn show(&mut self, entry: &SpecEntry, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let Some((layer, stretch)) = entry.source() else { return Ok(()) };
         let place = self.places.get(&(layer, stretch)).ok_or_else(|| {
             let missing = Error::input("content of a file was not gathered before the layer was written");
@@ -67,8 +73,8 @@ impl<S: Read + Write + Seek> Gathered<S> {
 
 /// The stretches of a layer that the draft wants, in the order of its tar; no two may overlap,
 /// since no two entries of a layer share their data in part.
-fn wanted(draft: &Draft, layer: Digest) -> Result<BTreeSet<Stretch>> {
-    let of_layer = |entry: &DraftEntry| entry.source().filter(|(source, _)| *source == layer);
+fn wanted(draft: &LayerSpec, layer: Digest) -> Result<BTreeSet<Stretch>> {
+    let of_layer = |entry: &SpecEntry| entry.source().filter(|(source, _)| *source == layer);
     let wanted: BTreeSet<Stretch> = draft.entries().iter().filter_map(of_layer).map(|(_, stretch)| stretch).collect();
     let mut end = 0;
     for stretch in &wanted {

@@ -7,23 +7,23 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::check;
-use super::draft::{Data, DraftEntry};
+use super::draft::{EntryData, SpecEntry};
 use crate::error::{Error, Result};
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::{Limits, over};
 use crate::layer::path::RootPath;
 
 /// Rewrites sorted entries so that each hard link leads to the first name of its file.
-pub(super) fn settle(sorted: &mut [DraftEntry]) -> Result<()> {
+pub(super) fn settle(sorted: &mut [SpecEntry]) -> Result<()> {
     let mut footprint = 0_usize;
     for (file, links) in sets(sorted)? {
-        let Some(DraftEntry { entry, data }) = sorted.get_mut(file) else { continue };
+        let Some(SpecEntry { entry, data }) = sorted.get_mut(file) else { continue };
         footprint = footprint.saturating_add(entry.footprint().saturating_mul(links.len()));
         let limit = Limits::default().index;
         if footprint > limit {
             return Err(over("list of the layer's hard links is", format!("{limit} bytes of memory")));
         }
-        let (model, mut data) = (entry.clone(), Some(std::mem::replace(data, Data::None)));
+        let (model, mut data) = (entry.clone(), Some(std::mem::replace(data, EntryData::None)));
         let mut names: Vec<usize> = links.into_iter().chain([file]).collect();
         names.sort_unstable();
         let mut first: Option<RootPath> = None;
@@ -31,7 +31,7 @@ pub(super) fn settle(sorted: &mut [DraftEntry]) -> Result<()> {
             let Some(draft) = sorted.get_mut(at) else { continue };
             draft.entry = named(&model, &draft.entry.path, first.as_ref());
             check::records(&draft.entry).map_err(|error| error.fact("entry", &draft.entry.path))?;
-            draft.data = data.take().unwrap_or(Data::None);
+            draft.data = data.take().unwrap_or(EntryData::None);
             first.get_or_insert_with(|| draft.entry.path.clone());
         }
     }
@@ -45,8 +45,8 @@ fn named(model: &Entry, path: &RootPath, first: Option<&RootPath>) -> Entry {
 }
 
 /// The hard links of each file that has some, by their places in the list.
-fn sets(sorted: &[DraftEntry]) -> Result<BTreeMap<usize, Vec<usize>>> {
-    let is_there = |(_, draft): &(usize, &DraftEntry)| !draft.entry.kind.is_marker();
+fn sets(sorted: &[SpecEntry]) -> Result<BTreeMap<usize, Vec<usize>>> {
+    let is_there = |(_, draft): &(usize, &SpecEntry)| !draft.entry.kind.is_marker();
     let places = sorted.iter().enumerate().filter(is_there).map(|(at, draft)| (&draft.entry.path, at)).collect();
     let mut files = HashMap::new();
     let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -64,7 +64,7 @@ fn sets(sorted: &[DraftEntry]) -> Result<BTreeMap<usize, Vec<usize>>> {
 /// for one link is kept for all on its way, so that long chains are walked once.
 fn follow(
     link: usize,
-    sorted: &[DraftEntry],
+    sorted: &[SpecEntry],
     places: &HashMap<&RootPath, usize>,
     files: &mut HashMap<usize, usize>,
 ) -> Result<usize> {

@@ -1,6 +1,6 @@
 //! From a draft of a layer to the bytes of a layer: always the same bytes.
 //!
-//! The tar: entries in the order of the [`Draft`], ustar headers with PAX records only where
+//! The tar: entries in the order of the [`LayerSpec`], ustar headers with PAX records only where
 //! needed, numeric owners, one time for all, two zero blocks at the end. The gzip stream: see
 //! `pack`. Files of any size go by in pieces; memory does not grow with them.
 
@@ -31,8 +31,8 @@ mod tests;
 use std::io::{Read, Seek, Write};
 use std::num::NonZeroUsize;
 
-pub use draft::{Data, Draft, DraftEntry};
-pub use gather::Gathered;
+pub use draft::{EntryData, LayerSpec, SpecEntry};
+pub use gather::SourceData;
 
 use super::tape::BLOCK;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ use pack::Packer;
 
 /// A layer that was written to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenLayer {
     pub digest: Digest,
     pub size: u64,
     pub diff_id: DiffId,
@@ -49,7 +49,7 @@ pub struct Written {
     pub unpacked: u64,
 }
 
-impl Written {
+impl WrittenLayer {
     #[must_use]
     pub fn descriptor(&self) -> Descriptor {
         Descriptor::new(LayerType(Compression::Gzip).media_type(), self.digest, self.size)
@@ -58,7 +58,7 @@ impl Written {
 
 /// How a layer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manner {
+pub struct WriteOptions {
     /// The time of every entry, in seconds since 1970.
     pub mtime: i64,
     /// How many threads compress. It changes the speed, not the bytes.
@@ -68,11 +68,11 @@ pub struct Manner {
 /// Writes the layer to `out`. Success means: all of it was taken by `out`, which was flushed. What
 /// `out` got before a failure is of no use.
 pub fn write<S: Read + Write + Seek>(
-    draft: &Draft,
-    gathered: &mut Gathered<S>,
-    manner: Manner,
+    draft: &LayerSpec,
+    gathered: &mut SourceData<S>,
+    manner: WriteOptions,
     out: impl Write,
-) -> Result<Written> {
+) -> Result<WrittenLayer> {
     if manner.mtime == i64::MIN {
         return Err(Error::usage("time of a layer's entries is too long ago"));
     }
@@ -88,14 +88,14 @@ pub fn write<S: Read + Write + Seek>(
 }
 
 fn content<S: Read + Write + Seek>(
-    entry: &DraftEntry,
-    gathered: &mut Gathered<S>,
+    entry: &SpecEntry,
+    gathered: &mut SourceData<S>,
     tar: &mut Packer<'_, '_, impl Write>,
 ) -> Result<()> {
     match &entry.data {
-        Data::None => return Ok(()),
-        Data::Bytes(bytes) => tar.feed(bytes)?,
-        Data::Of(_) => gathered.show(entry, |bytes| tar.feed(bytes))?,
+        EntryData::None => return Ok(()),
+        EntryData::Bytes(bytes) => tar.feed(bytes)?,
+        EntryData::FromLayer(_) => gathered.show(entry, |bytes| tar.feed(bytes))?,
     }
     let block = BLOCK as u64;
     let padding = header::size(&entry.entry.kind).wrapping_neg() % block;

@@ -10,7 +10,7 @@ use std::thread::Scope;
 
 use flate2::Crc;
 
-use super::Written;
+use super::WrittenLayer;
 use super::block::{BLOCK, END, store};
 use super::crew::Crew;
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ impl<'scope, 'env, W: Write> Packer<'scope, 'env, W> {
     }
 
     /// Ends the stream. All of it has reached `out`, which is flushed but not closed.
-    pub(super) fn finish(mut self) -> Result<Written> {
+    pub(super) fn finish(mut self) -> Result<WrittenLayer> {
         if self.crew.is_fresh() && self.block.len() <= SMALL {
             let stored = store(&self.block);
             self.put(&stored)?;
@@ -79,7 +79,7 @@ impl<'scope, 'env, W: Write> Packer<'scope, 'env, W> {
         self.put(&trailer)?;
         self.out.flush().map_err(unwritten)?;
         let (packed, tar) = (self.packed.finish(), self.tar.finish());
-        Ok(Written { digest: packed.digest, size: packed.len, diff_id: DiffId(tar.digest), unpacked: tar.len })
+        Ok(WrittenLayer { digest: packed.digest, size: packed.len, diff_id: DiffId(tar.digest), unpacked: tar.len })
     }
 
     fn give_block(&mut self) -> Result<()> {

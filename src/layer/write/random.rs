@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::golden::prose;
 use super::pack::Packer;
 use super::sketch::{bare, bared, file, listed, manner, path, read_back, tar_of, with, written_as};
-use super::{Data, Draft, DraftEntry};
+use super::{EntryData, LayerSpec, SpecEntry};
 use crate::layer::entry::EntryKind;
 
 /// Names that meet each other often, and now and then any bytes of any length.
@@ -44,7 +44,7 @@ fn number() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 2_097_150..2_097_154_u64, 0..1_u64 << 63]
 }
 
-fn entry() -> impl Strategy<Value = DraftEntry> {
+fn entry() -> impl Strategy<Value = SpecEntry> {
     let xattrs = prop::collection::btree_map("user\\.[a-z]{1,20}", vec(any::<u8>(), 1..50), 0..3);
     let place = place().prop_filter("a path", |place| crate::layer::RootPath::new(place).is_ok());
     let content = vec(any::<u8>(), 0..1200);
@@ -60,12 +60,12 @@ fn entry() -> impl Strategy<Value = DraftEntry> {
 }
 
 /// As many of the entries as go together.
-fn entries() -> impl Strategy<Value = Vec<DraftEntry>> {
+fn entries() -> impl Strategy<Value = Vec<SpecEntry>> {
     vec(entry(), 0..16).prop_map(|candidates| {
-        let mut entries: Vec<DraftEntry> = Vec::new();
+        let mut entries: Vec<SpecEntry> = Vec::new();
         for candidate in candidates {
             entries.push(candidate);
-            if Draft::new(entries.clone()).is_err() {
+            if LayerSpec::new(entries.clone()).is_err() {
                 entries.pop();
             }
         }
@@ -76,13 +76,13 @@ fn entries() -> impl Strategy<Value = Vec<DraftEntry>> {
 proptest! {
     #[test]
     fn drafts_read_back_with_their_content(entries in entries()) {
-        let draft = Draft::new(entries).unwrap();
+        let draft = LayerSpec::new(entries).unwrap();
         let (blob, written) = written_as(&draft, manner(1));
         let index = read_back(&blob, &written).unwrap();
         prop_assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&draft));
         let tar = tar_of(&blob);
         for (read, draft) in index.entries.iter().zip(draft.entries()) {
-            if let Data::Bytes(content) = &draft.data {
+            if let EntryData::Bytes(content) = &draft.data {
                 let start = usize::try_from(read.offset).unwrap();
                 prop_assert_eq!(&tar[start..start + content.len()], content.as_slice());
             }
@@ -93,14 +93,14 @@ proptest! {
     fn the_order_of_the_entries_given_does_not_matter(
         (entries, shuffled) in entries().prop_flat_map(|entries| (Just(entries.clone()), Just(entries).prop_shuffle()))
     ) {
-        let (one, other) = (Draft::new(entries).unwrap(), Draft::new(shuffled).unwrap());
+        let (one, other) = (LayerSpec::new(entries).unwrap(), LayerSpec::new(shuffled).unwrap());
         prop_assert_eq!(written_as(&one, manner(1)), written_as(&other, manner(1)));
     }
 
     #[test]
     fn a_draft_of_what_was_read_is_the_same_draft(entries in entries()) {
-        let draft = Draft::new(entries).unwrap();
-        prop_assert_eq!(Draft::new(draft.entries().to_vec()).unwrap(), draft);
+        let draft = LayerSpec::new(entries).unwrap();
+        prop_assert_eq!(LayerSpec::new(draft.entries().to_vec()).unwrap(), draft);
     }
 }
 
@@ -130,7 +130,7 @@ fn neither_threads_nor_the_size_of_pieces_change_the_bytes() {
 #[test]
 fn neither_threads_nor_their_number_change_a_layer() {
     let entries = (0..40).map(|number| file(format!("d/{number}"), prose(123_457 + number))).collect();
-    let draft = Draft::new(entries).unwrap();
+    let draft = LayerSpec::new(entries).unwrap();
     let once = written_as(&draft, manner(1));
     for jobs in [2, 3, 7, 64] {
         assert!(written_as(&draft, manner(jobs)) == once, "{jobs} threads");

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read as _};
 use std::num::NonZeroUsize;
 
-use super::{Data, Draft, DraftEntry, Gathered, Manner, Written, write};
+use super::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, WrittenLayer, write};
 use crate::error::Result;
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::gzip::Members;
@@ -20,43 +20,43 @@ pub(super) fn path(text: impl AsRef<[u8]>) -> RootPath {
 }
 
 /// Anything without content.
-pub(super) fn bare(at: impl AsRef<[u8]>, kind: EntryKind) -> DraftEntry {
+pub(super) fn bare(at: impl AsRef<[u8]>, kind: EntryKind) -> SpecEntry {
     let mode = if kind == EntryKind::Directory { 0o755 } else { 0o644 };
     let entry =
         Entry { path: path(at), kind, mode, uid: 0, gid: 0, mtime: 0, xattrs: Vec::new(), offset: 0, sparse: false };
-    DraftEntry { entry, data: Data::None }
+    SpecEntry { entry, data: EntryData::None }
 }
 
-pub(super) fn file(at: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> DraftEntry {
+pub(super) fn file(at: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> SpecEntry {
     let content = content.as_ref().to_vec();
     let entry = bare(at, EntryKind::File { size: content.len() as u64 }).entry;
-    DraftEntry { entry, data: Data::Bytes(content) }
+    SpecEntry { entry, data: EntryData::Bytes(content) }
 }
 
-pub(super) fn folder(at: impl AsRef<[u8]>) -> DraftEntry {
+pub(super) fn folder(at: impl AsRef<[u8]>) -> SpecEntry {
     bare(at, EntryKind::Directory)
 }
 
-pub(super) fn symlink(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> DraftEntry {
+pub(super) fn symlink(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> SpecEntry {
     bare(at, EntryKind::Symlink(target.as_ref().to_vec()))
 }
 
-pub(super) fn hard_link(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> DraftEntry {
+pub(super) fn hard_link(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> SpecEntry {
     bare(at, EntryKind::Hardlink(path(target)))
 }
 
 /// The same entry with something of it changed.
-pub(super) fn with(mut draft: DraftEntry, change: impl FnOnce(&mut Entry)) -> DraftEntry {
+pub(super) fn with(mut draft: SpecEntry, change: impl FnOnce(&mut Entry)) -> SpecEntry {
     change(&mut draft.entry);
     draft
 }
 
-pub(super) fn xattr(draft: DraftEntry, name: &[u8], value: &[u8]) -> DraftEntry {
+pub(super) fn xattr(draft: SpecEntry, name: &[u8], value: &[u8]) -> SpecEntry {
     with(draft, |entry| entry.xattrs.push((name.to_vec(), value.to_vec())))
 }
 
 /// Everything that a layer can have, and that readers could stumble over.
-pub(super) fn everything_odd() -> Vec<DraftEntry> {
+pub(super) fn everything_odd() -> Vec<SpecEntry> {
     let owned = |draft, uid, gid, mode| with(draft, |entry| (entry.uid, entry.gid, entry.mode) = (uid, gid, mode));
     let long = "l".repeat(200);
     vec![
@@ -99,18 +99,18 @@ pub(super) fn everything_odd() -> Vec<DraftEntry> {
     ]
 }
 
-pub(super) fn manner(jobs: usize) -> Manner {
-    Manner { mtime: 0, jobs: NonZeroUsize::new(jobs).unwrap() }
+pub(super) fn manner(jobs: usize) -> WriteOptions {
+    WriteOptions { mtime: 0, jobs: NonZeroUsize::new(jobs).unwrap() }
 }
 
-pub(super) fn written_as(draft: &Draft, manner: Manner) -> (Vec<u8>, Written) {
+pub(super) fn written_as(draft: &LayerSpec, manner: WriteOptions) -> (Vec<u8>, WrittenLayer) {
     let mut blob = Vec::new();
-    let written = write(draft, &mut Gathered::new(Cursor::new(Vec::new())), manner, &mut blob).unwrap();
+    let written = write(draft, &mut SourceData::new(Cursor::new(Vec::new())), manner, &mut blob).unwrap();
     (blob, written)
 }
 
-pub(super) fn blob_of(entries: Vec<DraftEntry>) -> Vec<u8> {
-    written_as(&Draft::new(entries).unwrap(), manner(1)).0
+pub(super) fn blob_of(entries: Vec<SpecEntry>) -> Vec<u8> {
+    written_as(&LayerSpec::new(entries).unwrap(), manner(1)).0
 }
 
 pub(super) fn tar_of(blob: &[u8]) -> Vec<u8> {
@@ -120,12 +120,12 @@ pub(super) fn tar_of(blob: &[u8]) -> Vec<u8> {
 }
 
 /// The index that our own reader makes of a written layer, all promises checked.
-pub(super) fn read_back(blob: &[u8], written: &Written) -> Result<LayerIndex> {
+pub(super) fn read_back(blob: &[u8], written: &WrittenLayer) -> Result<LayerIndex> {
     scan(blob, &written.descriptor(), Some(&written.diff_id), &Limits::default())
 }
 
 /// The entries of a draft without what a layer does not say of them.
-pub(super) fn listed(draft: &Draft) -> Vec<Entry> {
+pub(super) fn listed(draft: &LayerSpec) -> Vec<Entry> {
     draft.entries().iter().map(|draft| bared(&draft.entry)).collect()
 }
 

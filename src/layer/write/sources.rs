@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use super::sketch::{blob_of, manner, path, with};
-use super::{Data, Draft, DraftEntry, Gathered, write};
+use super::{EntryData, LayerSpec, SourceData, SpecEntry, write};
 use crate::error::{Kind, Result};
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::Limits;
@@ -12,7 +12,7 @@ use crate::layer::specimen::{self, Member, described, scan_blob};
 use crate::oci::{Compression, Descriptor};
 
 /// A source layer, packed in each way, with the draft of all its files.
-fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<DraftEntry>)> {
+fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<SpecEntry>)> {
     let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
     let tar = specimen::tar_of(&[
         Member::file("z", b"last name, first in the tar"),
@@ -33,34 +33,34 @@ fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<DraftEntry>)> {
         let index = scan(blob.as_slice(), &of, None, &Limits::default()).unwrap();
         let wanted = index.entries.into_iter().filter(|entry| entry.path != path("unwanted"));
         let data = |kind: &EntryKind| match kind {
-            EntryKind::File { .. } => Data::Of(of.digest),
-            _ => Data::None,
+            EntryKind::File { .. } => EntryData::FromLayer(of.digest),
+            _ => EntryData::None,
         };
-        let entries = wanted.map(|entry| DraftEntry { data: data(&entry.kind), entry }).collect();
+        let entries = wanted.map(|entry| SpecEntry { data: data(&entry.kind), entry }).collect();
         (blob, of, entries)
     })
     .into_iter()
 }
 
 /// The same entries with their content at hand.
-fn at_hand(tar: &[u8], entries: &[DraftEntry]) -> Vec<DraftEntry> {
+fn at_hand(tar: &[u8], entries: &[SpecEntry]) -> Vec<SpecEntry> {
     let content = |entry: &Entry| match entry.kind {
         EntryKind::File { size } => {
             let start = usize::try_from(entry.offset).unwrap();
-            Data::Bytes(tar[start..start + usize::try_from(size).unwrap()].to_vec())
+            EntryData::Bytes(tar[start..start + usize::try_from(size).unwrap()].to_vec())
         }
-        _ => Data::None,
+        _ => EntryData::None,
     };
-    entries.iter().map(|draft| DraftEntry { data: content(&draft.entry), ..draft.clone() }).collect()
+    entries.iter().map(|draft| SpecEntry { data: content(&draft.entry), ..draft.clone() }).collect()
 }
 
 #[test]
 fn content_comes_out_of_source_layers_as_it_went_in() {
     let mut blobs = Vec::new();
     for (blob, of, entries) in sources() {
-        let draft = Draft::new(entries.clone()).unwrap();
+        let draft = LayerSpec::new(entries.clone()).unwrap();
         assert_eq!(draft.sources().into_iter().collect::<Vec<_>>(), [of.digest]);
-        let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+        let mut gathered = SourceData::new(Cursor::new(Vec::new()));
         gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
         let mut copied = Vec::new();
         write(&draft, &mut gathered, manner(2), &mut copied).unwrap();
@@ -77,31 +77,32 @@ fn content_comes_out_of_source_layers_as_it_went_in() {
 fn several_layers_and_several_drafts_share_one_scratch_space() {
     let all: Vec<_> = sources().collect();
     let moved =
-        |(number, draft): (usize, &DraftEntry)| with(draft.clone(), |entry| entry.path = path(format!("{number}")));
-    let files: Vec<&DraftEntry> =
-        all.iter().flat_map(|(_, _, entries)| entries).filter(|draft| draft.data != Data::None).collect();
-    let draft = Draft::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
-    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+        |(number, draft): (usize, &SpecEntry)| with(draft.clone(), |entry| entry.path = path(format!("{number}")));
+    let files: Vec<&SpecEntry> =
+        all.iter().flat_map(|(_, _, entries)| entries).filter(|draft| draft.data != EntryData::None).collect();
+    let draft = LayerSpec::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
+    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
     for (blob, of, _) in &all {
         gathered.gather(&draft, blob.as_slice(), of, &Limits::default()).unwrap();
     }
     let mut copied = Vec::new();
     write(&draft, &mut gathered, manner(1), &mut copied).unwrap();
-    let whole: Vec<DraftEntry> = at_hand(&all[0].0, &files.iter().copied().enumerate().map(moved).collect::<Vec<_>>());
+    let whole: Vec<SpecEntry> = at_hand(&all[0].0, &files.iter().copied().enumerate().map(moved).collect::<Vec<_>>());
     assert_eq!(copied, blob_of(whole));
-    let part = Draft::new(all[1].2.clone()).unwrap();
+    let part = LayerSpec::new(all[1].2.clone()).unwrap();
     assert!(write(&part, &mut gathered, manner(1), Vec::new()).is_ok());
 }
 
-fn gather_from(blob: &[u8], of: &Descriptor, draft: &Draft) -> Result<()> {
-    Gathered::new(Cursor::new(Vec::new())).gather(draft, blob, of, &Limits::default())
+fn gather_from(blob: &[u8], of: &Descriptor, draft: &LayerSpec) -> Result<()> {
+    SourceData::new(Cursor::new(Vec::new())).gather(draft, blob, of, &Limits::default())
 }
 
 #[test]
 fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
     for (blob, of, entries) in sources() {
-        let draft = Draft::new(entries.clone()).unwrap();
-        let early = Draft::new(entries.into_iter().filter(|draft| draft.entry.path == path("z")).collect()).unwrap();
+        let draft = LayerSpec::new(entries.clone()).unwrap();
+        let early =
+            LayerSpec::new(entries.into_iter().filter(|draft| draft.entry.path == path("z")).collect()).unwrap();
         for draft in [&draft, &early] {
             gather_from(&blob, &of, draft).unwrap();
             for at in [0, 600, blob.len() / 2, blob.len() - 1] {
@@ -119,8 +120,8 @@ fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
 #[test]
 fn what_was_not_gathered_is_not_written() {
     let (blob, of, entries) = sources().next().unwrap();
-    let draft = Draft::new(entries).unwrap();
-    let mut gathered = Gathered::new(Cursor::new(Vec::new()));
+    let draft = LayerSpec::new(entries).unwrap();
+    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
     let mut damaged = blob.clone();
     damaged[9999] ^= 1;
     gathered.gather(&draft, damaged.as_slice(), &of, &Limits::default()).unwrap_err();
@@ -134,9 +135,9 @@ fn what_was_not_gathered_is_not_written() {
 fn stretches_that_no_layer_has_are_refused() {
     let (blob, of, entries) = sources().next().unwrap();
     let changed = |change: fn(&mut Entry)| {
-        let of_z = |draft: &DraftEntry| draft.entry.path == path("z");
+        let of_z = |draft: &SpecEntry| draft.entry.path == path("z");
         let entries = entries.iter().map(|draft| if of_z(draft) { with(draft.clone(), change) } else { draft.clone() });
-        Draft::new(entries.collect()).and_then(|draft| gather_from(&blob, &of, &draft))
+        LayerSpec::new(entries.collect()).and_then(|draft| gather_from(&blob, &of, &draft))
     };
     changed(|_| {}).unwrap();
     let beyond = changed(|entry| entry.offset = 1 << 40).unwrap_err();

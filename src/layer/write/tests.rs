@@ -6,7 +6,7 @@ use super::sketch::{
     CAPABILITY, bare, bared, blob_of, everything_odd, file, folder, hard_link, listed, manner, path, read_back,
     symlink, tar_of, with, written_as, xattr,
 };
-use super::{Data, Draft, DraftEntry, Gathered, Manner, write};
+use super::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, write};
 use crate::error::{Error, Kind};
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::Limits;
@@ -17,8 +17,10 @@ use crate::oci::Digest;
 fn refuses_drafts_that_would_not_read_back_as_they_are() {
     let device = |major| bare("d", EntryKind::Character { major, minor: 0 });
     let sized = |size| with(file("a", b"1234"), |entry| entry.kind = EntryKind::File { size });
-    let of =
-        |sparse| DraftEntry { data: Data::Of(Digest::of(b"")), ..with(file("a", b""), |entry| entry.sparse = sparse) };
+    let of = |sparse| SpecEntry {
+        data: EntryData::FromLayer(Digest::of(b"")),
+        ..with(file("a", b""), |entry| entry.sparse = sparse)
+    };
     let mode = |mode| with(file("a", b""), |entry| entry.mode = mode);
     let uid = |uid| with(file("a", b""), |entry| entry.uid = uid);
     let whiteout = |at: &str| bare(at, EntryKind::Whiteout);
@@ -70,22 +72,22 @@ fn refuses_drafts_that_would_not_read_back_as_they_are() {
         ("sorted", vec![unsorted(b"user.a", b"user.a")], vec![unsorted(b"user.a", b"user.aa")]),
         ("size", vec![sized(5)], vec![sized(4)]),
         ("size", vec![bare("a", EntryKind::File { size: 1 })], vec![bare("a", EntryKind::File { size: 0 })]),
-        ("only files", vec![DraftEntry { data: Data::Bytes(vec![1]), ..folder("a") }], vec![folder("a")]),
+        ("only files", vec![SpecEntry { data: EntryData::Bytes(vec![1]), ..folder("a") }], vec![folder("a")]),
         ("sparse", vec![of(true)], vec![of(false)]),
         ("unpacks", vec![huge(64 << 30)], vec![huge(63 << 30)]),
     ] {
-        let error = Draft::new(refused).expect_err(words);
+        let error = LayerSpec::new(refused).expect_err(words);
         assert_eq!(error.kind(), Kind::Input, "{words}: {error}");
         assert!(error.what().contains(words), "{words}: {error}");
-        if let Err(error) = Draft::new(twin) {
+        if let Err(error) = LayerSpec::new(twin) {
             panic!("{words}: the twin is refused: {error}");
         }
     }
 }
 
 /// A file in a source layer.
-fn huge(size: u64) -> DraftEntry {
-    DraftEntry { data: Data::Of(Digest::of(b"source")), ..bare("huge", EntryKind::File { size }) }
+fn huge(size: u64) -> SpecEntry {
+    SpecEntry { data: EntryData::FromLayer(Digest::of(b"source")), ..bare("huge", EntryKind::File { size }) }
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn many_links_to_a_file_with_large_attributes_are_refused_and_few_are_not() {
     let large = xattr(file("a", b""), b"user.a", &vec![1; 60 << 10]);
     let linked = |links: usize| {
         let links = (0..links).map(|number| hard_link(format!("l{number}"), "a"));
-        Draft::new([large.clone()].into_iter().chain(links).collect())
+        LayerSpec::new([large.clone()].into_iter().chain(links).collect())
     };
     assert!(linked(5000).unwrap_err().what().contains("hard links"));
     assert_eq!(linked(50).unwrap().entries().len(), 51);
@@ -101,7 +103,7 @@ fn many_links_to_a_file_with_large_attributes_are_refused_and_few_are_not() {
 
 #[test]
 fn a_layer_reads_back_as_its_draft() {
-    let draft = Draft::new(everything_odd()).unwrap();
+    let draft = LayerSpec::new(everything_odd()).unwrap();
     let (blob, written) = written_as(&draft, manner(1));
     let index = read_back(&blob, &written).unwrap();
     assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&draft));
@@ -109,7 +111,7 @@ fn a_layer_reads_back_as_its_draft() {
     assert_eq!(index.notes, Vec::<String>::new());
 }
 
-fn names(entries: Vec<DraftEntry>) -> Vec<String> {
+fn names(entries: Vec<SpecEntry>) -> Vec<String> {
     let tar = tar_of(&blob_of(entries));
     let entries = crate::layer::list(Cursor::new(tar), &Limits::default()).unwrap();
     entries.iter().map(|entry| entry.path.to_string()).collect()
@@ -142,7 +144,7 @@ fn the_first_name_of_a_file_is_the_file_and_all_have_its_attributes() {
         (vec![hard_link("a", "m")], "a", vec!["m"]),
         (vec![hard_link("z", "b"), hard_link("b", "m"), hard_link("a", "z")], "a", vec!["b", "m", "z"]),
     ] {
-        let draft = Draft::new([model.clone()].into_iter().chain(links).collect()).unwrap();
+        let draft = LayerSpec::new([model.clone()].into_iter().chain(links).collect()).unwrap();
         let (blob, written) = written_as(&draft, manner(1));
         let index = read_back(&blob, &written).unwrap();
         let expected = |at: &str, kind| Entry { path: path(at), kind, ..model.entry.clone() };
@@ -155,8 +157,8 @@ fn the_first_name_of_a_file_is_the_file_and_all_have_its_attributes() {
 
 #[test]
 fn pax_records_are_written_only_where_they_are_needed() {
-    let pax = |draft: DraftEntry, mtime: i64| {
-        let tar = tar_of(&written_as(&Draft::new(vec![draft]).unwrap(), Manner { mtime, ..manner(1) }).0);
+    let pax = |draft: SpecEntry, mtime: i64| {
+        let tar = tar_of(&written_as(&LayerSpec::new(vec![draft]).unwrap(), WriteOptions { mtime, ..manner(1) }).0);
         (tar[156] == b'x').then(|| String::from_utf8_lossy(&tar[512..1024]).trim_end_matches('\0').to_owned())
     };
     let owned = |uid, gid| with(file("a", b""), |entry| (entry.uid, entry.gid) = (uid, gid));
@@ -178,14 +180,14 @@ fn pax_records_are_written_only_where_they_are_needed() {
 
 #[test]
 fn every_entry_gets_the_time_given() {
-    let draft = Draft::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
+    let draft = LayerSpec::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
     for mtime in [0, 1, 1_700_000_000, 8_589_934_592, i64::MAX, -1, -i64::MAX] {
-        let (blob, written) = written_as(&draft, Manner { mtime, ..manner(1) });
+        let (blob, written) = written_as(&draft, WriteOptions { mtime, ..manner(1) });
         let index = read_back(&blob, &written).unwrap();
         assert!(index.entries.iter().all(|entry| entry.mtime == mtime), "{mtime}");
     }
-    let mut nowhere = Gathered::new(Cursor::new(Vec::new()));
-    assert!(write(&draft, &mut nowhere, Manner { mtime: i64::MIN, ..manner(1) }, Vec::new()).is_err());
+    let mut nowhere = SourceData::new(Cursor::new(Vec::new()));
+    assert!(write(&draft, &mut nowhere, WriteOptions { mtime: i64::MIN, ..manner(1) }, Vec::new()).is_err());
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn a_small_tar_is_stored_and_a_larger_one_compressed() {
 
 #[test]
 fn an_empty_draft_is_an_empty_layer() {
-    let (blob, written) = written_as(&Draft::new(Vec::new()).unwrap(), manner(1));
+    let (blob, written) = written_as(&LayerSpec::new(Vec::new()).unwrap(), manner(1));
     assert_eq!(tar_of(&blob), [0; 1024]);
     assert_eq!(read_back(&blob, &written).unwrap().entries, []);
 }
@@ -230,16 +232,16 @@ impl std::io::Write for Full {
 
 #[test]
 fn a_full_disk_is_an_error_wherever_it_strikes() {
-    let draft = Draft::new(vec![file("a", super::golden::prose(5 << 20))]).unwrap();
+    let draft = LayerSpec::new(vec![file("a", super::golden::prose(5 << 20))]).unwrap();
     let size = usize::try_from(written_as(&draft, manner(1)).1.size).unwrap();
     for room in [0, 5, 10, 1 << 20, size - 1] {
         for jobs in [1, 3] {
-            let mut nothing = Gathered::new(Cursor::new(Vec::new()));
+            let mut nothing = SourceData::new(Cursor::new(Vec::new()));
             let error = write(&draft, &mut nothing, manner(jobs), Full(room)).unwrap_err();
             assert_eq!(error.what(), "the disk is full", "{room}");
         }
     }
     let mut enough = Full(size);
-    write(&draft, &mut Gathered::new(Cursor::new(Vec::new())), manner(1), enough.by_ref()).unwrap();
+    write(&draft, &mut SourceData::new(Cursor::new(Vec::new())), manner(1), enough.by_ref()).unwrap();
     assert_eq!(enough.0, 0);
 }

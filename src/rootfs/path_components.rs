@@ -7,39 +7,39 @@
 pub(super) const MAX_LINKS: usize = 40;
 /// Names that one path may have with all its links. Linux has no such limit, but the targets of 40
 /// links can hold 80,000 names, and a layer can ask for that with each of its entries.
-const MAX_STEPS: usize = 4096;
+const MAX_COMPONENTS: usize = 4096;
 
 /// There were too many links, or too many names in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Endless;
+pub(super) struct TooManyLinks;
 
 /// Where a step came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ComponentOrigin {
     /// The path that was asked for.
     Path,
     /// The target of the link of this number.
     Link(usize),
 }
 
-/// What is left of a path. Steps are raw: `.`, `..` and empty names are among them.
-pub(super) struct Steps<'p> {
+/// What is left of a path. PathComponents are raw: `.`, `..` and empty names are among them.
+pub(super) struct PathComponents<'p> {
     /// Innermost link last.
-    rest: Vec<(&'p [u8], Origin)>,
+    rest: Vec<(&'p [u8], ComponentOrigin)>,
     links: usize,
     taken: usize,
 }
 
-impl<'p> Steps<'p> {
+impl<'p> PathComponents<'p> {
     pub(super) fn new(path: &'p [u8]) -> Self {
-        Self { rest: vec![(path, Origin::Path)], links: 0, taken: 0 }
+        Self { rest: vec![(path, ComponentOrigin::Path)], links: 0, taken: 0 }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<(&'p [u8], Origin)>, Endless> {
+    pub(super) fn next(&mut self) -> Result<Option<(&'p [u8], ComponentOrigin)>, TooManyLinks> {
         let Some((rest, origin)) = self.rest.pop() else { return Ok(None) };
         self.taken += 1;
-        if self.taken > MAX_STEPS {
-            return Err(Endless);
+        if self.taken > MAX_COMPONENTS {
+            return Err(TooManyLinks);
         }
         let (step, left) = split_first(rest);
         self.rest.extend(left.map(|left| (left, origin)));
@@ -48,11 +48,11 @@ impl<'p> Steps<'p> {
 
     /// Goes through the link's target before what is left. Whoever follows an absolute target
     /// goes back to the root.
-    pub(super) fn follow(&mut self, target: &'p [u8]) -> Result<(), Endless> {
+    pub(super) fn follow(&mut self, target: &'p [u8]) -> Result<(), TooManyLinks> {
         if self.links == MAX_LINKS {
-            return Err(Endless);
+            return Err(TooManyLinks);
         }
-        self.rest.push((target, Origin::Link(self.links)));
+        self.rest.push((target, ComponentOrigin::Link(self.links)));
         self.links += 1;
         Ok(())
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn all(path: &[u8]) -> Vec<String> {
-        let mut steps = Steps::new(path);
+        let mut steps = PathComponents::new(path);
         std::iter::from_fn(|| steps.next().unwrap()).map(|(step, _)| String::from_utf8_lossy(step).into()).collect()
     }
 
@@ -101,24 +101,24 @@ mod tests {
 
     #[test]
     fn the_target_of_a_link_comes_before_what_is_left() {
-        let mut steps = Steps::new(b"l/z");
-        assert_eq!(steps.next(), Ok(Some((b"l".as_slice(), Origin::Path))));
+        let mut steps = PathComponents::new(b"l/z");
+        assert_eq!(steps.next(), Ok(Some((b"l".as_slice(), ComponentOrigin::Path))));
         steps.follow(b"x/y").unwrap();
-        assert_eq!(steps.next(), Ok(Some((b"x".as_slice(), Origin::Link(0)))));
-        assert_eq!(steps.next(), Ok(Some((b"y".as_slice(), Origin::Link(0)))));
-        assert_eq!(steps.next(), Ok(Some((b"z".as_slice(), Origin::Path))));
+        assert_eq!(steps.next(), Ok(Some((b"x".as_slice(), ComponentOrigin::Link(0)))));
+        assert_eq!(steps.next(), Ok(Some((b"y".as_slice(), ComponentOrigin::Link(0)))));
+        assert_eq!(steps.next(), Ok(Some((b"z".as_slice(), ComponentOrigin::Path))));
         assert_eq!(steps.next(), Ok(None));
     }
 
     #[test]
     fn there_is_an_end_to_links_and_to_names() {
-        let mut steps = Steps::new(b"l");
+        let mut steps = PathComponents::new(b"l");
         let followed = (0..100).filter(|_| steps.follow(b"l").is_ok()).count();
         assert_eq!(followed, MAX_LINKS);
-        let long = b"./".repeat(MAX_STEPS);
-        let mut steps = Steps::new(&long);
-        assert!((0..MAX_STEPS).all(|_| steps.next().is_ok()));
-        assert_eq!(steps.next(), Err(Endless));
+        let long = b"./".repeat(MAX_COMPONENTS);
+        let mut steps = PathComponents::new(&long);
+        assert!((0..MAX_COMPONENTS).all(|_| steps.next().is_ok()));
+        assert_eq!(steps.next(), Err(TooManyLinks));
     }
 
     #[test]

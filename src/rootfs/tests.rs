@@ -1,14 +1,16 @@
 //! The merge against a model of it, on stacks of layers in which everything meets everything.
 
+mod model;
+
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::reference::{Item, Names, modelled, names, text};
-use super::sample::{entry, layer, path};
-use super::{Root, Why, merge};
+use super::testing::{entry, layer, path};
+use super::{NotFoundReason, Root, merge};
 use crate::layer::{Entry, EntryKind, LayerIndex};
+use model::{Item, Names, modelled, names, text};
 
 /// Few names, so that everything meets everything.
 fn written() -> impl Strategy<Value = String> {
@@ -39,7 +41,7 @@ fn stack() -> impl Strategy<Value = Vec<Vec<Entry>>> {
 
 /// The root in the model's terms.
 fn items(root: &Root<'_>) -> BTreeMap<Names, Item> {
-    let item = |node: &super::Node<'_>| Item {
+    let item = |node: &super::FileNode<'_>| Item {
         from: node.source().map(|source| (source.layer, source.position)),
         kind: node.kind().clone(),
     };
@@ -54,7 +56,7 @@ proptest! {
         let layers: Vec<LayerIndex> = stack.into_iter().map(layer).collect();
         let (root, model) = (merge(&layers), modelled(&layers));
         prop_assert_eq!(items(&root), model.items);
-        let unapplied = root.odd().iter().filter(|odd| !odd.why.is_applied());
+        let unapplied = root.issues().iter().filter(|odd| !odd.kind.is_applied());
         prop_assert_eq!(unapplied.count(), model.unapplied);
         prop_assert!(root.entries().map(|(path, _)| path).is_sorted());
     }
@@ -69,7 +71,7 @@ proptest! {
                 prop_assert_eq!(names(&text(&resolved.path)), at);
                 prop_assert_eq!(resolved.links.len(), links);
             }
-            (Err(lost), None) => prop_assert_eq!(lost.candidates[0].why == Why::Loop, links > 40),
+            (Err(lost), None) => prop_assert_eq!(lost.candidates[0].reason == NotFoundReason::Loop, links > 40),
             (ours, models) => prop_assert!(false, "{ours:?} is not {models:?}"),
         }
     }

@@ -45,7 +45,7 @@ impl Model {
         }
     }
 
-    fn is_folder(&self, at: &Names) -> bool {
+    fn is_directory(&self, at: &Names) -> bool {
         at.is_empty() || self.items.get(at).is_some_and(|item| item.kind == EntryKind::Directory)
     }
 
@@ -106,7 +106,7 @@ impl Model {
     fn put(&mut self, at: Names, entry: &Entry, from: (usize, usize)) -> Option<()> {
         for end in 1..at.len() {
             let above = at[..end].to_vec();
-            if self.items.contains_key(&above) && !self.is_folder(&above) {
+            if self.items.contains_key(&above) && !self.is_directory(&above) {
                 return None;
             }
         }
@@ -116,7 +116,7 @@ impl Model {
                 self.insert(above, Item { from: None, kind: EntryKind::Directory });
             }
         }
-        if !(entry.kind == EntryKind::Directory && self.is_folder(&at)) {
+        if !(entry.kind == EntryKind::Directory && self.is_directory(&at)) {
             self.remove(&at);
         }
         let item = match &entry.kind {
@@ -143,7 +143,7 @@ impl Model {
 
     fn step_through(&self, at: &mut Names, written: &[String], links: &mut usize) -> bool {
         written.iter().all(|name| {
-            if !self.is_folder(at) {
+            if !self.is_directory(at) {
                 return false;
             }
             match name.as_str() {

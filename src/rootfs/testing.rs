@@ -62,7 +62,7 @@ pub(super) fn layer(entries: impl IntoIterator<Item = Entry>) -> LayerIndex {
 /// A root in one line: its paths with what is there and the layer it is from. A folder ends in a
 /// slash, an implied one in two.
 pub(super) fn shown(root: &Root<'_>) -> String {
-    let line = |(path, node): (RootPath, &super::Node<'_>)| {
+    let line = |(path, node): (RootPath, &super::FileNode<'_>)| {
         let what = match node.kind() {
             EntryKind::Directory if node.entry().is_none() => "//".to_owned(),
             EntryKind::Directory => "/".to_owned(),
