@@ -13,7 +13,7 @@ use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHE
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::store::Notices;
-use crate::store::disk::{Mode, Patience, check_writable, lock_folder, sync_folder, write_file};
+use crate::store::disk::{LockMode, LockWait, check_writable, lock_directory, sync_directory, write_file};
 use crate::world::World;
 use crate::yaml;
 
@@ -158,7 +158,7 @@ fn read_lock(path: &Path) -> Result<Lock> {
 /// Writes the lock where it changed. Another shard may have written since: its images stay.
 fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) -> Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let _held = lock_folder(folder, Mode::Exclusive, Patience::default(), notices)?;
+    let _held = lock_directory(folder, LockMode::Exclusive, LockWait::default(), notices)?;
     let there = match path.exists().then(|| read_lock(path)).transpose() {
         Ok(there) => there,
         // A damaged lock is rewritten; one that cannot be read now may have images of other shards.
@@ -170,7 +170,7 @@ fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) ->
     merged.retain(entries);
     if there.is_some_and(|there| there == merged) {
         // Its writer may have been killed before the rename was durable.
-        return sync_folder(folder);
+        return sync_directory(folder);
     }
     write_file(path, merged.to_text().as_bytes())
 }

@@ -12,7 +12,7 @@ use super::report_file::ReportArgs;
 use crate::elf::{Probe, Program};
 use crate::error::{Error, Result};
 use crate::report::{Programs, Reportable as _};
-use crate::store::disk::{Links, open_regular};
+use crate::store::disk::{Symlinks, open_regular};
 
 /// Show how programs are linked, and for which machine; exit 1 unless all are statically linked
 #[derive(Debug, Args)]
@@ -61,10 +61,10 @@ impl Elf {
     }
 }
 
-/// What the file is. Links are followed: the user named them.
+/// What the file is. Symlinks are followed: the user named them.
 fn look(path: &Path) -> Result<Program> {
     let missing = || Error::missing("no such file").fact("path", path.display());
-    let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
+    let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
     let mut probe = Probe::new(file.len());
     let mut reader = file.reader(0);
     let mut buffer = vec![0; BUFFER];

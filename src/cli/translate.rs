@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
 use crate::shell::{CommandContext, Declared, Verdict};
-use crate::store::disk::{Links, open_regular};
+use crate::store::disk::{Symlinks, open_regular};
 
 /// Translate a shell-form command to exec form, or explain why it cannot be; runs nothing
 #[derive(Debug, Args)]
@@ -144,7 +144,7 @@ fn declared(text: &str) -> Result<(String, Declared)> {
 fn read(path: &Path) -> Result<Vec<u8>> {
     use std::io::Read as _;
     let missing = || Error::missing("no such file").fact("path", path.display());
-    let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
+    let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
     let mut bytes = Vec::new();
     let failed = |error| Error::from_stream(error, "could not read the script");
     file.reader(0).take(LONGEST_SCRIPT).read_to_end(&mut bytes).map_err(failed)?;

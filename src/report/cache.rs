@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::printable;
 use crate::store::collect::{Checked, Inventory, Protection, Selection, StoredImage, Taken, Why};
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 
 #[derive(Debug, Serialize)]
 pub struct StoreListing {
@@ -20,7 +20,7 @@ pub struct StoreListing {
     pub loose: Loose,
     pub total: u64,
     #[serde(skip)]
-    now: Moment,
+    now: Timestamp,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +64,7 @@ impl StoreListing {
                 own,
                 shared,
                 first_seen: image.first_seen.seconds(),
-                last_use: image.last_use.map(Moment::seconds),
+                last_use: image.last_use.map(Timestamp::seconds),
                 protected_by: protection.of(image),
             }
         };
@@ -74,7 +74,7 @@ impl StoreListing {
         let loose = loose
             .fold(Loose::default(), |sum, (_, goods)| Loose { blobs: sum.blobs + 1, bytes: sum.bytes + goods.bytes });
         let (schema, cache) = ("underpin.cache-ls/v1", root.display().to_string());
-        Self { schema, cache, images, loose, total: inventory.total(), now: Moment::now() }
+        Self { schema, cache, images, loose, total: inventory.total(), now: Timestamp::now() }
     }
 
     /// The listing as text.
@@ -107,7 +107,7 @@ impl StoreListing {
 }
 
 /// How long ago something was that happened so many seconds after the start of 1970.
-pub(super) fn ago(now: Moment, at: u64) -> String {
+pub(super) fn ago(now: Timestamp, at: u64) -> String {
     let seconds = now.seconds().saturating_sub(at);
     match seconds {
         0..=119 => format!("{seconds} s ago"),
@@ -297,7 +297,7 @@ mod tests {
         for (seconds, said) in
             [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (172_800, "2 days ago")]
         {
-            assert_eq!(ago(Moment::from_seconds(1_000_000), 1_000_000 - seconds), said);
+            assert_eq!(ago(Timestamp::from_seconds(1_000_000), 1_000_000 - seconds), said);
         }
     }
 }

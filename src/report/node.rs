@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::cache::{Done, Removed, ago};
 use crate::error::printable;
 use crate::store::collect::{Claim, Protection, StoredImage};
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 use crate::store::node::{Node, Outcome, Plan, Survey};
 
 #[derive(Debug, Serialize)]
@@ -20,7 +20,7 @@ pub struct NodeListing {
     /// The space that images take, as the runtime reports it.
     pub used: u64,
     #[serde(skip)]
-    now: Moment,
+    now: Timestamp,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ impl NodeListing {
             names: names(image),
             size: survey.inventory.goods.get(&image.digest).map_or(0, |goods| goods.bytes),
             first_seen: image.first_seen.seconds(),
-            last_use: image.last_use.map(Moment::seconds),
+            last_use: image.last_use.map(Timestamp::seconds),
             in_use: image.claim == Some(Claim::InUse),
             pinned: survey.pinned.contains(&image.digest),
             protected_by: protection.of(image),
@@ -56,7 +56,7 @@ impl NodeListing {
         let mut images: Vec<NodeImage> = survey.inventory.images.iter().map(list).collect();
         images.sort_by(|one, two| one.reference.cmp(&two.reference));
         let (endpoint, runtime) = (node.endpoint().to_string(), node.runtime().to_owned());
-        Self { schema: "underpin.node-ls/v1", node: endpoint, runtime, images, used, now: Moment::now() }
+        Self { schema: "underpin.node-ls/v1", node: endpoint, runtime, images, used, now: Timestamp::now() }
     }
 
     /// The listing as text.

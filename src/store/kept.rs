@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::oci::{Digest, Location};
     use crate::store::Notices;
-    use crate::store::disk::{Sighting, Use};
+    use crate::store::disk::{ImageAccess, ImageUse};
 
     const TOP: &[u8] = br#"{"schemaVersion":2,"config":{},"layers":[]}"#;
 
@@ -80,8 +80,8 @@ mod tests {
         assert!(never.kind() == Kind::Network && never.to_string().contains("has not been seen"), "{never}");
 
         let media_type = MediaType::new("application/vnd.docker.distribution.manifest.v2+json");
-        let (platforms, parts, used) = (Vec::new(), Vec::new(), Use::Read);
-        cache.remember(&Sighting { location: &location, digest, media_type: &media_type, platforms, parts, used });
+        let (platforms, parts, used) = (Vec::new(), Vec::new(), ImageAccess::Read);
+        cache.remember(&ImageUse { location: &location, digest, media_type: &media_type, platforms, parts, used });
         let no_bytes = kept(&cache, "gcr.io/a/b:c").top().unwrap_err();
         assert!(no_bytes.to_string().contains(&digest.to_string()), "{no_bytes}");
 

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use super::disk::{Sighting, Use};
+use super::disk::{ImageAccess, ImageUse};
 use super::receive::inherited;
 use super::{Blob, Sink, Source, Stream, Tools, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
@@ -78,13 +78,13 @@ impl Publisher<'_> {
     fn remember(&self, assembled: &Assembled, target: &Location) {
         let Location::Registry(_) = target else { return };
         let blobs = assembled.blobs.iter().map(|blob| blob.descriptor.digest);
-        self.tools.cache.remember(&Sighting {
+        self.tools.cache.remember(&ImageUse {
             location: target,
             digest: assembled.top.digest(),
             media_type: assembled.top.media_type(),
             platforms: assembled.platforms.iter().map(|it| (it.platform.to_string(), it.digest)).collect(),
             parts: blobs.chain(assembled.children.iter().map(Document::digest)).collect(),
-            used: Use::Written,
+            used: ImageAccess::Written,
         });
     }
 

@@ -43,7 +43,7 @@ impl Workshop for Bench<'_> {
         if size <= SMALL {
             return Ok(Scratch::memory());
         }
-        let folder = self.tools.cache.folder().map_or_else(std::env::temp_dir, Path::to_owned);
+        let folder = self.tools.cache.directory().map_or_else(std::env::temp_dir, Path::to_owned);
         Ok(Scratch::File(Nameless { file: disk::scratch_file(&folder)?, folder }))
     }
 

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::report::{Collection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::collect::{Policy, Room, Selection};
-use crate::store::disk::{Mode, Patience};
+use crate::store::disk::{LockMode, LockWait};
 use crate::store::node::{Order, Pins};
 
 /// An image that was just pulled has no container yet.
@@ -78,13 +78,14 @@ impl Gc {
         // All that could be wrong is found before the store is touched.
         let policy = self.policy(&settings)?;
         let protection = self.store.protection(&settings)?;
-        let patience = Patience { stop: self.lock_timeout, ..Patience::default() };
+        let patience = LockWait { stop: self.lock_timeout, ..LockWait::default() };
         if let Some(node) = self.node.connect(&self.store, console)? {
             let pins = if self.pin { Pins::Set } else { Pins::Leave };
             let deed = if self.dry_run { Deed::Told } else { Deed::Done(patience) };
             return node::collect(&node, Order { protection: &protection, policy, pins }, deed, console);
         }
-        let (mode, done) = if self.dry_run { (Mode::Shared, Done::DryRun) } else { (Mode::Exclusive, Done::Collected) };
+        let (mode, done) =
+            if self.dry_run { (LockMode::Shared, Done::DryRun) } else { (LockMode::Exclusive, Done::Collected) };
         let selection = match self.store.open(console, mode, self.lock_timeout)? {
             None => Selection::default(),
             Some(store) if done == Done::DryRun => store.select(&protection, &policy)?,

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::report::to_json;
 use crate::settings::SettingsFile;
 use crate::store::collect::{Inventory, Protection, Store};
-use crate::store::disk::{Mode, Patience};
+use crate::store::disk::{LockMode, LockWait};
 
 /// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]
@@ -111,12 +111,12 @@ impl StoreArgs {
 
     /// The store for looking at it, or `None`, and said, where there is none.
     fn look(&self, console: &Console) -> Result<Option<Store>> {
-        self.open(console, Mode::Shared, Patience::default().stop)
+        self.open(console, LockMode::Shared, LockWait::default().stop)
     }
 
-    fn open(&self, console: &Console, mode: Mode, wait: Duration) -> Result<Option<Store>> {
+    fn open(&self, console: &Console, mode: LockMode, wait: Duration) -> Result<Option<Store>> {
         let folder = self.folder()?;
-        let patience = Patience { stop: wait, ..Patience::default() };
+        let patience = LockWait { stop: wait, ..LockWait::default() };
         let store = Store::open(&folder, mode, patience, &console.notices())?;
         if store.is_none() {
             console.say(&format!("there is no cache in {}\n", folder.display()));

@@ -7,7 +7,7 @@ use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::error::Result;
 use crate::report::NodeCollection;
-use crate::store::disk::Patience;
+use crate::store::disk::LockWait;
 use crate::store::node::{Endpoint, Node, Order};
 
 const CRI_HELP: &str = "Use the images of a node instead of the cache; ENDPOINT is the socket of its container runtime, such as unix:///run/containerd/containerd.sock";
@@ -22,7 +22,7 @@ pub(super) struct NodeArgs {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Deed {
     Told,
-    Done(Patience),
+    Done(LockWait),
 }
 
 impl NodeArgs {

@@ -9,7 +9,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::error::{Error, Result};
 use crate::kube::LONGEST;
-use crate::store::disk::{Links, open_regular};
+use crate::store::disk::{Symlinks, open_regular};
 
 /// The name of the stream.
 pub(super) const STREAM: &str = "-";
@@ -51,7 +51,7 @@ fn has_ending(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// Files in a folder and below. Links are not followed, hidden folders are not entered.
+/// Files in a folder and below. Symlinks are not followed, hidden folders are not entered.
 fn under(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Input>> {
     let is_hidden =
         |entry: &DirEntry| entry.depth() > 0 && entry.file_name().to_str().is_some_and(|name| name.starts_with('.'));
@@ -101,7 +101,7 @@ pub(super) fn read(input: &Input) -> Result<String> {
         }
         Input::File(path) => {
             let missing = || Error::missing("there is no such file");
-            let file = open_regular(path, Links::Followed)?.ok_or_else(missing)?;
+            let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
             let mut bytes = Vec::new();
             if file.len() <= LONGEST {
                 let failed = |error| Error::from_stream(error, "could not read the file");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::policy::{Policy, Room};
 use super::protection::Protection;
-use super::{Mode, Notices, Patience, Store};
+use super::{LockMode, LockWait, Notices, Store};
 use crate::error::{Kind, Result};
 use crate::store::disk::line;
 
@@ -29,10 +29,10 @@ pub fn after_run(root: &Path, limit: &Limit, notices: &Notices) {
 }
 
 fn collect(root: &Path, limit: &Limit, notices: &Notices) -> Result<u64> {
-    let at_once = Patience { speak: Duration::MAX, stop: Duration::ZERO };
+    let at_once = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
     let protection = Protection::read(&limit.protect, &limit.protect_files)?;
     let policy = Policy { room: Room::Size(limit.max_size), min_age: Duration::ZERO, max_age: None };
-    let Some(store) = Store::open(root, Mode::Exclusive, at_once, notices)? else { return Ok(0) };
+    let Some(store) = Store::open(root, LockMode::Exclusive, at_once, notices)? else { return Ok(0) };
     let selection = store.collect(&protection, &policy)?;
     if selection.shortfall() > 0 {
         notices.warn(format!(

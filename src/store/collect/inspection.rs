@@ -8,7 +8,7 @@ use super::Store;
 use crate::error::Result;
 use crate::oci::Digest;
 use crate::store::Notices;
-use crate::store::disk::{IMAGES, Mode, NODES, Patience, Soundness, lock_folder, record_names, soundness};
+use crate::store::disk::{FileState, IMAGES, LockMode, LockWait, NODES, file_state, lock_directory, record_files};
 
 /// What the verification saw.
 #[derive(Debug, Default)]
@@ -37,13 +37,13 @@ impl Store {
                 self.check(path, &mut checked, || holders.map(|image| image.reference.clone()).collect())?;
             }
         }
-        for records in [IMAGES, NODES].map(|folder| self.root.join(folder)) {
+        for records in [IMAGES, NODES].map(|directory| self.root.join(directory)) {
             if !records.is_dir() {
                 continue;
             }
             // A record that is being replaced while we look is not damaged.
-            let _alone = lock_folder(&records, Mode::Exclusive, Patience::default(), notices)?;
-            for name in record_names(&records)? {
+            let _alone = lock_directory(&records, LockMode::Exclusive, LockWait::default(), notices)?;
+            for name in record_files(&records)? {
                 self.check(&records.join(name), &mut checked, Vec::new)?;
             }
         }
@@ -51,17 +51,17 @@ impl Store {
     }
 
     fn check(&self, path: &Path, checked: &mut Checked, images: impl FnOnce() -> Vec<String>) -> Result<()> {
-        match soundness(&self.root, path)? {
-            Soundness::Sound(bytes) => {
+        match file_state(&self.root, path)? {
+            FileState::Sound(bytes) => {
                 checked.files += 1;
                 checked.bytes += bytes;
             }
-            Soundness::Damaged => {
+            FileState::Damaged => {
                 checked.files += 1;
                 let removed = fs::remove_file(path).is_ok();
                 checked.damaged.push(Damaged { path: path.to_owned(), images: images(), removed });
             }
-            Soundness::Gone => {}
+            FileState::Gone => {}
         }
         Ok(())
     }
@@ -69,6 +69,6 @@ impl Store {
 
 /// Half a blob cannot be verified; whoever goes on with it will.
 fn is_partial(path: &Path) -> bool {
-    path.parent().is_some_and(|folder| folder.ends_with("partial"))
+    path.parent().is_some_and(|directory| directory.ends_with("partial"))
         && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| Digest::from_hex(name).is_ok())
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::name::Name;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
-use crate::store::disk::{IMAGES, Moment, Record, record_names};
+use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files};
 
 #[derive(Debug, Default)]
 pub struct Inventory {
@@ -31,8 +31,8 @@ pub struct StoredImage {
     /// All that it is called; any of them can protect it.
     pub names: Vec<Name>,
     pub platforms: BTreeMap<String, Digest>,
-    pub first_seen: Moment,
-    pub last_use: Option<Moment>,
+    pub first_seen: Timestamp,
+    pub last_use: Option<Timestamp>,
     /// What belongs to it, whether it is there or not.
     pub parts: BTreeSet<Digest>,
     /// The length of the record itself.
@@ -51,8 +51,8 @@ pub enum Claim {
 
 impl StoredImage {
     /// The image of a record that has `bytes`.
-    pub fn new(record: Record, bytes: u64) -> Result<Self> {
-        let Record { reference, digest, platforms, first_seen, last_use, parts, media_type: _ } = record;
+    pub fn new(record: ImageRecord, bytes: u64) -> Result<Self> {
+        let ImageRecord { reference, digest, platforms, first_seen, last_use, parts, media_type: _ } = record;
         let location: Location = reference.parse()?;
         let name = Name {
             texts: vec![reference.clone(), location.without_digest(), location.by_digest(digest)],
@@ -71,18 +71,18 @@ pub struct Goods {
     pub files: Vec<PathBuf>,
     pub bytes: u64,
     /// The last time that one of them was used.
-    pub touched: Moment,
+    pub touched: Timestamp,
 }
 
 impl Inventory {
-    /// Looks through the folder of a cache. The caller holds its lock.
+    /// Looks through the directory of a cache. The caller holds its lock.
     pub fn take(root: &Path) -> Result<Self> {
         let mut inventory = Self::default();
         inventory.add_images(root)?;
         inventory.add_goods(&root.join("blobs/sha256"))?;
         inventory.add_goods(&root.join("partial"))?;
-        for folder in versions(&root.join("indexes"))? {
-            inventory.add_goods(&folder)?;
+        for directory in versions(&root.join("indexes"))? {
+            inventory.add_goods(&directory)?;
         }
         Ok(inventory)
     }
@@ -107,19 +107,19 @@ impl Inventory {
     }
 
     fn add_images(&mut self, root: &Path) -> Result<()> {
-        let folder = root.join(IMAGES);
-        for newer in versions(&root.join("images"))?.into_iter().filter(|version| *version != folder) {
+        let directory = root.join(IMAGES);
+        for newer in versions(&root.join("images"))?.into_iter().filter(|version| *version != directory) {
             self.unreadable.push(
                 Error::input("the store has records of another version of underpin")
                     .fact("path", newer.display())
                     .hint("collect with the newest underpin that uses this store"),
             );
         }
-        if !folder.is_dir() {
+        if !directory.is_dir() {
             return Ok(());
         }
-        for name in record_names(&folder)? {
-            let path = folder.join(name);
+        for name in record_files(&directory)? {
+            let path = directory.join(name);
             match read_image(&path) {
                 Ok(image) => self.images.extend(image),
                 Err(error) => self.unreadable.push(error),
@@ -128,15 +128,15 @@ impl Inventory {
         Ok(())
     }
 
-    fn add_goods(&mut self, folder: &Path) -> Result<()> {
-        for (name, metadata) in listed(folder)? {
+    fn add_goods(&mut self, directory: &Path) -> Result<()> {
+        for (name, metadata) in listed(directory)? {
             let Ok(digest) = Digest::from_hex(&name) else { continue };
             if !metadata.is_file() {
                 continue;
             }
-            let modified = metadata.modified().map_or_else(|_| Moment::now(), Moment::of);
+            let modified = metadata.modified().map_or_else(|_| Timestamp::now(), Timestamp::of);
             let goods = self.goods.entry(digest).or_insert(Goods { files: Vec::new(), bytes: 0, touched: modified });
-            goods.files.push(folder.join(name));
+            goods.files.push(directory.join(name));
             goods.bytes += metadata.len();
             goods.touched = goods.touched.max(modified);
         }
@@ -145,23 +145,23 @@ impl Inventory {
 }
 
 fn read_image(path: &Path) -> Result<Option<StoredImage>> {
-    let Some(record) = Record::read(path)? else { return Ok(None) };
+    let Some(record) = ImageRecord::read(path)? else { return Ok(None) };
     let bytes = fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
     StoredImage::new(record, bytes).map(Some)
 }
 
-/// The folders `vN` in a folder.
-pub fn versions(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The directories `vN` in a directory.
+pub fn versions(directory: &Path) -> Result<Vec<PathBuf>> {
     let is_version =
         |name: &str| name.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok() && !number.is_empty());
-    let all = listed(folder)?.into_iter();
-    Ok(all.filter(|(name, data)| data.is_dir() && is_version(name)).map(|(name, _)| folder.join(name)).collect())
+    let all = listed(directory)?.into_iter();
+    Ok(all.filter(|(name, data)| data.is_dir() && is_version(name)).map(|(name, _)| directory.join(name)).collect())
 }
 
-/// Names and what they are, in order; nothing where there is no folder.
-fn listed(folder: &Path) -> Result<Vec<(String, fs::Metadata)>> {
-    let failed = |error: io::Error| Error::io("could not look through the store", folder, &error);
-    let entries = match fs::read_dir(folder) {
+/// Names and what they are, in order; nothing where there is no directory.
+fn listed(directory: &Path) -> Result<Vec<(String, fs::Metadata)>> {
+    let failed = |error: io::Error| Error::io("could not look through the store", directory, &error);
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(failed(error)),

@@ -23,7 +23,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use super::Notices;
-use super::disk::{Held, Mode, Patience, alone, enter, has_known_version, sweep};
+use super::disk::{LockGuard, LockMode, LockWait, has_known_version, lock_exclusive, lock_shared, sweep};
 use crate::error::{Error, Result};
 
 pub use automatic::{Limit, after_run};
@@ -35,25 +35,25 @@ pub use policy::{Disk, Policy, Room};
 pub use protection::Protection;
 pub use selection::{Selection, Taken, Why, select};
 
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 
 /// A store that is there, and our part in its lock.
 pub struct Store {
     root: PathBuf,
-    mode: Mode,
-    _held: Held,
+    mode: LockMode,
+    _held: LockGuard,
 }
 
 impl Store {
-    /// The store in a folder, or `None` where there is none. Nothing is made or changed.
-    /// [`Mode::Shared`] is for looking, [`Mode::Exclusive`] for collecting.
-    pub fn open(root: &Path, mode: Mode, patience: Patience, notices: &Notices) -> Result<Option<Self>> {
+    /// The store in a directory, or `None` where there is none. Nothing is made or changed.
+    /// [`LockMode::Shared`] is for looking, [`LockMode::Exclusive`] for collecting.
+    pub fn open(root: &Path, mode: LockMode, patience: LockWait, notices: &Notices) -> Result<Option<Self>> {
         if !root.is_dir() || !has_known_version(root)? {
             return Ok(None);
         }
         let held = match mode {
-            Mode::Shared => enter(root, notices)?,
-            Mode::Exclusive => alone(root, patience, notices)?,
+            LockMode::Shared => lock_shared(root, notices)?,
+            LockMode::Exclusive => lock_exclusive(root, patience, notices)?,
         };
         Ok(Some(Self { root: root.to_owned(), mode, _held: held }))
     }
@@ -78,13 +78,13 @@ impl Store {
             return Err(error.clone().fact("collected", "nothing"));
         }
         let wanted = policy.room.excess(inventory.total(), Disk::of(&self.root)?);
-        let selection = select(&inventory, protection, policy, wanted, Moment::now());
+        let selection = select(&inventory, protection, policy, wanted, Timestamp::now());
         Ok((inventory, selection))
     }
 
     /// Collects what [`Store::select`] gives.
     pub fn collect(&self, protection: &Protection, policy: &Policy) -> Result<Selection> {
-        if self.mode != Mode::Exclusive {
+        if self.mode != LockMode::Exclusive {
             return Err(Error::usage("the store is only looked at"));
         }
         let (inventory, selection) = self.choose(protection, policy)?;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::oci::{Digest, Location, MediaType};
-use crate::store::disk::{Cache, IMAGES, Record, Sighting, Use};
+use crate::store::disk::{Cache, IMAGES, ImageAccess, ImageRecord, ImageUse};
 
 const ENTRIES: [&str; 6] =
     ["gcr.io/r0/x:t0", "gcr.io/r1/x:t1", "host:quay.io", "prefix:gcr.io/r0/", "regex::t3$", "regex:@sha256:[0-7]"];
@@ -92,7 +92,7 @@ struct Model {
 }
 
 impl Model {
-    fn see(&mut self, image: u8, tag: u8, used: Use) {
+    fn see(&mut self, image: u8, tag: u8, used: ImageAccess) {
         let name = tag_name(tag);
         if let Some(before) = self.records.insert(name.clone(), image).filter(|before| *before != image) {
             let older = format!("{}@{}", name.rsplit_once(':').unwrap().0, top(before));
@@ -106,7 +106,7 @@ impl Model {
                 self.used.reverse();
             }
         }
-        if used == Use::Read {
+        if used == ImageAccess::Read {
             self.used.retain(|known| *known != name);
             self.used.push(name);
         }
@@ -127,7 +127,7 @@ impl Model {
         let stays: BTreeSet<Digest> = stays.iter().flat_map(|image| image.parts.clone()).collect();
         let bytes: BTreeMap<String, u64> =
             inventory.images.iter().map(|image| (image.reference.clone(), image.bytes)).collect();
-        let mut order: Vec<(Option<Moment>, Moment, Result<String, Digest>)> = Vec::new();
+        let mut order: Vec<(Option<Timestamp>, Timestamp, Result<String, Digest>)> = Vec::new();
         for (digest, goods) in inventory.goods.iter().filter(|(digest, _)| !self.holds(digest)) {
             order.push((None, goods.touched, Err(*digest)));
         }
@@ -193,7 +193,7 @@ impl Model {
     }
 }
 
-fn pull(root: &Path, image: u8, tag: u8, count: usize, used: Use) {
+fn pull(root: &Path, image: u8, tag: u8, count: usize, used: ImageAccess) {
     let cache = Cache::open(root, &Notices::silent()).unwrap();
     let location: Location = tag_name(tag).parse().unwrap();
     let (digest, media_type, parts) = (top(image), MediaType::oci_manifest(), parts(image));
@@ -201,7 +201,7 @@ fn pull(root: &Path, image: u8, tag: u8, count: usize, used: Use) {
     let platforms = Vec::new();
     if count > 0 {
         cache.keep_small(&digest, &parts[0]);
-        cache.remember(&Sighting { location: &location, digest, media_type: &media_type, platforms, parts: all, used });
+        cache.remember(&ImageUse { location: &location, digest, media_type: &media_type, platforms, parts: all, used });
     }
     for part in parts.iter().take(count) {
         cache.keep_small(&Digest::of(part), part);
@@ -209,8 +209,8 @@ fn pull(root: &Path, image: u8, tag: u8, count: usize, used: Use) {
 }
 
 fn collector(root: &Path) -> Store {
-    let now = Patience { speak: Duration::MAX, stop: Duration::ZERO };
-    Store::open(root, Mode::Exclusive, now, &Notices::silent()).unwrap().unwrap()
+    let now = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
+    Store::open(root, LockMode::Exclusive, now, &Notices::silent()).unwrap().unwrap()
 }
 
 fn policy(store: &Store, percent: u8) -> (Inventory, u64, Policy) {
@@ -222,21 +222,21 @@ fn policy(store: &Store, percent: u8) -> (Inventory, u64, Policy) {
 fn run(model: &mut Model, root: &Path, step: &Step) {
     match *step {
         Step::Pull { image, tag } => {
-            pull(root, image, tag, usize::MAX, Use::Read);
-            model.see(image, tag, Use::Read);
+            pull(root, image, tag, usize::MAX, ImageAccess::Read);
+            model.see(image, tag, ImageAccess::Read);
             model.blobs.extend(digests(image));
             model.whole.insert(image);
         }
         Step::Publish { image, tag } => {
-            pull(root, image, tag, usize::MAX, Use::Written);
-            model.see(image, tag, Use::Written);
+            pull(root, image, tag, usize::MAX, ImageAccess::Written);
+            model.see(image, tag, ImageAccess::Written);
             model.blobs.extend(digests(image));
             model.whole.insert(image);
         }
         Step::CrashedPull { image, tag, parts: count } => {
-            pull(root, image, tag, count, Use::Read);
+            pull(root, image, tag, count, ImageAccess::Read);
             if count > 0 {
-                model.see(image, tag, Use::Read);
+                model.see(image, tag, ImageAccess::Read);
             }
             model.blobs.extend(parts(image).iter().take(count).map(|part| Digest::of(part)));
         }
@@ -264,7 +264,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
                 assert!(!protected.contains(path));
                 let hex = path.file_name().unwrap().to_str().unwrap().to_owned();
                 if path.starts_with(root.join(IMAGES)) {
-                    let name = model.records.keys().find(|name| Record::file_name(name) == hex).unwrap().clone();
+                    let name = model.records.keys().find(|name| ImageRecord::file_name(name) == hex).unwrap().clone();
                     model.records.remove(&name);
                     model.used.retain(|known| *known != name);
                 } else {
@@ -291,7 +291,7 @@ fn protected_files(root: &Path, inventory: &Inventory, protection: &Protection) 
     let protected = inventory.images.iter().filter(|image| protection.covers(image));
     let files = |image: &StoredImage| {
         let goods = image.parts.iter().filter_map(|part| inventory.goods.get(part));
-        let record = root.join(IMAGES).join(Record::file_name(&image.reference));
+        let record = root.join(IMAGES).join(ImageRecord::file_name(&image.reference));
         goods.flat_map(|goods| goods.files.clone()).chain([record]).collect::<Vec<_>>()
     };
     protected.flat_map(files).collect()

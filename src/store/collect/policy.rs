@@ -33,10 +33,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The disk that a folder lies on.
-    pub fn of(folder: &Path) -> Result<Self> {
-        let found = rustix::fs::statvfs(folder);
-        let found = found.map_err(|error| Error::io("could not ask how full the disk is", folder, &error.into()))?;
+    /// The disk that a directory lies on.
+    pub fn of(directory: &Path) -> Result<Self> {
+        let found = rustix::fs::statvfs(directory);
+        let found = found.map_err(|error| Error::io("could not ask how full the disk is", directory, &error.into()))?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Ok(Self { capacity: bytes(found.f_blocks), available: bytes(found.f_bavail) })
     }

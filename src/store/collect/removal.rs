@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use super::inventory::Inventory;
 use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::store::disk::{IMAGES, Record, sync_folder};
+use crate::store::disk::{IMAGES, ImageRecord, sync_directory};
 
 /// The files that a selection means: the records of the images, then the rest.
 pub fn files(root: &Path, inventory: &Inventory, selection: &Selection) -> [Vec<PathBuf>; 2] {
-    let record = |reference: &str| root.join(IMAGES).join(Record::file_name(reference));
+    let record = |reference: &str| root.join(IMAGES).join(ImageRecord::file_name(reference));
     let records = selection.images.iter().map(|taken| record(&taken.reference)).collect();
     let goods = selection.goods.iter().filter_map(|digest| inventory.goods.get(digest));
     [records, goods.flat_map(|goods| goods.files.iter().cloned()).collect()]
@@ -25,12 +25,12 @@ pub fn files(root: &Path, inventory: &Inventory, selection: &Selection) -> [Vec<
 /// Removes the files, one list after the other. The caller holds the store alone.
 pub fn remove(files: &[Vec<PathBuf>; 2]) -> Result<()> {
     for files in files {
-        let mut folders = BTreeSet::new();
+        let mut directories = BTreeSet::new();
         for file in files {
             remove_file(file)?;
-            folders.extend(file.parent());
+            directories.extend(file.parent());
         }
-        folders.into_iter().try_for_each(sync_folder)?;
+        directories.into_iter().try_for_each(sync_directory)?;
     }
     Ok(())
 }

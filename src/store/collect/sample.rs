@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use super::inventory::{Goods, Inventory, StoredImage};
 use crate::oci::{Digest, MediaType};
-use crate::store::disk::{Moment, Record};
+use crate::store::disk::{ImageRecord, Timestamp};
 
 /// An image whose first part is its top and whose parts below are its manifests and layers.
 pub fn image(reference: &str, parts: &[&[u8]], first_seen: u64, last_use: Option<u64>) -> StoredImage {
     let digests: Vec<Digest> = parts.iter().map(|part| Digest::of(part)).collect();
-    let record = Record {
+    let record = ImageRecord {
         reference: reference.to_owned(),
         digest: digests[0],
         media_type: MediaType::oci_manifest().as_str().to_owned(),
-        first_seen: Moment::from_seconds(first_seen),
-        last_use: last_use.map(Moment::from_seconds),
+        first_seen: Timestamp::from_seconds(first_seen),
+        last_use: last_use.map(Timestamp::from_seconds),
         platforms: digests.get(1).map(|child| ("linux/amd64".to_owned(), *child)).into_iter().collect(),
         parts: digests.into_iter().collect(),
     };
@@ -27,7 +27,7 @@ pub fn inventory(images: Vec<StoredImage>, loose: &[(&[u8], u64)]) -> Inventory 
     let one = |digest: Digest, touched| Goods {
         files: vec![digest.hex().into()],
         bytes: 100,
-        touched: Moment::from_seconds(touched),
+        touched: Timestamp::from_seconds(touched),
     };
     for part in images.iter().flat_map(|image| &image.parts) {
         goods.insert(*part, one(*part, 1));

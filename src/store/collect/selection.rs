@@ -10,7 +10,7 @@ use super::inventory::{Claim, Inventory, StoredImage};
 use super::policy::Policy;
 use super::protection::Protection;
 use crate::oci::Digest;
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 
 /// Why something goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +72,8 @@ enum Unit<'a> {
 
 struct Candidate<'a> {
     unit: Unit<'a>,
-    last_use: Option<Moment>,
-    first_seen: Moment,
+    last_use: Option<Timestamp>,
+    first_seen: Timestamp,
 }
 
 impl<'a> Candidate<'a> {
@@ -84,18 +84,24 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn is_too_old(&self, policy: &Policy, now: Moment) -> bool {
+    fn is_too_old(&self, policy: &Policy, now: Timestamp) -> bool {
         policy.max_age.is_some_and(|most| now.since(self.last_use.unwrap_or(self.first_seen)) > most)
     }
 
-    fn is_too_young(&self, policy: &Policy, now: Moment) -> bool {
+    fn is_too_young(&self, policy: &Policy, now: Timestamp) -> bool {
         now.since(self.first_seen) < policy.min_age
     }
 }
 
 /// Chooses what goes to free `wanted` bytes, and what is too old.
 #[must_use]
-pub fn select(inventory: &Inventory, protection: &Protection, policy: &Policy, wanted: u64, now: Moment) -> Selection {
+pub fn select(
+    inventory: &Inventory,
+    protection: &Protection,
+    policy: &Policy,
+    wanted: u64,
+    now: Timestamp,
+) -> Selection {
     let holders = inventory.holders();
     let (protected, rest): (Vec<_>, Vec<_>) = inventory.images.iter().partition(|image| protection.covers(image));
     let (claimed, free): (Vec<_>, Vec<_>) = rest.into_iter().partition(|image| image.claim.is_some());

@@ -8,9 +8,9 @@ use super::sample::{image, inventory};
 use super::*;
 use crate::error::Kind;
 use crate::oci::{Digest, Location, MediaType};
-use crate::store::disk::{Cache, IMAGES, Record, Sighting, Use};
+use crate::store::disk::{Cache, IMAGES, ImageAccess, ImageRecord, ImageUse};
 
-const NOBODY: Patience = Patience { speak: Duration::MAX, stop: Duration::ZERO };
+const NOBODY: LockWait = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
 
 fn protect(entries: &[&str]) -> Protection {
     let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
@@ -23,7 +23,7 @@ fn size(most: u64) -> Policy {
 
 fn taken(inventory: &Inventory, protection: &[&str], policy: Policy) -> Vec<String> {
     let wanted = policy.room.excess(inventory.total(), Disk { capacity: 10_000, available: 5_000 });
-    let selection = select(inventory, &protect(protection), &policy, wanted, Moment::from_seconds(1_000));
+    let selection = select(inventory, &protect(protection), &policy, wanted, Timestamp::from_seconds(1_000));
     let names = selection.images.iter().map(|taken| taken.reference.rsplit(':').next().unwrap().to_owned());
     let loose = selection.loose.iter().map(|_| "loose".to_owned());
     loose.chain(names).collect()
@@ -74,7 +74,7 @@ fn what_is_protected_stays_with_all_its_parts() {
     ] {
         assert_eq!(taken(&stock, entries, size(0)), expected, "{entries:?}");
     }
-    let selection = select(&stock, &protect(&["gcr.io/a/x:hot"]), &size(0), 700, Moment::from_seconds(1_000));
+    let selection = select(&stock, &protect(&["gcr.io/a/x:hot"]), &size(0), 700, Timestamp::from_seconds(1_000));
     assert_eq!((selection.freed, selection.shortfall()), (500, 200));
     assert!(!selection.goods.contains(&Digest::of(b"base")), "shared with a protected image");
 }
@@ -123,12 +123,19 @@ fn on_disk(root: &Path, images: &[(&str, &[&[u8]])]) {
             .map(|part| Digest::of(part))
             .collect();
         let (digest, media_type, platforms) = (parts[0], &MediaType::oci_manifest(), Vec::new());
-        cache.remember(&Sighting { location: &location, digest, media_type, platforms, parts, used: Use::Read });
+        cache.remember(&ImageUse {
+            location: &location,
+            digest,
+            media_type,
+            platforms,
+            parts,
+            used: ImageAccess::Read,
+        });
     }
 }
 
 fn collector(root: &Path) -> Result<Option<Store>> {
-    Store::open(root, Mode::Exclusive, NOBODY, &Notices::silent())
+    Store::open(root, LockMode::Exclusive, NOBODY, &Notices::silent())
 }
 
 fn blobs(root: &Path) -> usize {
@@ -187,10 +194,10 @@ fn a_run_in_progress_is_not_broken_and_a_folder_that_is_no_store_is_not_touched(
     let store = collector(dir.path()).unwrap().unwrap();
     assert!(store.collect(&protect(&[]), &size(0)).unwrap().images.is_empty());
     drop(store);
-    let looking = Store::open(dir.path(), Mode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
+    let looking = Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
     assert!(looking.collect(&protect(&[]), &size(0)).is_err(), "who only looks does not collect");
     fs::write(dir.path().join("version"), "2\n").unwrap();
-    assert!(Store::open(dir.path(), Mode::Shared, NOBODY, &Notices::silent()).is_err(), "a newer store");
+    assert!(Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).is_err(), "a newer store");
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn files_that_are_not_the_stores_are_never_taken() {
     on_disk(dir.path(), &[("gcr.io/a:1", &[b"one"])]);
     let room = dir.path().join("blobs/sha256");
     std::os::unix::fs::symlink("/etc/passwd", room.join(Digest::of(b"link").hex())).unwrap();
-    fs::create_dir(room.join(Digest::of(b"folder").hex())).unwrap();
+    fs::create_dir(room.join(Digest::of(b"directory").hex())).unwrap();
     fs::write(room.join("notes.txt"), "mine").unwrap();
     let store = collector(dir.path()).unwrap().unwrap();
     store.collect(&protect(&[]), &size(0)).unwrap();
@@ -230,7 +237,7 @@ fn verifying_finds_every_damage_and_nothing_else() {
     fs::write(dir.path().join("partial").join(Digest::of(b"x").hex()), "half").unwrap();
     drop(cache);
     let verify = || {
-        let store = Store::open(dir.path(), Mode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
+        let store = Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
         store.verify(&Notices::silent()).unwrap()
     };
     let sound = verify();
@@ -239,7 +246,7 @@ fn verifying_finds_every_damage_and_nothing_else() {
     fs::write(&shared, "Shared").unwrap();
     fs::write(dir.path().join("indexes/v3").join(Digest::of(b"one").hex()), "x").unwrap();
     let record = fs::read_dir(dir.path().join(IMAGES)).unwrap().next().unwrap().unwrap().path();
-    let name = Record::read(&record).unwrap().unwrap().reference;
+    let name = ImageRecord::read(&record).unwrap().unwrap().reference;
     let checked = verify();
     assert_eq!(checked.damaged.len(), 2);
     let found = checked.damaged.iter().find(|damaged| damaged.path == shared).unwrap();

@@ -1,6 +1,6 @@
-//! Files that appear whole or not at all.
+//! LayoutFiles that appear whole or not at all.
 //!
-//! A temporary file beside its target is written, synced, renamed, and the folder synced, so that
+//! A temporary file beside its target is written, synced, renamed, and the directory synced, so that
 //! neither a crash nor a power cut shows half a file. The living writer holds a lock on its
 //! temporary file; whoever starts later removes those whose lock is free: their writer is dead.
 
@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::regular::{self, Links};
+use super::regular_file::{self, Symlinks};
 use crate::error::{Error, Result};
 
 const PREFIX: &str = ".underpin-";
@@ -30,14 +30,14 @@ enum Fate {
 }
 
 impl Temp {
-    /// A new, locked file in the folder `dir`.
+    /// A new, locked file in the directory `dir`.
     pub fn create(dir: &Path) -> Result<Self> {
         loop {
             let path = dir.join(format!("{PREFIX}{}-{:016x}", std::process::id(), fastrand::u64(..)));
             let file = match OpenOptions::new().write(true).read(true).create_new(true).open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(Error::io("could not create a file in the folder", dir, &error)),
+                Err(error) => return Err(Error::io("could not create a file in the directory", dir, &error)),
             };
             let temp = Self { file, path, fate: Fate::Removed };
             temp.file.lock().map_err(|error| Error::io("could not lock the new file", &temp.path, &error))?;
@@ -70,13 +70,13 @@ impl Temp {
         self.file.set_permissions(permissions).map_err(failed)
     }
 
-    /// Gives the file its name `to`, in the same folder. Success means that it will be there
+    /// Gives the file its name `to`, in the same directory. Success means that it will be there
     /// after a power cut too.
     pub fn commit(mut self, to: &Path) -> Result<()> {
         self.file.sync_all().map_err(|error| Error::io("could not sync the file", &self.path, &error))?;
         fs::rename(&self.path, to).map_err(|error| Error::io("could not rename the new file", to, &error))?;
         self.fate = Fate::Renamed;
-        sync_folder(parent(to))
+        sync_directory(parent(to))
     }
 }
 
@@ -89,11 +89,11 @@ impl Drop for Temp {
     }
 }
 
-/// A file without a name in the folder. Nothing of it is left when it is closed.
-pub fn scratch(folder: &Path) -> Result<File> {
+/// A file without a name in the directory. Nothing of it is left when it is closed.
+pub fn scratch(directory: &Path) -> Result<File> {
     // Whoever was killed before the name was gone has left it.
-    sweep(folder);
-    let temp = Temp::create(folder)?;
+    sweep(directory);
+    let temp = Temp::create(directory)?;
     temp.file.try_clone().map_err(|error| Error::io("could not use the file", &temp.path, &error))
 }
 
@@ -104,7 +104,7 @@ pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
     temp.commit(to)
 }
 
-/// The folder that `path` stands in.
+/// The directory that `path` stands in.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -118,29 +118,29 @@ pub fn names(path: &Path, file: &File) -> bool {
     (named.dev(), named.ino()) == (open.dev(), open.ino())
 }
 
-/// Makes the names in a folder durable.
-pub fn sync_folder(path: &Path) -> Result<()> {
-    match File::open(path).and_then(|folder| folder.sync_all()) {
+/// Makes the names in a directory durable.
+pub fn sync_directory(path: &Path) -> Result<()> {
+    match File::open(path).and_then(|directory| directory.sync_all()) {
         Ok(()) => Ok(()),
-        // Some network and FUSE file systems cannot sync a folder, and need not.
+        // Some network and FUSE file systems cannot sync a directory, and need not.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        Err(error) => Err(Error::io("could not sync the folder", path, &error)),
+        Err(error) => Err(Error::io("could not sync the directory", path, &error)),
     }
 }
 
-/// Creates the folder `path` itself, durably; one that is there is fine.
-pub fn create_folder(path: &Path) -> Result<()> {
+/// Creates the directory `path` itself, durably; one that is there is fine.
+pub fn create_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
-        Ok(()) => sync_folder(parent(path)),
+        Ok(()) => sync_directory(parent(path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::io("could not create the folder", path, &error)),
+        Err(error) => Err(Error::io("could not create the directory", path, &error)),
     }
 }
 
-/// Removes temporary files of dead writers from the folder. Best effort: what cannot be removed
+/// Removes temporary files of dead writers from the directory. Best effort: what cannot be removed
 /// does no harm and is tried again next time.
-pub fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+pub fn sweep(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         if is_temp(&entry.file_name().to_string_lossy()) {
             remove_if_dead(&entry.path());
@@ -158,7 +158,7 @@ pub fn is_temp(name: &str) -> bool {
 }
 
 fn remove_if_dead(path: &Path) {
-    let Ok(Some(section)) = regular::open(path, Links::Refused) else { return };
+    let Ok(Some(section)) = regular_file::open(path, Symlinks::Refused) else { return };
     match section.file().try_lock() {
         Ok(()) => {
             let _ = fs::remove_file(path);

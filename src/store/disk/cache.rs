@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::atomic;
-use super::moment::Moment;
+use super::cache_layout::{CacheLayout, line};
+use super::image_record::ImageRecord;
+use super::image_use::{self, ImageUse};
 use super::partial::{self, Receiving};
-use super::record::Record;
-use super::rooms::{Rooms, line};
-use super::section::Section;
-use super::sighting::{self, Sighting};
+use super::regular_file::Section;
+use super::timestamp::Timestamp;
 use crate::error::{Kind, Result};
 use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher, Location, Reference};
 use crate::store::Notices;
@@ -26,7 +26,7 @@ const SEAL: usize = 64;
 
 /// Cheap to clone; all clones are one cache.
 #[derive(Clone)]
-pub struct Cache(Option<Arc<Rooms>>);
+pub struct Cache(Option<Arc<CacheLayout>>);
 
 impl Cache {
     /// A cache that has nothing and takes nothing.
@@ -35,11 +35,11 @@ impl Cache {
         Self(None)
     }
 
-    /// The cache in the folder `root`, made where it is missing. A folder that cannot be used
+    /// The cache in the directory `root`, made where it is missing. A directory that cannot be used
     /// gives a warning and [`Cache::none`]; one that a newer underpin has made is an error.
     pub fn open(root: &Path, notices: &Notices) -> Result<Self> {
-        match Rooms::enter(root, notices) {
-            Ok(rooms) => Ok(Self(Some(Arc::new(rooms)))),
+        match CacheLayout::open(root, notices) {
+            Ok(layout) => Ok(Self(Some(Arc::new(layout)))),
             Err(error) if error.kind() == Kind::Io => {
                 notices.warn(format!("working without a cache: {}", line(&error)));
                 Ok(Self::none())
@@ -50,15 +50,15 @@ impl Cache {
 
     /// Where large files can lie for a while; `None` without a cache that can be written to.
     #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        self.writable().map(|rooms| rooms.root())
+    pub fn directory(&self) -> Option<&Path> {
+        self.writable().map(|layout| layout.root())
     }
 
     /// The blob, verified from first to last byte and set to its start.
     #[must_use]
     pub fn blob(&self, of: &Descriptor) -> Option<File> {
-        let rooms = self.0.as_ref()?;
-        let section = rooms.sound(&of.digest)?;
+        let layout = self.0.as_ref()?;
+        let section = layout.sound(&of.digest)?;
         // Right bytes under a wrong size: the descriptor lies, not the cache.
         (section.len() == of.size).then(|| hand_out(&section)).flatten()
     }
@@ -66,14 +66,14 @@ impl Cache {
     /// The bytes of a document or config.
     #[must_use]
     pub fn small(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let rooms = self.0.as_ref()?;
-        let section = rooms.section(&rooms.blob_path(digest))?;
+        let layout = self.0.as_ref()?;
+        let section = layout.section(&layout.blob_path(digest))?;
         if section.len() > DOCUMENT_LIMIT {
             return None;
         }
         let bytes = section.bytes(DOCUMENT_LIMIT, "the document").ok()?;
         if Digest::of(&bytes) != *digest {
-            rooms.discard(section.path());
+            layout.discard(section.path());
             return None;
         }
         touch(&section);
@@ -82,22 +82,22 @@ impl Cache {
 
     /// Keeps a document or config; `bytes` that are not those of `digest` are ignored.
     pub fn keep_small(&self, digest: &Digest, bytes: &[u8]) {
-        let Some(rooms) = self.writable() else { return };
+        let Some(layout) = self.writable() else { return };
         // A damaged one is noticed and replaced here too.
         if self.small(digest).is_none() && bytes.len() as u64 <= DOCUMENT_LIMIT && Digest::of(bytes) == *digest {
-            rooms.tolerate(atomic::replace(&rooms.blob_path(digest), bytes));
+            layout.tolerate(atomic::replace(&layout.blob_path(digest), bytes));
         }
     }
 
     /// The index of a layer in the format `version`.
     #[must_use]
     pub fn index(&self, digest: &Digest, version: u32) -> Option<Vec<u8>> {
-        let rooms = self.0.as_ref()?;
-        let section = rooms.section(&rooms.index_path(digest, version))?;
+        let layout = self.0.as_ref()?;
+        let section = layout.section(&layout.index_path(digest, version))?;
         let mut bytes = section.bytes(INDEX_LIMIT, "the index").ok()?;
         let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
         if seal != self::seal(digest, version, &bytes).as_bytes() {
-            rooms.discard(section.path());
+            layout.discard(section.path());
             return None;
         }
         touch(&section);
@@ -105,42 +105,42 @@ impl Cache {
     }
 
     pub fn keep_index(&self, digest: &Digest, version: u32, bytes: &[u8]) {
-        let Some(rooms) = self.writable() else { return };
-        let path = rooms.index_path(digest, version);
+        let Some(layout) = self.writable() else { return };
+        let path = layout.index_path(digest, version);
         let sealed = [bytes, seal(digest, version, bytes).as_bytes()].concat();
-        let kept = atomic::create_folder(atomic::parent(&path)).and_then(|()| atomic::replace(&path, &sealed));
-        rooms.tolerate(kept);
+        let kept = atomic::create_directory(atomic::parent(&path)).and_then(|()| atomic::replace(&path, &sealed));
+        layout.tolerate(kept);
     }
 
     /// A place for a blob that is about to be fetched. Where another process is fetching it,
     /// waits for that one.
     pub fn receive(&self, of: &Descriptor) -> Result<Receiving> {
         match self.writable() {
-            Some(rooms) => Ok(partial::receive(self, rooms, of)),
+            Some(layout) => Ok(partial::receive(self, layout, of)),
             None => Ok(Receiving::Nothing),
         }
     }
 
     /// Keeps that an image was seen under a name, and that its parts belong to it.
-    pub fn remember(&self, sighting: &Sighting<'_>) {
-        let Some(rooms) = self.writable() else { return };
-        match sighting.keep(&rooms.images(), rooms.notices()) {
+    pub fn remember(&self, sighting: &ImageUse<'_>) {
+        let Some(layout) = self.writable() else { return };
+        match sighting.keep(&layout.images(), layout.notices()) {
             // A damaged record may be a root of more than was seen now. It is not replaced: it
             // keeps the collector out until somebody has looked at it.
-            Err(error) if error.kind() != Kind::Io => rooms.notices().warn(line(&error)),
-            outcome => drop(rooms.tolerate(outcome)),
+            Err(error) if error.kind() != Kind::Io => layout.notices().warn(line(&error)),
+            outcome => drop(layout.tolerate(outcome)),
         }
     }
 
     /// What a reference led to when it was last seen.
-    pub fn last_seen(&self, reference: &Reference) -> Result<Option<Record>> {
-        let Some(rooms) = self.0.as_ref() else { return Ok(None) };
-        let name = sighting::full_name(&Location::Registry(reference.clone()));
-        Record::read(&rooms.images().join(Record::file_name(&name)))
+    pub fn last_seen(&self, reference: &Reference) -> Result<Option<ImageRecord>> {
+        let Some(layout) = self.0.as_ref() else { return Ok(None) };
+        let name = image_use::full_name(&Location::Registry(reference.clone()));
+        ImageRecord::read(&layout.images().join(ImageRecord::file_name(&name)))
     }
 
-    fn writable(&self) -> Option<&Arc<Rooms>> {
-        self.0.as_ref().filter(|rooms| rooms.is_writable())
+    fn writable(&self) -> Option<&Arc<CacheLayout>> {
+        self.0.as_ref().filter(|layout| layout.is_writable())
     }
 }
 
@@ -153,7 +153,7 @@ fn hand_out(section: &Section) -> Option<File> {
 
 /// The time of last use, for whoever collects garbage. A cache that is read-only stays as it is.
 fn touch(section: &Section) {
-    let _ = section.file().set_modified(Moment::now().time());
+    let _ = section.file().set_modified(Timestamp::now().time());
 }
 
 /// Whether an index is what was kept for this layer in this format.
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::oci::MediaType;
     use crate::store::Notice;
-    use crate::store::disk::lock::{self, Mode, Patience};
+    use crate::store::disk::lock::{self, LockMode, LockWait};
 
     type Look = fn(&Cache, &Descriptor) -> bool;
     type Harm = fn(&Path);
@@ -282,7 +282,7 @@ mod tests {
         let (cache, said) = watched(dir.path());
         let kept = Digest::of(b"kept");
         cache.keep_small(&kept, b"kept");
-        // Root may write anywhere, so the folder itself has to go.
+        // Root may write anywhere, so the directory itself has to go.
         fs::rename(dir.path().join("indexes"), dir.path().join("moved")).unwrap();
         cache.keep_index(&kept, 1, b"x");
         cache.keep_index(&kept, 1, b"x");
@@ -321,8 +321,8 @@ mod tests {
     #[test]
     fn whoever_uses_the_cache_keeps_the_collector_out() {
         let dir = tempfile::tempdir().unwrap();
-        let now = Patience { speak: std::time::Duration::ZERO, stop: std::time::Duration::ZERO };
-        let collect = || lock::folder(dir.path(), Mode::Exclusive, now, &Notices::silent());
+        let now = LockWait { speak: std::time::Duration::ZERO, stop: std::time::Duration::ZERO };
+        let collect = || lock::directory(dir.path(), LockMode::Exclusive, now, &Notices::silent());
         let (one, two) = (watched(dir.path()).0, watched(dir.path()).0);
         drop(one);
         assert_eq!(collect().unwrap_err().kind(), Kind::Lock);

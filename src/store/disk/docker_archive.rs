@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::archive::open;
-use super::archive_sink::{ArchiveSink, Flavor};
-use super::docker_list::{DockerList, Item};
-use super::section::Section;
-use super::shelf;
-use super::tarball::Tarball;
+use super::archive::{ArchiveSink, Flavor};
+use super::docker_manifest::{DockerImage, DockerManifest};
+use super::layout_reader;
+use super::regular_file::Section;
+use super::tar_reader::TarReader;
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::{
@@ -25,7 +25,7 @@ use crate::store::{Notices, Source, Stream};
 
 /// `docker-archive:FILE[:[NAME:]TAG][@DIGEST]`, for reading.
 pub struct DockerArchive {
-    tar: Tarball,
+    tar: TarReader,
     wanted: LocalImage,
     /// Found once: to know the digest of a layer, all of it is read.
     found: Mutex<Option<Arc<Found>>>,
@@ -34,7 +34,7 @@ pub struct DockerArchive {
 /// The image that was asked for.
 struct Found {
     top: Document,
-    /// Files that do not stand in the archive under their digest.
+    /// LayoutFiles that do not stand in the archive under their digest.
     blobs: HashMap<Digest, Section>,
 }
 
@@ -46,7 +46,7 @@ impl DockerArchive {
 
     /// The same place for writing. Nothing is created before the first blob comes.
     pub fn sink(local: &LocalImage, notices: &Notices) -> Result<ArchiveSink> {
-        let tag = local.tag.as_deref().map(|tag| DockerList::short(tag).to_owned());
+        let tag = local.tag.as_deref().map(|tag| DockerManifest::short(tag).to_owned());
         ArchiveSink::new(&LocalImage { tag, ..local.clone() }, Flavor::Docker, notices)
     }
 
@@ -66,11 +66,11 @@ impl DockerArchive {
 
     fn find(&self) -> Result<Found> {
         if let Some(digest) = self.wanted.digest
-            && let Some(top) = shelf::document_by_digest(&self.tar, digest)?
+            && let Some(top) = layout_reader::document_by_digest(&self.tar, digest)?
         {
             return Ok(Found { top, blobs: HashMap::new() });
         }
-        let list = DockerList::of(&self.tar)?;
+        let list = DockerManifest::open(&self.tar)?;
         let item = list.pick(&self.wanted)?;
         let found = match self.laid_out(item)? {
             Some(top) => Found { top, blobs: HashMap::new() },
@@ -87,13 +87,13 @@ impl DockerArchive {
     }
 
     /// The manifest of the archive's own layout that lists exactly the files of `item`.
-    fn laid_out(&self, item: &Item) -> Result<Option<Document>> {
-        let Some(contents) = shelf::contents(&self.tar)? else { return Ok(None) };
+    fn laid_out(&self, item: &DockerImage) -> Result<Option<Document>> {
+        let Some(contents) = layout_reader::contents(&self.tar)? else { return Ok(None) };
         for entry in contents.entries() {
             if !matches!(DocumentKind::of(&entry.media_type), Ok(DocumentKind::Manifest)) {
                 continue;
             }
-            let document = shelf::document(&self.tar, entry)?;
+            let document = layout_reader::document(&self.tar, entry)?;
             if Manifest::read(&document).is_ok_and(|manifest| item.is(&manifest)) {
                 return Ok(Some(document));
             }
@@ -101,7 +101,7 @@ impl DockerArchive {
         Ok(None)
     }
 
-    fn made(&self, item: &Item) -> Result<Found> {
+    fn made(&self, item: &DockerImage) -> Result<Found> {
         let mut blobs = HashMap::new();
         let mut known: HashMap<&str, Descriptor> = HashMap::new();
         let config = self.file(&item.config)?;
@@ -134,21 +134,21 @@ impl DockerArchive {
         let found = self.found()?;
         match found.blobs.get(&of.digest).filter(|section| section.len() == of.size) {
             Some(section) => Ok(section.clone()),
-            None => shelf::blob(&self.tar, of),
+            None => layout_reader::blob(&self.tar, of),
         }
     }
 
     fn child(&self, of: &Descriptor) -> Result<Document> {
         let found = self.found()?;
-        if found.top.digest() == of.digest { Ok(found.top.clone()) } else { shelf::document(&self.tar, of) }
+        if found.top.digest() == of.digest { Ok(found.top.clone()) } else { layout_reader::document(&self.tar, of) }
     }
 }
 
-impl Item {
+impl DockerImage {
     fn is(&self, manifest: &Manifest) -> bool {
-        self.config == shelf::blob_name(&manifest.config.digest)
+        self.config == layout_reader::blob_name(&manifest.config.digest)
             && self.layers.len() == manifest.layers.len()
-            && self.layers.iter().zip(&manifest.layers).all(|(name, of)| *name == shelf::blob_name(&of.digest))
+            && self.layers.iter().zip(&manifest.layers).all(|(name, of)| *name == layout_reader::blob_name(&of.digest))
     }
 }
 
@@ -207,20 +207,20 @@ impl Source for DockerArchive {
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use crate::store::disk::sample::{self, Packer, Sample, local};
+    use crate::store::disk::testing::{self, SampleImage, TarBuilder, local};
 
     struct Legacy {
-        sample: Sample,
+        sample: SampleImage,
         list: String,
     }
 
     impl Legacy {
         fn new(list: &str) -> Self {
-            Self { sample: Sample::new("layer"), list: list.to_owned() }
+            Self { sample: SampleImage::new("layer"), list: list.to_owned() }
         }
 
-        fn pack(&self) -> Packer {
-            Packer::new()
+        fn pack(&self) -> TarBuilder {
+            TarBuilder::new()
                 .file("manifest.json", self.list.as_bytes())
                 .file("c.json", &self.sample.config.1)
                 .file("one/layer.tar", &self.sample.layer.1)
@@ -239,7 +239,7 @@ mod tests {
             let source = DockerArchive::source(&local(&path, tag))?;
             let top = source.top()?;
             for of in Manifest::read(&top)?.layers {
-                assert_eq!(Digest::of(&sample::read(&source, &of)?), of.digest);
+                assert_eq!(Digest::of(&testing::read(&source, &of)?), of.digest);
             }
             Ok(top)
         }

@@ -1,14 +1,24 @@
-//! An OCI image layout in a folder, as a source.
+//! `oci:`, an OCI image layout in a directory, as a source and as a sink.
+//!
+//! Processes may write to one layout at the same time: blobs are put beside each other without a
+//! lock, since a blob's name says what is in it; `index.json` is read, changed and replaced under
+//! an exclusive lock, so that no tag is lost.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use super::layout_sink::LayoutSink;
-use super::regular::{self, Folder, Links};
-use super::section::Section;
-use super::shelf::{Files, Shelf};
+use serde_json::Map;
+
+use super::atomic::{self, Temp};
+use super::layout_index::{self, IndexChange, LayoutIndex};
+use super::layout_reader::{self, INDEX, LayoutFiles, LayoutReader, MARKER, MARKER_BYTES};
+use super::lock::{self, LockGuard, LockMode, LockWait};
+use super::regular_file::{self, DirectoryState, Section, Symlinks};
+use super::verified;
 use crate::error::{Error, Result};
-use crate::oci::LocalImage;
-use crate::store::{Notices, Source};
+use crate::oci::{Descriptor, Digest, Document, LocalImage};
+use crate::store::{Blob, Delivery, Notices, Sink, Source};
 
 /// `oci:DIR[:TAG][@DIGEST]`
 pub struct Layout;
@@ -17,10 +27,10 @@ impl Layout {
     /// Success means that there is a layout of a known version; the image is looked for in
     /// [`Source::top`].
     pub fn source(local: &LocalImage) -> Result<impl Source + use<>> {
-        if regular::folder(&local.path, Links::Followed)? == Folder::Missing {
+        if regular_file::directory(&local.path, Symlinks::Followed)? == DirectoryState::Missing {
             return Err(Error::missing("there is no such OCI layout").fact("path", local.path.display()));
         }
-        Shelf::new(Tree::new(&local.path), local)
+        LayoutReader::new(LayoutDirectory::new(&local.path), local)
     }
 
     /// The same place for writing. Nothing is created before the first blob comes.
@@ -29,10 +39,10 @@ impl Layout {
     }
 }
 
-/// The files of a layout in a folder. Below the folder itself no link is followed.
-pub struct Tree(PathBuf);
+/// The files of a layout in a directory. Below the directory itself no link is followed.
+pub struct LayoutDirectory(PathBuf);
 
-impl Tree {
+impl LayoutDirectory {
     pub fn new(root: &Path) -> Self {
         Self(root.to_owned())
     }
@@ -46,126 +56,193 @@ impl Tree {
     }
 }
 
-impl Files for Tree {
+impl LayoutFiles for LayoutDirectory {
     fn open(&self, name: &str) -> Result<Option<Section>> {
         let path = self.path(name);
         // `blobs` and `blobs/sha256`: a link there would lead all blobs out of the layout.
-        for folder in path.ancestors().skip(1).take_while(|folder| *folder != self.0) {
-            regular::folder(folder, Links::Refused)?;
+        for directory in path.ancestors().skip(1).take_while(|directory| *directory != self.0) {
+            regular_file::directory(directory, Symlinks::Refused)?;
         }
-        regular::open(&path, Links::Refused)
+        regular_file::open(&path, Symlinks::Refused)
     }
+}
+
+/// `oci:DIR[:TAG]`, for writing.
+pub struct LayoutSink {
+    tree: LayoutDirectory,
+    wanted: LocalImage,
+    notices: Notices,
+    stage: Mutex<Stage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing has been touched.
+    New,
+    /// The directory is a layout and swept.
+    Prepared,
+}
+
+impl LayoutSink {
+    pub(super) fn new(local: &LocalImage, notices: &Notices) -> Result<Self> {
+        let sink = Self {
+            tree: LayoutDirectory::new(&local.path),
+            wanted: local.clone(),
+            notices: notices.clone(),
+            stage: Mutex::new(Stage::New),
+        };
+        // A directory that cannot be used is found out before any work is done.
+        sink.find().map_err(|error| sink.named(error))?;
+        Ok(sink)
+    }
+
+    /// What the target names now.
+    fn find(&self) -> Result<Option<Digest>> {
+        match check_usable(&self.tree)? {
+            TargetState::Missing | TargetState::Empty => Ok(None),
+            TargetState::Layout => self.contents()?.current(&self.wanted),
+        }
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.fact("in", self.tree.root().display())
+    }
+
+    fn contents(&self) -> Result<LayoutIndex> {
+        Ok(layout_reader::contents(&self.tree)?.unwrap_or_else(LayoutIndex::empty))
+    }
+
+    fn lock(&self) -> Result<LockGuard> {
+        lock::directory(self.tree.root(), LockMode::Exclusive, LockWait::default(), &self.notices)
+    }
+
+    /// Makes the directory a layout, once.
+    fn prepare(&self) -> Result<()> {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stage == Stage::Prepared {
+            return Ok(());
+        }
+        let root = self.tree.root();
+        atomic::create_directory(root)
+            .map_err(|error| error.hint("only the directory itself is created; the one it stands in must be there"))?;
+        let held = self.lock()?;
+        atomic::sweep(root);
+        if check_usable(&self.tree)? == TargetState::Empty {
+            atomic::replace(&self.tree.path(MARKER), MARKER_BYTES)?;
+        }
+        for name in ["blobs", "blobs/sha256"] {
+            let directory = self.tree.path(name);
+            atomic::create_directory(&directory)?;
+            regular_file::directory(&directory, Symlinks::Refused)?;
+        }
+        drop(held);
+        atomic::sweep(&self.tree.path("blobs/sha256"));
+        *stage = Stage::Prepared;
+        Ok(())
+    }
+
+    fn write_blob(&self, of: &Descriptor, open: &dyn Fn() -> Result<crate::store::Stream>) -> Result<Delivery> {
+        self.prepare()?;
+        if self.has(of)? {
+            return Ok(Delivery::AlreadyThere);
+        }
+        let temp = Temp::create(&self.tree.path("blobs/sha256"))?;
+        let mut at = 0;
+        verified::copy(&mut open()?, of, |chunk| {
+            temp.write_at(chunk, at).map_err(|error| error.fact("needed", of.size))?;
+            at += chunk.len() as u64;
+            Ok(())
+        })?;
+        temp.commit(&self.tree.path(&layout_reader::blob_name(&of.digest)))?;
+        Ok(Delivery::Sent)
+    }
+
+    /// Whether the blob is there, whole and durable. A damaged one is not, and gets replaced.
+    fn has(&self, of: &Descriptor) -> Result<bool> {
+        let Some(section) = self.tree.open(&layout_reader::blob_name(&of.digest))? else { return Ok(false) };
+        if section.len() != of.size || verified::hash(&mut section.reader(0))?.digest != of.digest {
+            self.notices.warn(format!("replacing a damaged blob: {}", section.path().display()));
+            return Ok(false);
+        }
+        // Whoever wrote it may not have synced it.
+        section.file().sync_all().map_err(|error| Error::io("could not sync the file", section.path(), &error))?;
+        atomic::sync_directory(atomic::parent(section.path()))?;
+        Ok(true)
+    }
+
+    fn put_tag(&self, top: &Document) -> Result<()> {
+        layout_index::check_target(self.wanted.digest, top)?;
+        self.put_top(top)?;
+        let _held = self.lock()?;
+        let mut contents = self.contents()?;
+        match contents.set(self.wanted.tag.as_deref(), top, Map::new())? {
+            IndexChange::None => Ok(()),
+            IndexChange::Made => atomic::replace(&self.tree.path(INDEX), &contents.bytes()?),
+        }
+    }
+
+    fn put_top(&self, document: &Document) -> Result<()> {
+        let bytes = document.bytes().to_vec();
+        self.write_blob(&document.descriptor(), &|| Ok(Box::new(std::io::Cursor::new(bytes.clone())))).map(drop)
+    }
+}
+
+impl Sink for LayoutSink {
+    fn current(&self) -> Result<Option<Digest>> {
+        let current = || match self.find()? {
+            // Whoever wrote it may have been killed before its name was durable.
+            Some(digest) => atomic::sync_directory(self.tree.root()).map(|()| Some(digest)),
+            None => Ok(None),
+        };
+        current().map_err(|error| self.named(error))
+    }
+
+    fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {
+        self.write_blob(blob.descriptor, &blob.open).map_err(|error| self.named(error))
+    }
+
+    fn put_document(&self, document: &Document) -> Result<()> {
+        self.put_top(document).map_err(|error| self.named(error))
+    }
+
+    fn tag(&self, top: &Document) -> Result<()> {
+        self.put_tag(top).map_err(|error| self.named(error))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TargetState {
+    Missing,
+    Empty,
+    Layout,
+}
+
+/// What stands at the target. A directory with other things in it is not ours to fill.
+fn check_usable(tree: &LayoutDirectory) -> Result<TargetState> {
+    if regular_file::directory(tree.root(), Symlinks::Followed)? == DirectoryState::Missing {
+        return Ok(TargetState::Missing);
+    }
+    // The marker is the first file of a layout. Looked for again after the listing, it is found
+    // even if another process made the layout in between.
+    if tree.open(MARKER)?.is_none() {
+        if is_empty(tree.root())? {
+            return Ok(TargetState::Empty);
+        }
+        if tree.open(MARKER)?.is_none() {
+            return Err(Error::input("the directory has other files in it and is not an OCI layout")
+                .hint("name a new or empty directory, or an OCI layout to add to"));
+        }
+    }
+    layout_reader::check_marker(tree)?;
+    layout_reader::contents(tree)?;
+    Ok(TargetState::Layout)
+}
+
+fn is_empty(root: &Path) -> Result<bool> {
+    let entries = fs::read_dir(root).map_err(|error| Error::io("could not list the directory", root, &error))?;
+    // The file of a writer that was killed while it made the layout, or that is making it now.
+    Ok(entries.flatten().all(|entry| atomic::is_temp(&entry.file_name().to_string_lossy())))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::{self, File};
-    use std::os::unix::fs::symlink;
-    use std::process::Command;
-
-    use super::*;
-    use crate::error::Kind;
-    use crate::store::disk::sample::{self, Sample};
-
-    type Harm = fn(&Path, &Sample);
-
-    /// Each row does one harm to a good layout; the good layout itself is the benign twin.
-    #[test]
-    fn refuses_hostile_layouts() {
-        let rows: &[(&str, Kind, Harm)] = &[
-            ("no marker", Kind::Input, |dir, _| fs::remove_file(dir.join("oci-layout")).unwrap()),
-            ("version 2", Kind::Input, |dir, _| {
-                fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion":"2.0.0"}"#).unwrap();
-            }),
-            ("version 1.0.", Kind::Input, |dir, _| {
-                fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion":"1.0."}"#).unwrap();
-            }),
-            ("marker is a FIFO", Kind::Input, |dir, _| {
-                fs::remove_file(dir.join("oci-layout")).unwrap();
-                assert!(Command::new("mkfifo").arg(dir.join("oci-layout")).status().unwrap().success());
-            }),
-            ("no index.json", Kind::Input, |dir, _| fs::remove_file(dir.join("index.json")).unwrap()),
-            ("index.json of 100 GB", Kind::Input, |dir, _| {
-                File::options().write(true).open(dir.join("index.json")).unwrap().set_len(100 << 30).unwrap();
-            }),
-            ("index.json is a link", Kind::Input, |dir, _| {
-                fs::rename(dir.join("index.json"), dir.join("other.json")).unwrap();
-                symlink("other.json", dir.join("index.json")).unwrap();
-            }),
-            ("blobs is a link", Kind::Input, |dir, _| {
-                fs::rename(dir.join("blobs"), dir.join("elsewhere")).unwrap();
-                symlink("elsewhere", dir.join("blobs")).unwrap();
-            }),
-            ("blobs/sha256 is a link", Kind::Input, |dir, _| {
-                fs::rename(dir.join("blobs/sha256"), dir.join("elsewhere")).unwrap();
-                symlink("../elsewhere", dir.join("blobs/sha256")).unwrap();
-            }),
-            ("manifest is a link", Kind::Input, |dir, sample| {
-                let path = sample::blob_path(dir, &sample.manifest.digest());
-                fs::rename(&path, dir.join("m")).unwrap();
-                symlink(dir.join("m"), path).unwrap();
-            }),
-            ("manifest is a folder", Kind::Input, |dir, sample| {
-                let path = sample::blob_path(dir, &sample.manifest.digest());
-                fs::remove_file(&path).unwrap();
-                fs::create_dir(path).unwrap();
-            }),
-            ("layer is a FIFO", Kind::Input, |dir, sample| {
-                let path = sample::blob_path(dir, &sample.layer.0.digest);
-                fs::remove_file(&path).unwrap();
-                assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-            }),
-            ("layer is missing", Kind::Input, |dir, sample| {
-                fs::remove_file(sample::blob_path(dir, &sample.layer.0.digest)).unwrap();
-            }),
-            ("layer is cut", Kind::Integrity, |dir, sample| {
-                fs::write(sample::blob_path(dir, &sample.layer.0.digest), "x").unwrap();
-            }),
-            ("manifest is changed", Kind::Integrity, |dir, sample| {
-                let path = sample::blob_path(dir, &sample.manifest.digest());
-                let text = fs::read_to_string(&path).unwrap();
-                fs::write(path, text.replace("schemaVersion", "schemaversion")).unwrap();
-            }),
-        ];
-        for (name, kind, harm) in rows {
-            let dir = tempfile::tempdir().unwrap();
-            let sample = Sample::new("layer");
-            let local = sample::local(dir.path(), Some("v1"));
-            sample.publish(&Layout::sink(&local, &Notices::silent()).unwrap());
-            sample.check(&Layout::source(&local).unwrap());
-            harm(dir.path(), &sample);
-            let error = sample::read_all(|| Layout::source(&local), &sample).expect_err(name);
-            assert_eq!(error.kind(), *kind, "{name}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_digest_picks_an_entry_or_any_manifest_among_the_blobs() {
-        let dir = tempfile::tempdir().unwrap();
-        let (one, two) = (Sample::new("one"), Sample::new("two"));
-        let local = sample::local(dir.path(), Some("v1"));
-        for sample in [&one, &two] {
-            sample.publish(&Layout::sink(&local, &Notices::silent()).unwrap());
-        }
-        // The tag has moved on to `two`; `one` is a blob only.
-        for sample in [&one, &two] {
-            let pinned = LocalImage { digest: Some(sample.manifest.digest()), ..local.clone() };
-            sample.check(&Layout::source(&pinned).unwrap());
-        }
-        let config = LocalImage { digest: Some(one.config.0.digest), ..local.clone() };
-        assert_eq!(Layout::source(&config).unwrap().top().unwrap_err().kind(), Kind::Input);
-    }
-
-    #[test]
-    fn a_blob_is_read_from_the_middle() {
-        let dir = tempfile::tempdir().unwrap();
-        let sample = Sample::new("0123456789");
-        let local = sample::local(dir.path(), None);
-        sample.publish(&Layout::sink(&local, &Notices::silent()).unwrap());
-        let source = Layout::source(&local).unwrap();
-        for (from, expected) in [(0, "0123456789"), (4, "456789"), (10, ""), (99, "")] {
-            let text = std::io::read_to_string(source.open(&sample.layer.0, from).unwrap()).unwrap();
-            assert_eq!(text, expected);
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
-//! Locks that processes hold on a folder while they change what is in it.
+//! Locks that processes hold on a directory while they change what is in it.
 //!
-//! The lock is on the folder's own handle: no lock file is left behind, and the system gives it
+//! The lock is on the directory's own handle: no lock file is left behind, and the system gives it
 //! free when its holder dies, however it dies.
 
 use std::fs::{File, TryLockError};
@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::store::Notices;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum LockMode {
     /// Beside others that hold it so: nobody may take away what is there.
     Shared,
     /// Alone.
@@ -20,14 +20,14 @@ pub enum Mode {
 
 /// How long to wait for another holder.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct LockWait {
     /// Say once that we wait.
     pub speak: Duration,
     /// Give up.
     pub stop: Duration,
 }
 
-impl Default for Patience {
+impl Default for LockWait {
     fn default() -> Self {
         Self { speak: Duration::from_secs(2), stop: Duration::from_secs(60) }
     }
@@ -35,56 +35,56 @@ impl Default for Patience {
 
 /// The lock; it ends with this value.
 #[derive(Debug)]
-pub struct Held(#[allow(dead_code, reason = "closing the file ends the lock")] File);
+pub struct LockGuard(#[allow(dead_code, reason = "closing the file ends the lock")] File);
 
-impl Held {
+impl LockGuard {
     /// The lock that is held on an open file.
     pub(super) fn new(locked: File) -> Self {
         Self(locked)
     }
 }
 
-/// Waits for the lock on the folder `path`.
-pub fn folder(path: &Path, mode: Mode, patience: Patience, notices: &Notices) -> Result<Held> {
-    let file = File::open(path).map_err(|error| Error::io("could not open the folder", path, &error))?;
+/// Waits for the lock on the directory `path`.
+pub fn directory(path: &Path, mode: LockMode, patience: LockWait, notices: &Notices) -> Result<LockGuard> {
+    let file = File::open(path).map_err(|error| Error::io("could not open the directory", path, &error))?;
     let mut wait = Wait::new(patience);
     loop {
         let attempt = match mode {
-            Mode::Shared => file.try_lock_shared(),
-            Mode::Exclusive => file.try_lock(),
+            LockMode::Shared => file.try_lock_shared(),
+            LockMode::Exclusive => file.try_lock(),
         };
         match attempt {
-            Ok(()) => return Ok(Held(file)),
+            Ok(()) => return Ok(LockGuard(file)),
             Err(TryLockError::Error(error)) => return Err(refused(path, &error)),
             Err(TryLockError::WouldBlock) => wait.pause(|| {
                 notices.warn(format!("waiting for another process that is writing to {}", path.display()));
             }),
         }
         if wait.is_over() {
-            return Err(Error::new(Kind::Lock, "another process does not let go of the folder")
+            return Err(Error::new(Kind::Lock, "another process does not let go of the directory")
                 .fact("path", path.display())
                 .fact("waited", format_args!("{} s", patience.stop.as_secs()))
-                .hint("look for a stopped process that uses the folder, end it, and run again"));
+                .hint("look for a stopped process that uses the directory, end it, and run again"));
         }
     }
 }
 
 /// A place that processes cannot share safely is not used at all.
 fn refused(path: &Path, error: &std::io::Error) -> Error {
-    Error::io("the file system cannot lock the folder", path, error)
-        .hint("use a folder on a local file system and copy the result")
+    Error::io("the file system cannot lock the directory", path, error)
+        .hint("use a directory on a local file system and copy the result")
 }
 
 /// The waiting itself: short pauses that grow, one word after a while, an end.
 pub struct Wait {
-    patience: Patience,
+    patience: LockWait,
     since: Instant,
     pause: Duration,
     spoke: bool,
 }
 
 impl Wait {
-    pub fn new(patience: Patience) -> Self {
+    pub fn new(patience: LockWait) -> Self {
         Self { patience, since: Instant::now(), pause: Duration::from_millis(2), spoke: false }
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    const SHORT: Patience = Patience { speak: Duration::from_millis(20), stop: Duration::from_millis(150) };
+    const SHORT: LockWait = LockWait { speak: Duration::from_millis(20), stop: Duration::from_millis(150) };
 
     #[test]
     fn a_held_lock_is_waited_for_with_one_word_and_then_given_up() {
@@ -126,22 +126,22 @@ mod tests {
         let notices = Notices::new(move |_| {
             counter.fetch_add(1, Ordering::Relaxed);
         });
-        let held = folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap();
-        let error = folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap_err();
+        let held = directory(dir.path(), LockMode::Exclusive, SHORT, &notices).unwrap();
+        let error = directory(dir.path(), LockMode::Exclusive, SHORT, &notices).unwrap_err();
         assert_eq!((error.kind(), words.load(Ordering::Relaxed)), (Kind::Lock, 1));
         drop(held);
-        let shared = folder(dir.path(), Mode::Shared, SHORT, &notices).unwrap();
-        folder(dir.path(), Mode::Shared, SHORT, &notices).unwrap();
-        assert!(folder(dir.path(), Mode::Exclusive, SHORT, &notices).is_err());
+        let shared = directory(dir.path(), LockMode::Shared, SHORT, &notices).unwrap();
+        directory(dir.path(), LockMode::Shared, SHORT, &notices).unwrap();
+        assert!(directory(dir.path(), LockMode::Exclusive, SHORT, &notices).is_err());
         drop(shared);
-        folder(dir.path(), Mode::Exclusive, SHORT, &notices).unwrap();
+        directory(dir.path(), LockMode::Exclusive, SHORT, &notices).unwrap();
     }
 
     #[test]
     fn the_lock_of_a_killed_process_is_free_at_once() {
         let dir = tempfile::tempdir().unwrap();
-        let none = Patience { speak: Duration::ZERO, stop: Duration::ZERO };
-        let take = |patience| folder(dir.path(), Mode::Exclusive, patience, &Notices::silent());
+        let none = LockWait { speak: Duration::ZERO, stop: Duration::ZERO };
+        let take = |patience| directory(dir.path(), LockMode::Exclusive, patience, &Notices::silent());
         let mut holder = Command::new("flock").arg("--no-fork").arg(dir.path()).args(["sleep", "60"]).spawn().unwrap();
         while take(none).is_ok() {
             assert!(holder.try_wait().unwrap().is_none(), "flock(1) has ended");

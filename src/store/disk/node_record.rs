@@ -7,16 +7,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::atomic;
-use super::moment::Moment;
-use super::regular::{self, Links};
-use super::rooms::create_private;
-use super::sealed::Seal;
+use super::cache_layout::create_private;
+use super::checksummed_json::ChecksummedJson;
+use super::regular_file::{self, Symlinks};
+use super::timestamp::Timestamp;
 use crate::error::{Error, Result};
 use crate::oci::Digest;
 
 /// Where the records of nodes are, in the format that is written here.
 pub const NODES: &str = "nodes/v1";
-const SEAL: Seal = Seal("underpin node v1\n");
+const FORMAT: ChecksummedJson = ChecksummedJson("underpin node v1\n");
 /// A hundred thousand images.
 const LIMIT: u64 = 16 << 20;
 
@@ -24,18 +24,18 @@ const LIMIT: u64 = 16 << 20;
 pub struct NodeRecord {
     pub endpoint: String,
     /// When the node was first looked at: what was used before, nobody knows.
-    pub since: Moment,
+    pub since: Timestamp,
     /// When images were last removed: what was measured before does not count.
-    pub collected: Option<Moment>,
+    pub collected: Option<Timestamp>,
     /// By the image's id.
-    pub images: BTreeMap<Digest, Spell>,
+    pub images: BTreeMap<Digest, ImageTimes>,
 }
 
 /// From when to when an image is known to have been wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spell {
-    pub first_seen: Moment,
-    pub last_use: Option<Moment>,
+pub struct ImageTimes {
+    pub first_seen: Timestamp,
+    pub last_use: Option<Timestamp>,
 }
 
 impl NodeRecord {
@@ -46,13 +46,13 @@ impl NodeRecord {
     }
 
     /// The record of a node in the store `root`, or `None` where there is none.
-    pub fn of(endpoint: &str, root: &Path) -> Result<Option<Self>> {
+    pub fn find(endpoint: &str, root: &Path) -> Result<Option<Self>> {
         let found = Self::read(&root.join(NODES).join(Self::file_name(endpoint)))?;
         Ok(found.filter(|record| record.endpoint == endpoint))
     }
 
     pub fn read(path: &Path) -> Result<Option<Self>> {
-        let Some(section) = regular::open(path, Links::Refused)? else { return Ok(None) };
+        let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(None) };
         let damaged = || {
             Error::integrity("the store's record of a node is damaged")
                 .fact("path", path.display())
@@ -61,15 +61,15 @@ impl NodeRecord {
         if section.len() > LIMIT {
             return Err(damaged());
         }
-        SEAL.open(&section.bytes(LIMIT, "the record of a node")?).map(Some).ok_or_else(damaged)
+        FORMAT.decode(&section.bytes(LIMIT, "the record of a node")?).map(Some).ok_or_else(damaged)
     }
 
     /// Puts the record into the store `root`, in place of what was there.
     pub fn write(&self, root: &Path) -> Result<()> {
-        let folder = root.join(NODES);
-        create_private(&folder)?;
-        atomic::sweep(&folder);
-        atomic::replace(&folder.join(Self::file_name(&self.endpoint)), &SEAL.close(self)?)
+        let directory = root.join(NODES);
+        create_private(&directory)?;
+        atomic::sweep(&directory);
+        atomic::replace(&directory.join(Self::file_name(&self.endpoint)), &FORMAT.encode(self)?)
     }
 }
 
@@ -80,17 +80,17 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_any_damage_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let spell = Spell { first_seen: Moment::from_seconds(5), last_use: Some(Moment::from_seconds(7)) };
+        let spell = ImageTimes { first_seen: Timestamp::from_seconds(5), last_use: Some(Timestamp::from_seconds(7)) };
         let record = NodeRecord {
             endpoint: "unix:///run/x.sock".to_owned(),
-            since: Moment::from_seconds(3),
+            since: Timestamp::from_seconds(3),
             collected: None,
             images: [(Digest::of(b"image"), spell)].into(),
         };
-        assert_eq!(NodeRecord::of(&record.endpoint, dir.path()).unwrap(), None);
+        assert_eq!(NodeRecord::find(&record.endpoint, dir.path()).unwrap(), None);
         record.write(dir.path()).unwrap();
-        assert_eq!(NodeRecord::of(&record.endpoint, dir.path()).unwrap(), Some(record.clone()));
-        assert_eq!(NodeRecord::of("unix:///run/y.sock", dir.path()).unwrap(), None);
+        assert_eq!(NodeRecord::find(&record.endpoint, dir.path()).unwrap(), Some(record.clone()));
+        assert_eq!(NodeRecord::find("unix:///run/y.sock", dir.path()).unwrap(), None);
         let path = dir.path().join(NODES).join(NodeRecord::file_name(&record.endpoint));
         let sound = std::fs::read(&path).unwrap();
         for at in 0..sound.len() {
@@ -98,7 +98,7 @@ mod tests {
             bytes[at] ^= 1;
             for harmed in [&bytes[..], &sound[..at]] {
                 std::fs::write(&path, harmed).unwrap();
-                assert!(NodeRecord::of(&record.endpoint, dir.path()).is_err(), "byte {at}");
+                assert!(NodeRecord::find(&record.endpoint, dir.path()).is_err(), "byte {at}");
             }
         }
     }

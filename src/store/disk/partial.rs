@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use super::atomic;
 use super::cache::Cache;
-use super::lock::{Patience, Wait};
-use super::regular::{self, Links};
-use super::rooms::Rooms;
-use super::section::Section;
+use super::cache_layout::CacheLayout;
+use super::lock::{LockWait, Wait};
+use super::regular_file::Section;
+use super::regular_file::{self, Symlinks};
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Hashed};
@@ -33,7 +33,7 @@ pub enum Receiving {
 /// A file that is filled from its start. Dropped before [`Partial::commit`], it stays, and a
 /// later run goes on with it.
 pub struct Partial {
-    rooms: Arc<Rooms>,
+    layout: Arc<CacheLayout>,
     of: Box<Descriptor>,
     file: Arc<File>,
     path: PathBuf,
@@ -98,23 +98,23 @@ impl Partial {
         if named.is_err() {
             self.abandon();
         }
-        Ok(self.rooms.tolerate(named))
+        Ok(self.layout.tolerate(named))
     }
 
     fn name_it(&self) -> Result<File> {
-        let to = self.rooms.blob_path(&self.of.digest);
+        let to = self.layout.blob_path(&self.of.digest);
         self.file.sync_all().map_err(|error| Error::io("could not sync the file", &self.path, &error))?;
         let opened =
             File::open(&self.path).map_err(|error| Error::io("could not open the file", &self.path, &error))?;
         fs::rename(&self.path, &to).map_err(|error| Error::io("could not rename the new file", &to, &error))?;
-        atomic::sync_folder(atomic::parent(&to))?;
+        atomic::sync_directory(atomic::parent(&to))?;
         Ok(opened)
     }
 
     fn settle(&mut self, outcome: io::Result<()>, what: &str) {
         if let Err(error) = outcome {
             let error = Error::io(what, &self.path, &error).fact("needed", self.of.size);
-            self.rooms.tolerate::<()>(Err(error));
+            self.layout.tolerate::<()>(Err(error));
             self.abandon();
         }
     }
@@ -136,12 +136,12 @@ impl Partial {
 }
 
 /// Finds or waits for the blob, or makes a place for it.
-pub(super) fn receive(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor) -> Receiving {
-    receive_within(cache, rooms, of, Patience::default())
+pub(super) fn receive(cache: &Cache, layout: &Arc<CacheLayout>, of: &Descriptor) -> Receiving {
+    receive_within(cache, layout, of, LockWait::default())
 }
 
-fn receive_within(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, patience: Patience) -> Receiving {
-    let path = rooms.partial_path(&of.digest);
+fn receive_within(cache: &Cache, layout: &Arc<CacheLayout>, of: &Descriptor, patience: LockWait) -> Receiving {
+    let path = layout.partial_path(&of.digest);
     let mut wait = Wait::new(patience);
     let mut seen = 0;
     loop {
@@ -150,10 +150,10 @@ fn receive_within(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, patience: 
         }
         match take(&path) {
             Err(error) => {
-                rooms.tolerate::<()>(Err(error));
+                layout.tolerate::<()>(Err(error));
                 return Receiving::Nothing;
             }
-            Ok(Taken::Ours(file)) => return begin(cache, rooms, of, file, path),
+            Ok(Taken::Ours(file)) => return begin(cache, layout, of, file, path),
             Ok(Taken::Moved) => {}
             Ok(Taken::Theirs(len)) => {
                 if len != seen {
@@ -161,7 +161,7 @@ fn receive_within(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, patience: 
                     seen = len;
                 }
                 wait.pause(|| {
-                    rooms.notices().warn(format!("waiting for another process that fetches {}", of.digest));
+                    layout.notices().warn(format!("waiting for another process that fetches {}", of.digest));
                 });
                 // Stopped, or too slow to wait for: we fetch for ourselves.
                 if wait.is_over() {
@@ -186,7 +186,7 @@ fn take(path: &Path) -> Result<Taken> {
         .write(true)
         .create(true)
         .truncate(false)
-        .custom_flags(regular::flags(Links::Refused))
+        .custom_flags(regular_file::flags(Symlinks::Refused))
         .open(path)
         .map_err(|error| Error::io("could not open a file of the cache", path, &error))?;
     match file.try_lock() {
@@ -197,23 +197,23 @@ fn take(path: &Path) -> Result<Taken> {
     }
 }
 
-fn begin(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, file: File, path: PathBuf) -> Receiving {
+fn begin(cache: &Cache, layout: &Arc<CacheLayout>, of: &Descriptor, file: File, path: PathBuf) -> Receiving {
     // Another process may have finished between our look and our lock.
     if let Some(blob) = cache.blob(of) {
         let _ = fs::remove_file(&path);
         return Receiving::Present(blob);
     }
-    let section = match regular::section(file, &path) {
+    let section = match regular_file::section(file, &path) {
         Ok(section) => section,
         Err(error) => {
-            rooms.tolerate::<()>(Err(error));
+            layout.tolerate::<()>(Err(error));
             return Receiving::Nothing;
         }
     };
     let have = section.len();
     let file = section.into_file();
     let mut partial =
-        Partial { rooms: rooms.clone(), of: Box::new(of.clone()), file, path, have, state: State::Filling };
+        Partial { layout: layout.clone(), of: Box::new(of.clone()), file, path, have, state: State::Filling };
     if have > of.size {
         partial.restart();
     }
@@ -221,10 +221,10 @@ fn begin(cache: &Cache, rooms: &Arc<Rooms>, of: &Descriptor, file: File, path: P
 }
 
 /// Removes files of dead fetchers that hold nothing: there is nothing to go on with.
-pub(super) fn sweep(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+pub(super) fn sweep(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        let Ok(Some(section)) = regular::open(&path, Links::Refused) else { continue };
+        let Ok(Some(section)) = regular_file::open(&path, Symlinks::Refused) else { continue };
         // Looked at under the lock: until then somebody may have begun.
         let is_dead = section.len() == 0 && section.file().try_lock().is_ok();
         if is_dead && section.file().metadata().is_ok_and(|metadata| metadata.len() == 0) {
@@ -244,7 +244,7 @@ mod tests {
 
     const BYTES: &[u8] = b"the bytes of a layer";
 
-    fn of() -> Descriptor {
+    fn descriptor() -> Descriptor {
         Descriptor::of(MediaType::new("a/b"), BYTES)
     }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn partial(cache: &Cache) -> Partial {
-        match cache.receive(&of()).unwrap() {
+        match cache.receive(&descriptor()).unwrap() {
             Receiving::Partial(partial) => partial,
             Receiving::Present(_) => panic!("present"),
             Receiving::Nothing => panic!("nothing"),
@@ -273,7 +273,7 @@ mod tests {
         first.append(&BYTES[..7]);
         drop(first);
         let cache = open(dir.path());
-        assert!(cache.blob(&of()).is_none(), "half a blob is no blob");
+        assert!(cache.blob(&descriptor()).is_none(), "half a blob is no blob");
         let mut second = partial(&cache);
         assert_eq!(second.have(), 7);
         let mut hasher = Hasher::default();
@@ -282,9 +282,9 @@ mod tests {
         hasher.update(&BYTES[7..]);
         let blob = second.commit(hasher.finish()).unwrap().unwrap();
         assert_eq!(io::read_to_string(blob).unwrap().as_bytes(), BYTES);
-        assert!(cache.blob(&of()).is_some());
+        assert!(cache.blob(&descriptor()).is_some());
         assert_eq!(fs::read_dir(dir.path().join("partial")).unwrap().count(), 0);
-        assert!(matches!(cache.receive(&of()).unwrap(), Receiving::Present(_)));
+        assert!(matches!(cache.receive(&descriptor()).unwrap(), Receiving::Present(_)));
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             let mut fetch = partial(&cache);
             fetch.append(wrong);
             assert_eq!(fetch.commit(hashed(wrong)).unwrap_err().kind(), Kind::Integrity);
-            assert!(cache.blob(&of()).is_none());
+            assert!(cache.blob(&descriptor()).is_none());
             assert_eq!(partial(&cache).have(), 0);
         }
     }
@@ -304,22 +304,22 @@ mod tests {
     fn leftovers_that_are_too_long_are_dropped_and_restart_empties() {
         let dir = tempfile::tempdir().unwrap();
         let cache = open(dir.path());
-        fs::write(dir.path().join("partial").join(of().digest.hex()), [0; 99]).unwrap();
+        fs::write(dir.path().join("partial").join(descriptor().digest.hex()), [0; 99]).unwrap();
         let mut fetch = partial(&cache);
         assert_eq!(fetch.have(), 0);
         fetch.append(b"wrong");
         fetch.restart();
         fetch.append(BYTES);
         fetch.commit(hashed(BYTES)).unwrap().unwrap();
-        assert!(cache.blob(&of()).is_some());
+        assert!(cache.blob(&descriptor()).is_some());
     }
 
     #[test]
     fn an_empty_file_of_a_dead_fetcher_goes_and_any_other_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("partial");
+        let directory = dir.path().join("partial");
         let living = partial(&open(dir.path()));
-        let (dead, begun) = (folder.join("0".repeat(64)), folder.join("1".repeat(64)));
+        let (dead, begun) = (directory.join("0".repeat(64)), directory.join("1".repeat(64)));
         fs::write(&dead, "").unwrap();
         fs::write(&begun, "the").unwrap();
         drop(open(dir.path()));
@@ -332,7 +332,7 @@ mod tests {
         let fetched: usize = std::thread::scope(|scope| {
             let fetchers: Vec<_> = (0..6)
                 .map(|_| {
-                    scope.spawn(|| match open(dir.path()).receive(&of()).unwrap() {
+                    scope.spawn(|| match open(dir.path()).receive(&descriptor()).unwrap() {
                         Receiving::Present(blob) => {
                             assert_eq!(io::read_to_string(blob).unwrap().as_bytes(), BYTES);
                             0
@@ -357,8 +357,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = open(dir.path());
         let holder = partial(&cache);
-        let short = Patience { speak: Duration::from_millis(5), stop: Duration::from_millis(60) };
-        let second = receive_within(&cache, &holder.rooms, &of(), short);
+        let short = LockWait { speak: Duration::from_millis(5), stop: Duration::from_millis(60) };
+        let second = receive_within(&cache, &holder.layout, &descriptor(), short);
         assert!(matches!(second, Receiving::Nothing));
         drop(holder);
         partial(&cache);
@@ -373,13 +373,13 @@ mod tests {
         fetch.settle(Err(io::Error::from(io::ErrorKind::StorageFull)), "could not write to the cache");
         fetch.append(b"bytes of a layer");
         assert!(fetch.commit(hashed(BYTES)).unwrap().is_none());
-        assert!(cache.blob(&of()).is_none());
+        assert!(cache.blob(&descriptor()).is_none());
         assert_eq!(fs::read_dir(dir.path().join("partial")).unwrap().count(), 0);
-        assert!(matches!(cache.receive(&of()).unwrap(), Receiving::Nothing));
+        assert!(matches!(cache.receive(&descriptor()).unwrap(), Receiving::Nothing));
     }
 
     #[test]
     fn without_a_cache_there_is_no_place() {
-        assert!(matches!(Cache::none().receive(&of()).unwrap(), Receiving::Nothing));
+        assert!(matches!(Cache::none().receive(&descriptor()).unwrap(), Receiving::Nothing));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::oci::{Digest, Document, Location, MediaType, Platform};
-use crate::store::disk::{Cache, Sighting, Use};
+use crate::store::disk::{Cache, ImageAccess, ImageUse};
 
 /// One image of a run, as far as the store has been told.
 pub(super) struct Memory {
@@ -30,13 +30,13 @@ impl Memory {
         if fresh.is_empty() && platform.is_none() {
             return;
         }
-        cache.remember(&Sighting {
+        cache.remember(&ImageUse {
             location: &self.location,
             digest: self.digest,
             media_type: &self.media_type,
             platforms: platform.map(|(platform, manifest)| (platform.to_string(), manifest)).into_iter().collect(),
             parts: fresh,
-            used: Use::Read,
+            used: ImageAccess::Read,
         });
     }
 }

@@ -13,7 +13,7 @@ use super::wire::{Failure, How};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
 use crate::store::collect::{Protection, Taken};
-use crate::store::disk::{Cache, Held, Mode, Moment, Patience, create_private, line, lock_folder};
+use crate::store::disk::{Cache, LockGuard, LockMode, LockWait, Timestamp, create_private, line, lock_directory};
 
 /// What it did.
 #[derive(Debug, Default)]
@@ -27,9 +27,9 @@ pub struct Outcome {
 
 impl Node {
     /// Plans a collection and does it, alone.
-    pub fn collect(&self, order: Order<'_>, patience: Patience) -> Result<(Plan, Outcome)> {
+    pub fn collect(&self, order: Order<'_>, patience: LockWait) -> Result<(Plan, Outcome)> {
         let cache = Cache::open(&self.root, &self.notices)?;
-        let _alone = self.alone(cache.folder(), patience)?;
+        let _alone = self.alone(cache.directory(), patience)?;
         let plan = self.plan(order)?;
         self.pin(&plan.pins)?;
         let before = plan.available();
@@ -43,10 +43,10 @@ impl Node {
     }
 
     /// Two collections on one node would each believe that the other's images are still there.
-    fn alone(&self, root: Option<&Path>, patience: Patience) -> Result<Option<Held>> {
-        let Some(folder) = root.map(|root| root.join("nodes")) else { return Ok(None) };
-        let held =
-            create_private(&folder).and_then(|()| lock_folder(&folder, Mode::Exclusive, patience, &self.notices));
+    fn alone(&self, root: Option<&Path>, patience: LockWait) -> Result<Option<LockGuard>> {
+        let Some(directory) = root.map(|root| root.join("nodes")) else { return Ok(None) };
+        let held = create_private(&directory)
+            .and_then(|()| lock_directory(&directory, LockMode::Exclusive, patience, &self.notices));
         match held {
             Err(error) if error.kind() == Kind::Io => {
                 self.notices.warn(format!("others may collect on this node too: {}", line(&error)));
@@ -75,10 +75,10 @@ impl Node {
 
     /// That it is not remembered must not keep a full disk from being collected.
     fn remember(&self, cache: &Cache, plan: &Plan) {
-        let Some(root) = cache.folder() else { return };
+        let Some(root) = cache.directory() else { return };
         let mut record = plan.survey.record.clone();
         if !plan.selection.images.is_empty() {
-            record.collected = Some(Moment::now());
+            record.collected = Some(Timestamp::now());
         }
         if let Err(error) = record.write(root) {
             self.notices.warn(format!("the times of use of this node's images were not kept: {}", line(&error)));

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::wire::Method;
 use crate::oci::Digest;
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 
 /// Where the kubelet's images and containers are.
 const fn in_kubernetes(path: &'static str) -> Method {
@@ -36,7 +36,7 @@ pub struct Image {
     #[prost(message, optional, tag = "3")]
     pub target: Option<Descriptor>,
     #[prost(message, optional, tag = "7")]
-    pub created_at: Option<Timestamp>,
+    pub created_at: Option<ProtoTimestamp>,
 }
 
 /// `containerd.types.Descriptor`
@@ -54,7 +54,7 @@ pub struct Descriptor {
 
 /// `google.protobuf.Timestamp`
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Timestamp {
+pub struct ProtoTimestamp {
     #[prost(int64, tag = "1")]
     pub seconds: i64,
     #[prost(int32, tag = "2")]
@@ -90,10 +90,10 @@ pub struct Container {
 
 impl Image {
     #[must_use]
-    pub fn created(&self) -> Option<Moment> {
-        let Timestamp { seconds, nanos } = self.created_at?;
+    pub fn created(&self) -> Option<Timestamp> {
+        let ProtoTimestamp { seconds, nanos } = self.created_at?;
         let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?.min(999_999_999));
-        UNIX_EPOCH.checked_add(since).map(Moment::of)
+        UNIX_EPOCH.checked_add(since).map(Timestamp::of)
     }
 
     /// The digest of the manifest or index that the name leads to.

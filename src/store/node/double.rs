@@ -31,7 +31,7 @@ struct State {
 }
 
 pub struct Double {
-    folder: TempDir,
+    directory: TempDir,
     state: Arc<Mutex<State>>,
     _threads: Threads,
 }
@@ -39,16 +39,16 @@ pub struct Double {
 impl Double {
     /// What is not told otherwise is not implemented.
     pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let threads = Threads::new().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
-        let listener = threads.block_on(async { UnixListener::bind(folder.path().join("socket")).unwrap() });
+        let listener = threads.block_on(async { UnixListener::bind(directory.path().join("socket")).unwrap() });
         threads.spawn(serve(listener, Arc::clone(&state)));
-        Self { folder, state, _threads: threads }
+        Self { directory, state, _threads: threads }
     }
 
     pub fn endpoint(&self) -> Endpoint {
-        self.folder.path().join("socket").display().to_string().parse().unwrap()
+        self.directory.path().join("socket").display().to_string().parse().unwrap()
     }
 
     /// From now on the method is answered like this.

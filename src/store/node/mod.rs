@@ -36,7 +36,7 @@ pub use survey::Survey;
 use crate::error::{Error, Result};
 use crate::store::Notices;
 use crate::store::collect::versions;
-use crate::store::disk::{Moment, NODES, NodeRecord, has_known_version};
+use crate::store::disk::{NODES, NodeRecord, Timestamp, has_known_version};
 use runtime::Runtime;
 use survey::Heard;
 use usage::Usage;
@@ -48,7 +48,7 @@ const MEASURING: Duration = Duration::from_secs(30);
 /// A node, and the store that remembers it.
 pub struct Node {
     runtime: Runtime,
-    /// The folder of the store.
+    /// The directory of the store.
     root: PathBuf,
     notices: Notices,
 }
@@ -79,7 +79,7 @@ impl Node {
             used: self.runtime.used()?,
         };
         let endpoint = self.endpoint().to_string();
-        Survey::of(&heard, &endpoint, known.as_ref(), Moment::now()).map_err(|error| error.fact("node", endpoint))
+        Survey::of(&heard, &endpoint, known.as_ref(), Timestamp::now()).map_err(|error| error.fact("node", endpoint))
     }
 
     /// How many bytes images take, as the runtime says.
@@ -88,7 +88,7 @@ impl Node {
     }
 
     /// How much room images take, measured after that moment.
-    fn usage(&self, after: Option<Moment>) -> Result<Usage> {
+    fn usage(&self, after: Option<Timestamp>) -> Result<Usage> {
         let deadline = Instant::now() + MEASURING;
         loop {
             let usage = Usage(self.runtime.image_disks()?);
@@ -110,11 +110,11 @@ impl Node {
             return Ok(None);
         }
         let here = self.root.join(NODES);
-        if let Some(newer) = versions(&self.root.join("nodes"))?.into_iter().find(|folder| *folder != here) {
+        if let Some(newer) = versions(&self.root.join("nodes"))?.into_iter().find(|directory| *directory != here) {
             return Err(Error::input("the store has records of another version of underpin")
                 .fact("path", newer.display())
                 .hint("collect with the newest underpin that uses this store"));
         }
-        NodeRecord::of(&self.endpoint().to_string(), &self.root)
+        NodeRecord::find(&self.endpoint().to_string(), &self.root)
     }
 }

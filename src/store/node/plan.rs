@@ -7,7 +7,7 @@ use super::{Node, Survey};
 use crate::error::{Error, Result};
 use crate::oci::Digest;
 use crate::store::collect::{Disk, Policy, Protection, Room, Selection, select};
-use crate::store::disk::Moment;
+use crate::store::disk::Timestamp;
 
 /// Whether protected images are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Plan {
     /// References to be pinned.
     pub pins: Vec<Reference>,
     /// Where the images lie, if the runtime says so.
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 impl Node {
@@ -42,20 +42,20 @@ impl Node {
         let after = survey.record.collected.filter(|_| matches!(order.policy.room, Room::Size(_)));
         let usage = self.usage(after)?;
         let wanted = usage.excess(order.policy.room).map_err(|error| error.fact("node", self.endpoint()))?;
-        let now = Moment::now();
+        let now = Timestamp::now();
         let policy = self.what_is_known(order.policy, &survey, now);
         let selection = select(&survey.inventory, order.protection, &policy, wanted, now);
         let pins = match order.pins {
             Pins::Set => self.pins(&survey, order.protection)?,
             Pins::Leave => Vec::new(),
         };
-        Ok(Plan { survey, selection, pins, folder: usage.folder() })
+        Ok(Plan { survey, selection, pins, directory: usage.directory() })
     }
 
     /// An image that was never seen in use may have been in use until a moment before the node was
     /// first looked at. So nothing is too old until the node has been known for that long, which is
     /// the kubelet's rule too.
-    fn what_is_known(&self, policy: Policy, survey: &Survey, now: Moment) -> Policy {
+    fn what_is_known(&self, policy: Policy, survey: &Survey, now: Timestamp) -> Policy {
         let known = now.since(survey.record.since);
         match policy.max_age {
             Some(most) if known <= most => {
@@ -87,6 +87,6 @@ impl Plan {
     }
 
     pub(super) fn available(&self) -> Option<u64> {
-        self.folder.as_deref().and_then(|folder| Disk::of(folder).ok()).map(|disk| disk.available)
+        self.directory.as_deref().and_then(|directory| Disk::of(directory).ok()).map(|disk| disk.available)
     }
 }

@@ -7,7 +7,7 @@ use super::{containerd, cri};
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
 use crate::store::collect::{Claim, Goods, Inventory, Name, StoredImage};
-use crate::store::disk::{Moment, NodeRecord, Spell};
+use crate::store::disk::{ImageTimes, NodeRecord, Timestamp};
 
 /// More than any image has, so that no sum of what a runtime claims can overflow.
 const LARGEST: u64 = 8 << 40;
@@ -36,7 +36,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    pub fn of(heard: &Heard, endpoint: &str, known: Option<&NodeRecord>, now: Moment) -> Result<Self> {
+    pub fn of(heard: &Heard, endpoint: &str, known: Option<&NodeRecord>, now: Timestamp) -> Result<Self> {
         let record = NodeRecord {
             endpoint: endpoint.to_owned(),
             since: known.map_or(now, |known| known.since),
@@ -61,14 +61,14 @@ impl Survey {
         references: &HashMap<&str, &containerd::Image>,
         used: &HashSet<String>,
         known: Option<&NodeRecord>,
-        now: Moment,
+        now: Timestamp,
     ) -> Result<()> {
         let digest = id(&image.id)?;
         let own = references_of(image, digest, references);
         let in_use = is_used(image.repo_tags.iter().chain(&image.repo_digests), digest, used);
         let is_pinned = image.pinned || own.iter().any(|reference| reference.is_pinned());
         let before = known.and_then(|known| known.images.get(&digest));
-        let spell = Spell {
+        let spell = ImageTimes {
             first_seen: came(&own, digest).or(before.map(|before| before.first_seen)).unwrap_or(now),
             last_use: if in_use { Some(now) } else { before.and_then(|before| before.last_use) },
         };
@@ -121,7 +121,7 @@ fn references_of<'a>(
 
 /// When the image came. A tag may be older than the image it leads to now, so the reference by id
 /// counts, or else the newest.
-fn came(references: &[&containerd::Image], digest: Digest) -> Option<Moment> {
+fn came(references: &[&containerd::Image], digest: Digest) -> Option<Timestamp> {
     let id = digest.to_string();
     let by_id = references.iter().find(|reference| reference.name == id).and_then(|one| one.created());
     by_id.or_else(|| references.iter().filter_map(|reference| reference.created()).max())
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn survey(heard: &Heard, known: Option<&NodeRecord>) -> Survey {
-        Survey::of(heard, "unix:///x", known, Moment::from_seconds(1_000)).unwrap()
+        Survey::of(heard, "unix:///x", known, Timestamp::from_seconds(1_000)).unwrap()
     }
 
     #[test]
@@ -196,16 +196,16 @@ mod tests {
     fn an_image_is_as_old_as_its_id_and_not_as_its_tag() {
         let reference = |name: &str, seconds| containerd::Image {
             name: name.to_owned(),
-            created_at: Some(containerd::Timestamp { seconds, nanos: 0 }),
+            created_at: Some(containerd::ProtoTimestamp { seconds, nanos: 0 }),
             ..containerd::Image::default()
         };
         let seen = |references, known: Option<u64>| {
             let heard =
                 Heard { images: vec![image("one", &["a.io/x:v1", "a.io/y:v1"], &[])], references, used: Vec::new() };
-            let spell = |at| Spell { first_seen: Moment::from_seconds(at), last_use: None };
+            let spell = |at| ImageTimes { first_seen: Timestamp::from_seconds(at), last_use: None };
             let known = known.map(|at| NodeRecord {
                 endpoint: "unix:///x".to_owned(),
-                since: Moment::from_seconds(1),
+                since: Timestamp::from_seconds(1),
                 collected: None,
                 images: [(Digest::of(b"one"), spell(at)), (Digest::of(b"gone"), spell(at))].into(),
             });

@@ -12,7 +12,7 @@ use super::*;
 use crate::error::Kind;
 use crate::oci::Digest;
 use crate::store::collect::{Policy, Protection, Room};
-use crate::store::disk::Patience;
+use crate::store::disk::LockWait;
 
 const ALL_CALLS: [Method; 6] = [
     cri::LIST_IMAGES,
@@ -23,10 +23,10 @@ const ALL_CALLS: [Method; 6] = [
     containerd::LIST_CONTAINERS,
 ];
 
-/// A node with the images `a`, `b` and `c`, of 100 bytes each, and the folder of a store.
+/// A node with the images `a`, `b` and `c`, of 100 bytes each, and the directory of a store.
 struct Stage {
     double: Double,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 fn hex(name: &str) -> String {
@@ -45,7 +45,7 @@ fn used_by(names: &[&str]) -> cri::ListContainersResponse {
 
 impl Stage {
     fn new() -> Self {
-        let stage = Self { double: Double::start(), folder: tempfile::tempdir().unwrap() };
+        let stage = Self { double: Double::start(), directory: tempfile::tempdir().unwrap() };
         let double = &stage.double;
         double.says(cri::VERSION, &cri::VersionResponse { runtime_name: "double".into(), ..Default::default() });
         double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images: ["a", "b", "c"].map(image).into() });
@@ -53,7 +53,7 @@ impl Stage {
         double.says(cri::STATUS, &cri::StatusResponse::default());
         double.says(cri::REMOVE_IMAGE, &Nothing {});
         let used_bytes = Some(UInt64Value { value: 300 });
-        let fs_id = Some(FilesystemIdentifier { mountpoint: "/no/such/folder".into() });
+        let fs_id = Some(FilesystemIdentifier { mountpoint: "/no/such/directory".into() });
         let disk = FilesystemUsage { timestamp: i64::MAX, fs_id, used_bytes };
         double.says(cri::IMAGE_FS_INFO, &cri::ImageFsInfoResponse { image_filesystems: vec![disk] });
         stage
@@ -62,14 +62,14 @@ impl Stage {
     fn node(&self) -> Node {
         let deadlines = Deadlines { connect: Duration::from_secs(5), call: Duration::from_millis(500) };
         let runtime = Runtime::connect(&self.double.endpoint(), deadlines).unwrap();
-        Node { runtime, root: self.folder.path().to_owned(), notices: Notices::silent() }
+        Node { runtime, root: self.directory.path().to_owned(), notices: Notices::silent() }
     }
 
     fn collect(&self, room: Room, protect: &[&str], pins: Pins) -> Result<(Plan, Outcome)> {
         let protect: Vec<String> = protect.iter().map(|entry| (*entry).to_owned()).collect();
         let protection = Protection::read(&protect, &[]).unwrap();
         let policy = Policy { room, min_age: Duration::ZERO, max_age: None };
-        self.node().collect(Order { protection: &protection, policy, pins }, Patience::default())
+        self.node().collect(Order { protection: &protection, policy, pins }, LockWait::default())
     }
 
     /// What the runtime was told to remove.
@@ -204,7 +204,7 @@ fn a_runtime_that_hangs_or_talks_without_end_is_left() {
 fn room_is_asked_of_the_disk_only_where_it_is_wanted() {
     let stage = Stage::new();
     let error = stage.collect(Room::Disk { high: 85, low: 80 }, &[], Pins::Leave).unwrap_err();
-    assert!(error.to_string().contains("/no/such/folder") && error.to_string().contains("--max-size"), "{error}");
+    assert!(error.to_string().contains("/no/such/directory") && error.to_string().contains("--max-size"), "{error}");
     for room in [Room::Disk { high: 100, low: 100 }, Room::Any, Room::Size(300)] {
         assert!(stage.collect(room, &[], Pins::Leave).unwrap().1.removed.is_empty(), "{room:?}");
     }
@@ -270,9 +270,9 @@ fn use_is_remembered_and_age_counts_only_when_it_is_known() {
     assert!(node.plan(any(Duration::from_secs(3600))).unwrap().selection.images.is_empty());
     // As if the node had been looked at since 1970.
     let mut record = plan.survey.record.clone();
-    record.since = Moment::from_seconds(1);
-    record.images.values_mut().for_each(|spell| spell.first_seen = Moment::from_seconds(1));
-    record.write(stage.folder.path()).unwrap();
+    record.since = Timestamp::from_seconds(1);
+    record.images.values_mut().for_each(|spell| spell.first_seen = Timestamp::from_seconds(1));
+    record.write(stage.directory.path()).unwrap();
     assert_eq!(names(&node.plan(any(Duration::from_secs(3600))).unwrap().selection.images), ["registry.example/c:v1"]);
     // What is gone is forgotten.
     stage.double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images: vec![image("a")] });

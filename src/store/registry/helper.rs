@@ -106,8 +106,8 @@ fn find(helper: &str, path: Option<&OsStr>) -> Result<PathBuf> {
         return Err(failed(helper, "has a name that is not of a-z, 0-9 and -"));
     }
     let program = format!("docker-credential-{helper}");
-    let folders = env::split_paths(path.unwrap_or_default()).filter(|folder| folder.is_absolute());
-    let mut candidates = folders.map(|folder| folder.join(&program));
+    let directories = env::split_paths(path.unwrap_or_default()).filter(|directory| directory.is_absolute());
+    let mut candidates = directories.map(|directory| directory.join(&program));
     candidates.find(|candidate| candidate.is_file()).ok_or_else(|| failed(helper, "is not in PATH"))
 }
 

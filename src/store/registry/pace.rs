@@ -1,4 +1,4 @@
-//! How long the client waits, and how often it tries. Every time constant of the folder is here.
+//! How long the client waits, and how often it tries. Every time constant of the directory is here.
 
 use std::time::Duration;
 

@@ -53,7 +53,7 @@ fn exit_codes_are_those_a_makefile_wants() {
             "cut     other   amd64           the program headers lie outside the file: it is cut short",
         ]
     );
-    assert!(run.stderr.contains("missing") && run.stderr.contains("found a folder"), "{run}");
+    assert!(run.stderr.contains("missing") && run.stderr.contains("found a directory"), "{run}");
     assert!(sandbox.strays().len() == 6, "nothing is written");
 }
 

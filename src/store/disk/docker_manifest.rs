@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::archive_sink::DOCKER_LIST;
-use super::contents::listed;
-use super::shelf::{self, Files};
+use super::archive::DOCKER_MANIFEST;
+use super::layout_index::listed;
+use super::layout_reader::{self, LayoutFiles};
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, LocalImage, Manifest, Reference, json};
 
@@ -14,11 +14,11 @@ const NAME: &str = "underpin";
 const LAYER_LIMIT: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub struct DockerList(Vec<Item>);
+pub struct DockerManifest(Vec<DockerImage>);
 
 /// One image of the archive.
 #[derive(Debug, Clone)]
-pub struct Item {
+pub struct DockerImage {
     pub config: String,
     pub layers: Vec<String>,
     pub tags: Vec<String>,
@@ -26,18 +26,19 @@ pub struct Item {
     object: Map<String, Value>,
 }
 
-impl DockerList {
-    pub fn of(files: &impl Files) -> Result<Self> {
-        let list =
-            files.open(DOCKER_LIST)?.ok_or_else(|| Error::input("not a docker archive: it has no manifest.json"))?;
-        Self::read(&list.bytes(DOCUMENT_LIMIT, DOCKER_LIST)?)
+impl DockerManifest {
+    pub fn open(files: &impl LayoutFiles) -> Result<Self> {
+        let list = files
+            .open(DOCKER_MANIFEST)?
+            .ok_or_else(|| Error::input("not a docker archive: it has no manifest.json"))?;
+        Self::read(&list.bytes(DOCUMENT_LIMIT, DOCKER_MANIFEST)?)
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let Value::Array(items) = json::read(bytes, DOCKER_LIST)? else {
+        let Value::Array(items) = json::read(bytes, DOCKER_MANIFEST)? else {
             return Err(Error::input("manifest.json is not a list of images"));
         };
-        items.into_iter().map(Item::read).collect::<Result<_>>().map(Self)
+        items.into_iter().map(DockerImage::read).collect::<Result<_>>().map(Self)
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -45,7 +46,7 @@ impl DockerList {
     }
 
     /// The image that `wanted` means: by tag, or the only one.
-    pub fn pick(&self, wanted: &LocalImage) -> Result<&Item> {
+    pub fn pick(&self, wanted: &LocalImage) -> Result<&DockerImage> {
         let mut found = self.0.iter().filter(|item| match &wanted.tag {
             Some(tag) => item.is_called(tag),
             None => true,
@@ -89,9 +90,9 @@ impl DockerList {
 
     /// Puts an image whose blobs stand in the archive as in a layout. Its tag is taken from
     /// whichever image had it.
-    pub fn put(&mut self, tag: Option<&str>, manifest: &Manifest) {
+    pub fn add(&mut self, tag: Option<&str>, manifest: &Manifest) {
         let repo_tag = tag.map(Self::repo_tag);
-        let item = Item::new(manifest, repo_tag.as_deref());
+        let item = DockerImage::new(manifest, repo_tag.as_deref());
         self.0.retain_mut(|other| match &repo_tag {
             Some(tag) => other.lose(tag),
             None => !(other.tags.is_empty() && other.config == item.config && other.layers == item.layers),
@@ -100,10 +101,10 @@ impl DockerList {
     }
 }
 
-impl Item {
+impl DockerImage {
     fn new(manifest: &Manifest, repo_tag: Option<&str>) -> Self {
-        let config = shelf::blob_name(&manifest.config.digest);
-        let layers: Vec<_> = manifest.layers.iter().map(|layer| shelf::blob_name(&layer.digest)).collect();
+        let config = layout_reader::blob_name(&manifest.config.digest);
+        let layers: Vec<_> = manifest.layers.iter().map(|layer| layout_reader::blob_name(&layer.digest)).collect();
         let tags: Vec<_> = repo_tag.iter().map(|tag| (*tag).to_owned()).collect();
         let mut object = Map::new();
         object.insert("Config".into(), config.as_str().into());

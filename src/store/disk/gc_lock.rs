@@ -9,37 +9,37 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::lock::{self, Held, Mode, Patience, Wait};
+use super::lock::{self, LockGuard, LockMode, LockWait, Wait};
 use crate::error::{Error, Kind, Result};
 use crate::store::Notices;
 
 /// How long the gate is closed, and then open, in turn. Shorter than the wait that is worth a word.
 const TURN: Duration = Duration::from_millis(1_500);
-/// The folder whose lock is the gate. A cache that does not have it yet has nothing to collect.
+/// The directory whose lock is the gate. A cache that does not have it yet has nothing to collect.
 const GATE: &str = "images";
 
 /// Takes part in the lock on the cache, as every run does.
-pub fn enter(root: &Path, notices: &Notices) -> Result<Held> {
+pub fn lock_shared(root: &Path, notices: &Notices) -> Result<LockGuard> {
     let gate = root.join(GATE);
-    // Held until we are inside, so that a collector that closes it afterwards finds us there.
-    let passing = gate.is_dir().then(|| lock::folder(&gate, Mode::Shared, Patience::default(), notices));
+    // LockGuard until we are inside, so that a collector that closes it afterwards finds us there.
+    let passing = gate.is_dir().then(|| lock::directory(&gate, LockMode::Shared, LockWait::default(), notices));
     let _passing = passing.transpose()?;
-    lock::folder(root, Mode::Shared, Patience::default(), notices)
+    lock::directory(root, LockMode::Shared, LockWait::default(), notices)
 }
 
 /// Waits until nobody else uses the cache. With no patience at all it is tried once, and nobody is
 /// kept waiting.
-pub fn alone(root: &Path, patience: Patience, notices: &Notices) -> Result<Held> {
-    let open = |path: &Path| File::open(path).map_err(|error| Error::io("could not open the folder", path, &error));
+pub fn lock_exclusive(root: &Path, patience: LockWait, notices: &Notices) -> Result<LockGuard> {
+    let open = |path: &Path| File::open(path).map_err(|error| Error::io("could not open the directory", path, &error));
     let file = open(root)?;
     let mut wait = Wait::new(patience);
     let since = Instant::now();
     let mut gate: Option<File> = None;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Held::new(file)),
+            Ok(()) => return Ok(LockGuard::new(file)),
             Err(TryLockError::Error(error)) => {
-                return Err(Error::io("the file system cannot lock the folder", root, &error));
+                return Err(Error::io("the file system cannot lock the directory", root, &error));
             }
             Err(TryLockError::WouldBlock) if wait.is_over() => return Err(in_use(root, patience)),
             Err(TryLockError::WouldBlock) => {
@@ -55,7 +55,7 @@ pub fn alone(root: &Path, patience: Patience, notices: &Notices) -> Result<Held>
     }
 }
 
-fn in_use(root: &Path, patience: Patience) -> Error {
+fn in_use(root: &Path, patience: LockWait) -> Error {
     Error::new(Kind::Lock, "the store is in use")
         .fact("path", root.display())
         .fact("waited", format_args!("{} s", patience.stop.as_secs()))
@@ -78,17 +78,18 @@ mod tests {
                 let (dir, done) = (dir.path(), &done);
                 scope.spawn(move || {
                     // Each begins before the one before it ends.
-                    let mut held = Some(enter(dir, &Notices::silent()).unwrap());
+                    let mut held = Some(lock_shared(dir, &Notices::silent()).unwrap());
                     while !done.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(20 + runner));
                         drop(held.take());
-                        held = Some(enter(dir, &Notices::silent()).unwrap());
+                        held = Some(lock_shared(dir, &Notices::silent()).unwrap());
                     }
                 });
             }
             std::thread::sleep(Duration::from_millis(30));
-            let patience = Patience { speak: Duration::MAX, stop: Duration::from_secs(30) };
-            let turns: Vec<bool> = (0..5).map(|_| alone(dir.path(), patience, &Notices::silent()).is_ok()).collect();
+            let patience = LockWait { speak: Duration::MAX, stop: Duration::from_secs(30) };
+            let turns: Vec<bool> =
+                (0..5).map(|_| lock_exclusive(dir.path(), patience, &Notices::silent()).is_ok()).collect();
             done.store(true, Ordering::Relaxed);
             assert_eq!(turns, [true; 5]);
         });
@@ -98,17 +99,17 @@ mod tests {
     fn a_long_run_keeps_nobody_else_out() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(GATE)).unwrap();
-        let long = enter(dir.path(), &Notices::silent()).unwrap();
-        let patience = Patience { speak: Duration::MAX, stop: Duration::from_millis(2_500) };
+        let long = lock_shared(dir.path(), &Notices::silent()).unwrap();
+        let patience = LockWait { speak: Duration::MAX, stop: Duration::from_millis(2_500) };
         std::thread::scope(|scope| {
-            let collector = scope.spawn(|| alone(dir.path(), patience, &Notices::silent()).map(drop));
+            let collector = scope.spawn(|| lock_exclusive(dir.path(), patience, &Notices::silent()).map(drop));
             std::thread::sleep(Duration::from_millis(100));
-            drop(enter(dir.path(), &Notices::silent()).unwrap());
+            drop(lock_shared(dir.path(), &Notices::silent()).unwrap());
             assert!(!collector.is_finished(), "the other run was let in while the collector waits");
             assert_eq!(collector.join().unwrap().unwrap_err().kind(), Kind::Lock);
         });
         drop(long);
-        let at_once = Patience { speak: Duration::MAX, stop: Duration::ZERO };
-        alone(dir.path(), at_once, &Notices::silent()).unwrap();
+        let at_once = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
+        lock_exclusive(dir.path(), at_once, &Notices::silent()).unwrap();
     }
 }

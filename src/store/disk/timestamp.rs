@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Moment(u64);
+pub struct Timestamp(u64);
 
-impl Moment {
+impl Timestamp {
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "times of use never enter a result")]
     pub fn now() -> Self {

@@ -1,17 +1,16 @@
 //! The members of a tar file by name: one pass over the headers, then any member at once.
 //!
-//! Nothing is unpacked, and `layer` says what a tar means. Names that stand twice and members
-//! that an archive of images has no use for are refused, whatever a tar program would do.
+//! Nothing is unpacked, and `layer` says what a tar means. Names that occur twice and members
+//! that an archive of images has no use for are refused, whatever a tar program would do. A name has
+//! one spelling, and none leads out of the archive.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::member_name::{self, canonical, linked};
-use super::regular::{self, Links};
-use super::section::Section;
-use super::shelf::Files;
+use super::layout_reader::LayoutFiles;
+use super::regular_file::{self, Section, Symlinks};
 use crate::error::{Error, Result};
-use crate::layer::{self, Entry, EntryKind, Limits};
+use crate::layer::{self, Entry, EntryKind, Limits, RootPath};
 
 const ENTRY_LIMIT: usize = 100_000;
 /// Bytes of memory that the list of the members may take.
@@ -21,23 +20,23 @@ const LIST_LIMIT: usize = 32 << 20;
 const DECISIVE: [&str; 3] = ["index.json", "oci-layout", "manifest.json"];
 
 #[derive(Debug)]
-pub struct Tarball {
-    members: BTreeMap<String, Member>,
+pub struct TarReader {
+    members: BTreeMap<String, TarMember>,
 }
 
 #[derive(Debug, Clone)]
-pub enum Member {
+pub enum TarMember {
     File(Section),
-    Folder,
+    Directory,
     /// A symbolic link and its target as written.
     Symlink(String),
     Other,
 }
 
-impl Tarball {
+impl TarReader {
     /// Reads the headers of the file at `path`; `None` where there is no file.
     pub fn open(path: &Path) -> Result<Option<Self>> {
-        let Some(whole) = regular::open(path, Links::Followed)? else { return Ok(None) };
+        let Some(whole) = regular_file::open(path, Symlinks::Followed)? else { return Ok(None) };
         Self::read(&whole).map(Some).map_err(|error| error.fact("archive", path.display()))
     }
 
@@ -45,14 +44,14 @@ impl Tarball {
         check_packing(whole)?;
         let mut members = BTreeMap::new();
         for entry in layer::list(whole.reader(0), &limits())? {
-            let name = member_name::of(&entry.path);
-            let member = Member::of(&entry, whole)?;
+            let name = member_name(&entry.path);
+            let member = TarMember::of(&entry, whole)?;
             insert(&mut members, name.clone(), member).map_err(|error| error.fact("member", name))?;
         }
         Ok(Self { members })
     }
 
-    pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &TarMember)> {
         self.members.iter().map(|(name, member)| (name.as_str(), member))
     }
 
@@ -61,29 +60,29 @@ impl Tarball {
     pub fn open_linked(&self, name: &str) -> Result<Option<Section>> {
         let name = canonical(name)?;
         match self.members.get(&name) {
-            Some(Member::Symlink(target)) => self.open(&linked(&name, target)?),
+            Some(TarMember::Symlink(target)) => self.open(&linked(&name, target)?),
             _ => self.open(&name),
         }
     }
 }
 
-impl Files for Tarball {
+impl LayoutFiles for TarReader {
     fn open(&self, name: &str) -> Result<Option<Section>> {
         match self.members.get(&canonical(name)?) {
             None => Ok(None),
-            Some(Member::File(section)) => Ok(Some(section.clone())),
-            Some(Member::Folder | Member::Symlink(_) | Member::Other) => {
+            Some(TarMember::File(section)) => Ok(Some(section.clone())),
+            Some(TarMember::Directory | TarMember::Symlink(_) | TarMember::Other) => {
                 Err(Error::input("a member of the archive is not a regular file").fact("member", name))
             }
         }
     }
 }
 
-impl Member {
+impl TarMember {
     fn of(entry: &Entry, whole: &Section) -> Result<Self> {
         Ok(match &entry.kind {
             EntryKind::File { size } => Self::File(whole.part(entry.offset, *size).ok_or_else(cut_off)?),
-            EntryKind::Directory => Self::Folder,
+            EntryKind::Directory => Self::Directory,
             EntryKind::Symlink(target) => Self::Symlink(String::from_utf8_lossy(target).into_owned()),
             EntryKind::Hardlink(_)
             | EntryKind::Character { .. }
@@ -100,14 +99,14 @@ fn limits() -> Limits {
     Limits { unpacked: u64::MAX, entries: ENTRY_LIMIT, index: LIST_LIMIT, ..Limits::default() }
 }
 
-fn insert(members: &mut BTreeMap<String, Member>, name: String, member: Member) -> Result<()> {
-    if matches!(member, Member::Symlink(_) | Member::Other) && is_decisive(&name) {
+fn insert(members: &mut BTreeMap<String, TarMember>, name: String, member: TarMember) -> Result<()> {
+    if matches!(member, TarMember::Symlink(_) | TarMember::Other) && is_decisive(&name) {
         return Err(Error::input("a member of the archive that must be a regular file is a link or a device"));
     }
-    let is_folder = matches!(member, Member::Folder);
+    let is_directory = matches!(member, TarMember::Directory);
     match members.insert(name, member) {
         None => Ok(()),
-        Some(Member::Folder) if is_folder => Ok(()),
+        Some(TarMember::Directory) if is_directory => Ok(()),
         Some(_) => Err(Error::input("a name stands twice in the archive")),
     }
 }
@@ -138,20 +137,53 @@ fn check_packing(whole: &Section) -> Result<()> {
     Err(Error::input(format!("the archive is compressed with {packing}")).hint(unpack))
 }
 
+/// The name of a member. Bytes that are not UTF-8 are replaced: no document can name such a
+/// member, so it is never looked for.
+fn member_name(path: &RootPath) -> String {
+    String::from_utf8_lossy(path.as_bytes()).into_owned()
+}
+
+/// A name that a document gives, in its one spelling: no `.`, no empty parts, nothing that leads
+/// out.
+pub fn canonical(name: &str) -> Result<String> {
+    if name.starts_with('/') {
+        return Err(Error::input("a name in the archive is absolute").fact("name", name));
+    }
+    RootPath::new(name).map(|path| member_name(&path))
+}
+
+/// The name that the link `from` leads to.
+pub fn linked(from: &str, target: &str) -> Result<String> {
+    let outside = || Error::input("a link in the archive leads out of it").fact("member", from).fact("to", target);
+    if target.starts_with('/') {
+        return Err(outside());
+    }
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop().ok_or_else(outside)?),
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use crate::store::disk::sample::Packer;
+    use crate::store::disk::testing::TarBuilder;
 
-    fn read(bytes: &[u8]) -> Result<Tarball> {
+    fn read(bytes: &[u8]) -> Result<TarReader> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.tar");
         std::fs::write(&path, bytes).unwrap();
-        Tarball::open(&path).map(Option::unwrap)
+        TarReader::open(&path).map(Option::unwrap)
     }
 
-    fn text(tar: &Tarball, name: &str) -> Option<String> {
+    fn text(tar: &TarReader, name: &str) -> Option<String> {
         let bytes = tar.open(name).unwrap()?.bytes(1 << 20, "x").unwrap();
         Some(String::from_utf8(bytes).unwrap())
     }
@@ -168,8 +200,8 @@ mod tests {
     #[test]
     fn finds_members_under_every_way_to_write_a_name() {
         let long = format!("{}/file", "d".repeat(300));
-        let bytes = Packer::new()
-            .folder("./")
+        let bytes = TarBuilder::new()
+            .directory("./")
             .file("./index.json", b"index")
             .file("a//b/./c", b"plain")
             .entry(b'L', "././@LongLink", format!("{long}\0").as_bytes())
@@ -177,8 +209,8 @@ mod tests {
             .entry(b'g', "pax_global_header", &pax(&[("comment", "a commit")]))
             .entry(b'x', "pax", &pax(&[("mtime", "1.5"), ("path", "pax/name"), ("size", "3")]))
             .sized(b'0', "ignored", 0, b"pax")
-            .folder("a/")
-            .folder("a/")
+            .directory("a/")
+            .directory("a/")
             .finish();
         let tar = read(&bytes).unwrap();
         for (name, expected) in [
@@ -192,13 +224,13 @@ mod tests {
         ] {
             assert_eq!(text(&tar, name).as_deref(), expected, "{name}");
         }
-        assert!(tar.open("a").is_err(), "a folder is not a file");
+        assert!(tar.open("a").is_err(), "a directory is not a file");
     }
 
     /// Each row adds one hostile thing to a good archive; without it the archive is fine.
     #[test]
     fn refuses_hostile_archives() {
-        let good = || Packer::new().file("index.json", b"index").file("blobs/sha256/x", b"blob");
+        let good = || TarBuilder::new().file("index.json", b"index").file("blobs/sha256/x", b"blob");
         assert!(read(&good().finish()).is_ok());
         let huge = "9".repeat(19);
         let rows: Vec<(&str, Vec<u8>)> = vec![
@@ -208,7 +240,7 @@ mod tests {
             ("index.json twice", good().file("index.json", b"other").finish()),
             ("index.json twice, spelt differently", good().file("./index.json", b"index").finish()),
             ("blob twice", good().file("blobs//sha256/x", b"blub").finish()),
-            ("file and folder of one name", good().folder("index.json").finish()),
+            ("file and directory of one name", good().directory("index.json").finish()),
             ("blob is a link", good().link(b'2', "blobs/sha256/y", "/etc/passwd").finish()),
             ("blob is a hard link", good().link(b'1', "blobs/sha256/y", "blobs/sha256/x").finish()),
             ("blobs is a link", good().link(b'2', "blobs", "elsewhere").finish()),
@@ -226,8 +258,8 @@ mod tests {
             ("global size", good().entry(b'g', "g", &pax(&[("size", "1")])).file("a", b"").finish()),
             ("pax size beyond the end", good().entry(b'x', "p", &pax(&[("size", &huge)])).file("a", b"").finish()),
             ("size beyond the end", good().sized(b'0', "a", 1 << 33, b"").finish()),
-            ("folder with bytes", good().sized(b'5', "a/", 512, &[0; 512]).finish()),
-            ("folder name for a file", good().entry(b'x', "p", &pax(&[("path", "a/")])).file("a", b"").finish()),
+            ("directory with bytes", good().sized(b'5', "a/", 512, &[0; 512]).finish()),
+            ("directory name for a file", good().entry(b'x', "p", &pax(&[("path", "a/")])).file("a", b"").finish()),
             ("NUL in a name", good().entry(b'x', "p", &pax(&[("path", "a\0b")])).file("a", b"").finish()),
             ("long name", good().entry(b'L', "l", &[b'a'; 5000]).file("a", b"").finish()),
             ("huge extended header", good().entry(b'x', "p", &vec![b'a'; 2 << 20]).file("a", b"").finish()),
@@ -253,7 +285,7 @@ mod tests {
 
     #[test]
     fn refuses_pax_records_that_cannot_be_read() {
-        let with = |records: &[u8]| read(&Packer::new().entry(b'x', "p", records).file("a", b"abc").finish());
+        let with = |records: &[u8]| read(&TarBuilder::new().entry(b'x', "p", records).file("a", b"abc").finish());
         for bad in [
             &b"10 size=-7\n"[..],
             b"10 size=+7\n",
@@ -274,17 +306,18 @@ mod tests {
     #[test]
     fn repeated_and_empty_pax_records_mean_what_they_mean_in_a_layer() {
         let records = b"9 size=1\n9 size=3\n8 path=\n";
-        let tar = read(&Packer::new().entry(b'x', "p", records).file("a", b"abc").file("b", b"").finish()).unwrap();
+        let tar = read(&TarBuilder::new().entry(b'x', "p", records).file("a", b"abc").file("b", b"").finish()).unwrap();
         assert_eq!(text(&tar, "a").as_deref(), Some("abc"));
         assert!(text(&tar, "b").is_some());
     }
 
     #[test]
     fn a_name_like_a_whiteout_hides_nothing() {
-        let tar = read(&Packer::new().file("index.json", b"index").file(".wh.index.json", b"other").finish()).unwrap();
+        let tar =
+            read(&TarBuilder::new().file("index.json", b"index").file(".wh.index.json", b"other").finish()).unwrap();
         assert_eq!(text(&tar, "index.json").as_deref(), Some("index"));
         assert_eq!(text(&tar, ".wh.index.json").as_deref(), Some("other"));
-        let bad = Packer::new().link(b'2', "blobs/.wh.x", "elsewhere").finish();
+        let bad = TarBuilder::new().link(b'2', "blobs/.wh.x", "elsewhere").finish();
         assert_eq!(read(&bad).unwrap_err().kind(), Kind::Input, "no link among the blobs, whatever its name");
     }
 
@@ -296,20 +329,20 @@ mod tests {
 
     #[test]
     fn refuses_more_entries_than_any_image_needs() {
-        let mut packer = Packer::new();
+        let mut packer = TarBuilder::new();
         for at in 0..ENTRY_LIMIT {
             packer = packer.file(&format!("{at}"), b"");
         }
         let most = packer.unfinished();
         assert_eq!(read(&most).unwrap().members().count(), ENTRY_LIMIT);
-        let error = read(&[most, Packer::new().file("more", b"").finish()].concat()).unwrap_err();
+        let error = read(&[most, TarBuilder::new().file("more", b"").finish()].concat()).unwrap_err();
         assert!(error.kind() == Kind::Input && error.what().contains("number of entries"), "{error}");
     }
 
     #[test]
     fn one_link_is_followed_and_no_second_one() {
         let tar = read(
-            &Packer::new()
+            &TarBuilder::new()
                 .file("one/layer.tar", b"layer")
                 .link(b'2', "two/layer.tar", "../one/layer.tar")
                 .link(b'2', "three/layer.tar", "../two/layer.tar")
@@ -333,13 +366,44 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_a_panic(at in 0usize..2048, byte: u8, cut in 0usize..2600) {
-            let mut bytes = Packer::new()
+            let mut bytes = TarBuilder::new()
                 .entry(b'x', "p", &pax(&[("path", "long"), ("size", "3")]))
                 .file("a", b"abc")
                 .finish();
             bytes[at] = byte;
             bytes.truncate(cut);
             let _ = read(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_spelling_or_none() {
+        for (raw, expected) in [
+            ("a/b", Some("a/b")),
+            ("./a//b/./", Some("a/b")),
+            ("./", Some("")),
+            ("a..b/...", Some("a..b/...")),
+            ("..", None),
+            ("../a", None),
+            ("a/../b", None),
+            ("/a", None),
+            ("a\0b", None),
+        ] {
+            assert_eq!(canonical(raw).ok().as_deref(), expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_stays_inside_or_leads_nowhere() {
+        for (from, target, expected) in [
+            ("a/b", "c", Some("a/c")),
+            ("a/b", "../c", Some("c")),
+            ("a/b", "./../x/./y", Some("x/y")),
+            ("b", "../c", None),
+            ("a/b", "../../c", None),
+            ("a/b", "/c", None),
+        ] {
+            assert_eq!(linked(from, target).ok().as_deref(), expected, "{from} -> {target}");
         }
     }
 }

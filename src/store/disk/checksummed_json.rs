@@ -12,18 +12,18 @@ const LENGTH: usize = 64;
 
 /// What the digest begins with: the kind of the file and the number of its format.
 #[derive(Debug, Clone, Copy)]
-pub struct Seal(pub &'static str);
+pub struct ChecksummedJson(pub &'static str);
 
-impl Seal {
-    pub fn close(self, value: &impl Serialize) -> Result<Vec<u8>> {
+impl ChecksummedJson {
+    pub fn encode(self, value: &impl Serialize) -> Result<Vec<u8>> {
         let json = serde_json::to_vec(value).map_err(|error| Error::input("a record has no JSON form").cause(error))?;
         Ok([json.as_slice(), self.digest(&json).as_bytes()].concat())
     }
 
     /// The value, or `None` where the file is damaged.
-    pub fn open<T: DeserializeOwned>(self, bytes: &[u8]) -> Option<T> {
-        let (json, seal) = bytes.split_at_checked(bytes.len().checked_sub(LENGTH)?)?;
-        if seal != self.digest(json).as_bytes() {
+    pub fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Option<T> {
+        let (json, checksum) = bytes.split_at_checked(bytes.len().checked_sub(LENGTH)?)?;
+        if checksum != self.digest(json).as_bytes() {
             return None;
         }
         serde_json::from_slice(json).ok()

@@ -7,7 +7,7 @@ use std::path::Path;
 use tar::{EntryType, Header};
 
 use super::atomic::Temp;
-use super::section::Section;
+use super::regular_file::Section;
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::Descriptor;
@@ -17,14 +17,14 @@ use crate::store::Stream;
 const BLOCK: u64 = 512;
 
 /// Invariant: the first `at` bytes of the file are whole members.
-pub struct Draft {
+pub struct TarWriter {
     temp: Temp,
     at: u64,
     names: HashSet<String>,
 }
 
-impl Draft {
-    /// A new draft in the folder `dir`.
+impl TarWriter {
+    /// A new draft in the directory `dir`.
     pub fn create(dir: &Path) -> Result<Self> {
         Ok(Self { temp: Temp::create(dir)?, at: 0, names: HashSet::new() })
     }
@@ -33,7 +33,7 @@ impl Draft {
         self.names.contains(name)
     }
 
-    pub fn add_folder(&mut self, name: &str) -> Result<()> {
+    pub fn add_directory(&mut self, name: &str) -> Result<()> {
         self.temp.write_at(header(name, EntryType::Directory, 0o755, 0)?.as_bytes(), self.at)?;
         self.at += BLOCK;
         Ok(())
@@ -91,7 +91,7 @@ impl Draft {
         }
     }
 
-    /// Ends the archive and gives it its name, in the same folder.
+    /// Ends the archive and gives it its name, in the same directory.
     pub fn commit(self, to: &Path) -> Result<()> {
         self.temp.truncate(self.at + 2 * BLOCK)?;
         self.temp.commit(to)

@@ -1,9 +1,9 @@
-//! An OCI layout as a source, however its files are kept: in a folder or in a tar.
+//! An OCI layout as a source, however its files are kept: in a directory or in a tar.
 
 use serde_json::Value;
 
-use super::contents::Contents;
-use super::section::Section;
+use super::layout_index::LayoutIndex;
+use super::regular_file::Section;
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, RepositoryName, json};
@@ -17,8 +17,8 @@ pub const MARKER_BYTES: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
 const MARKER_LIMIT: u64 = 4 << 10;
 
-/// Files by their name inside a layout, such as `index.json`.
-pub trait Files: Send + Sync {
+/// LayoutFiles by their name inside a layout, such as `index.json`.
+pub trait LayoutFiles: Send + Sync {
     /// The file, or `None` where there is none. What is there but not a regular file is refused.
     fn open(&self, name: &str) -> Result<Option<Section>>;
 }
@@ -29,7 +29,7 @@ pub fn blob_name(digest: &Digest) -> String {
 }
 
 /// Makes sure that the files are those of a layout that we can read.
-pub fn check_marker(files: &impl Files) -> Result<()> {
+pub fn check_marker(files: &impl LayoutFiles) -> Result<()> {
     let marker = files.open(MARKER)?.ok_or_else(|| Error::input("not an OCI layout: it has no `oci-layout` file"))?;
     let object = json::read_object(&marker.bytes(MARKER_LIMIT, "the oci-layout file")?, "the oci-layout file")?;
     let version = object.get("imageLayoutVersion").and_then(Value::as_str).unwrap_or("none");
@@ -42,15 +42,15 @@ pub fn check_marker(files: &impl Files) -> Result<()> {
 }
 
 /// The contents, or `None` where there is no `index.json`.
-pub fn contents(files: &impl Files) -> Result<Option<Contents>> {
+pub fn contents(files: &impl LayoutFiles) -> Result<Option<LayoutIndex>> {
     match files.open(INDEX)? {
-        Some(index) => Contents::read(index.bytes(DOCUMENT_LIMIT, INDEX)?).map(Some),
+        Some(index) => LayoutIndex::read(index.bytes(DOCUMENT_LIMIT, INDEX)?).map(Some),
         None => Ok(None),
     }
 }
 
 /// The blob that `of` describes. Its size is right; its bytes are not verified.
-pub fn blob(files: &impl Files, of: &Descriptor) -> Result<Section> {
+pub fn blob(files: &impl LayoutFiles, of: &Descriptor) -> Result<Section> {
     let name = blob_name(&of.digest);
     let section =
         files.open(&name)?.ok_or_else(|| Error::input("a blob of the image is missing").fact("blob", of.digest))?;
@@ -65,13 +65,13 @@ pub fn blob(files: &impl Files, of: &Descriptor) -> Result<Section> {
 }
 
 /// The verified document that `of` describes.
-pub fn document(files: &impl Files, of: &Descriptor) -> Result<Document> {
+pub fn document(files: &impl LayoutFiles, of: &Descriptor) -> Result<Document> {
     let bytes = blob(files, of)?.bytes(DOCUMENT_LIMIT, "the manifest")?;
     verified_document(bytes, of.digest, Some(&of.media_type))
 }
 
 /// A document that no entry names: a blob that happens to be one.
-pub fn document_by_digest(files: &impl Files, digest: Digest) -> Result<Option<Document>> {
+pub fn document_by_digest(files: &impl LayoutFiles, digest: Digest) -> Result<Option<Document>> {
     let Some(section) = files.open(&blob_name(&digest))? else { return Ok(None) };
     let bytes = section.bytes(DOCUMENT_LIMIT, "the manifest")?;
     verified_document(bytes, digest, None).map(Some)
@@ -88,16 +88,16 @@ fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType
 }
 
 /// A layout with the image that was asked for.
-pub struct Shelf<F> {
+pub struct LayoutReader<F> {
     files: F,
     wanted: LocalImage,
 }
 
-impl<F: Files> Shelf<F> {
+impl<F: LayoutFiles> LayoutReader<F> {
     pub fn new(files: F, wanted: &LocalImage) -> Result<Self> {
-        let shelf = Self { files, wanted: wanted.clone() };
-        check_marker(&shelf.files).map_err(|error| shelf.named(error))?;
-        Ok(shelf)
+        let layout_reader = Self { files, wanted: wanted.clone() };
+        check_marker(&layout_reader.files).map_err(|error| layout_reader.named(error))?;
+        Ok(layout_reader)
     }
 
     fn pick(&self) -> Result<Document> {
@@ -117,7 +117,7 @@ impl<F: Files> Shelf<F> {
     }
 }
 
-impl<F: Files> Source for Shelf<F> {
+impl<F: LayoutFiles> Source for LayoutReader<F> {
     fn top(&self) -> Result<Document> {
         self.pick().map_err(|error| self.named(error))
     }

@@ -5,16 +5,16 @@
 
 use std::path::Path;
 
-use super::lock::{self, Mode, Patience};
-use super::moment::Moment;
-use super::record::Record;
+use super::image_record::ImageRecord;
+use super::lock::{self, LockMode, LockWait};
+use super::timestamp::Timestamp;
 use crate::error::Result;
 use crate::oci::{Digest, Location, MediaType};
 use crate::store::Notices;
 
 /// What an image was wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum ImageAccess {
     Read,
     /// Published; nobody has used it yet.
     Written,
@@ -22,67 +22,67 @@ pub enum Use {
 
 /// A name and what it led to.
 #[derive(Debug, Clone)]
-pub struct Sighting<'a> {
+pub struct ImageUse<'a> {
     pub location: &'a Location,
     pub digest: Digest,
     pub media_type: &'a MediaType,
     pub platforms: Vec<(String, Digest)>,
     pub parts: Vec<Digest>,
-    pub used: Use,
+    pub used: ImageAccess,
 }
 
-impl Sighting<'_> {
-    /// Keeps what was seen in the folder of records. What is known already costs no write.
-    pub(super) fn keep(&self, folder: &Path, notices: &Notices) -> Result<()> {
+impl ImageUse<'_> {
+    /// Keeps what was seen in the directory of records. What is known already costs no write.
+    pub(super) fn keep(&self, directory: &Path, notices: &Notices) -> Result<()> {
         let seen = self.record();
-        let path = folder.join(Record::file_name(&seen.reference));
-        if Record::read(&path)?.is_some_and(|known| known.covers(&seen)) {
-            self.touch(folder, &seen.reference);
+        let path = directory.join(ImageRecord::file_name(&seen.reference));
+        if ImageRecord::read(&path)?.is_some_and(|known| known.covers(&seen)) {
+            self.touch(directory, &seen.reference);
             return Ok(());
         }
         // Two processes that see two platforms of one image must not lose each other's.
-        let _alone = lock::folder(folder, Mode::Exclusive, Patience::default(), notices)?;
-        match Record::read(&path)? {
-            Some(known) if known.digest == seen.digest => join(known, &seen).write(folder),
+        let _alone = lock::directory(directory, LockMode::Exclusive, LockWait::default(), notices)?;
+        match ImageRecord::read(&path)? {
+            Some(known) if known.digest == seen.digest => join(known, &seen).write(directory),
             Some(known) => {
-                self.retire(folder, known)?;
-                seen.write(folder)
+                self.retire(directory, known)?;
+                seen.write(directory)
             }
-            None => seen.write(folder),
+            None => seen.write(directory),
         }
     }
 
-    fn record(&self) -> Record {
-        let now = Moment::now();
-        Record {
+    fn record(&self) -> ImageRecord {
+        let now = Timestamp::now();
+        ImageRecord {
             reference: full_name(self.location),
             digest: self.digest,
             media_type: self.media_type.as_str().to_owned(),
             first_seen: now,
-            last_use: (self.used == Use::Read).then_some(now),
+            last_use: (self.used == ImageAccess::Read).then_some(now),
             platforms: self.platforms.iter().cloned().collect(),
             parts: self.parts.iter().copied().chain([self.digest]).collect(),
         }
     }
 
-    fn touch(&self, folder: &Path, reference: &str) {
-        if self.used == Use::Read {
-            Record::touch(folder, reference);
+    fn touch(&self, directory: &Path, reference: &str) {
+        if self.used == ImageAccess::Read {
+            ImageRecord::touch(directory, reference);
         }
     }
 
     /// The image that the name led to until now gets a name by digest.
-    fn retire(&self, folder: &Path, known: Record) -> Result<()> {
+    fn retire(&self, directory: &Path, known: ImageRecord) -> Result<()> {
         let reference = absolute(self.location).by_digest(known.digest);
-        let older = Record { reference, ..known };
-        match Record::read(&folder.join(Record::file_name(&older.reference)))? {
-            Some(there) => join(there, &older).write(folder),
-            None => older.write(folder),
+        let older = ImageRecord { reference, ..known };
+        match ImageRecord::read(&directory.join(ImageRecord::file_name(&older.reference)))? {
+            Some(there) => join(there, &older).write(directory),
+            None => older.write(directory),
         }
     }
 }
 
-fn join(mut known: Record, seen: &Record) -> Record {
+fn join(mut known: ImageRecord, seen: &ImageRecord) -> ImageRecord {
     known.merge(seen);
     known
 }
@@ -106,45 +106,45 @@ fn absolute(location: &Location) -> Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::disk::record::names;
+    use crate::store::disk::image_record::names;
 
-    fn see(folder: &Path, name: &str, digest: &[u8], parts: &[&[u8]], used: Use) {
+    fn see(directory: &Path, name: &str, digest: &[u8], parts: &[&[u8]], used: ImageAccess) {
         let (location, media_type) = (name.parse().unwrap(), MediaType::oci_index());
         let digest = Digest::of(digest);
         let parts = parts.iter().map(|part| Digest::of(part)).collect();
         let platforms = Vec::new();
-        let sighting = Sighting { location: &location, digest, media_type: &media_type, platforms, parts, used };
-        sighting.keep(folder, &Notices::silent()).unwrap();
+        let sighting = ImageUse { location: &location, digest, media_type: &media_type, platforms, parts, used };
+        sighting.keep(directory, &Notices::silent()).unwrap();
     }
 
-    fn read(folder: &Path, name: &str) -> Record {
-        Record::read(&folder.join(Record::file_name(name))).unwrap().unwrap()
+    fn read(directory: &Path, name: &str) -> ImageRecord {
+        ImageRecord::read(&directory.join(ImageRecord::file_name(name))).unwrap().unwrap()
     }
 
     #[test]
     fn parts_add_up_while_the_digest_stays() {
         let dir = tempfile::tempdir().unwrap();
-        see(dir.path(), "gcr.io/a/b", b"1", &[b"amd64"], Use::Written);
+        see(dir.path(), "gcr.io/a/b", b"1", &[b"amd64"], ImageAccess::Written);
         assert_eq!(read(dir.path(), "gcr.io/a/b:latest").last_use, None, "published and never used");
-        see(dir.path(), "gcr.io/a/b", b"1", &[b"arm64"], Use::Read);
+        see(dir.path(), "gcr.io/a/b", b"1", &[b"arm64"], ImageAccess::Read);
         let record = read(dir.path(), "gcr.io/a/b:latest");
         assert_eq!(record.parts.len(), 3);
         assert!(record.last_use.is_some_and(|used| used >= record.first_seen));
-        see(dir.path(), "gcr.io/a/b", b"1", &[], Use::Written);
+        see(dir.path(), "gcr.io/a/b", b"1", &[], ImageAccess::Written);
         assert_eq!(read(dir.path(), "gcr.io/a/b:latest"), record, "to publish it again is no use");
     }
 
     #[test]
     fn a_tag_that_moves_leaves_the_older_image_under_its_digest() {
         let dir = tempfile::tempdir().unwrap();
-        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], Use::Read);
+        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], ImageAccess::Read);
         let before = read(dir.path(), "gcr.io/a/b:c");
-        see(dir.path(), "gcr.io/a/b:c", b"2", &[b"two"], Use::Read);
+        see(dir.path(), "gcr.io/a/b:c", b"2", &[b"two"], ImageAccess::Read);
         assert_eq!(read(dir.path(), "gcr.io/a/b:c").digest, Digest::of(b"2"));
         let older = format!("gcr.io/a/b@{}", Digest::of(b"1"));
-        assert_eq!(read(dir.path(), &older), Record { reference: older, ..before });
+        assert_eq!(read(dir.path(), &older), ImageRecord { reference: older, ..before });
         // And back again: both stay known.
-        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], Use::Read);
+        see(dir.path(), "gcr.io/a/b:c", b"1", &[b"one"], ImageAccess::Read);
         assert_eq!(names(dir.path()).unwrap().len(), 3);
     }
 
@@ -161,8 +161,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0_u8..8 {
-                let folder = dir.path();
-                scope.spawn(move || see(folder, "gcr.io/a/b", b"1", &[&[number]], Use::Read));
+                let directory = dir.path();
+                scope.spawn(move || see(directory, "gcr.io/a/b", b"1", &[&[number]], ImageAccess::Read));
             }
         });
         assert_eq!(read(dir.path(), "gcr.io/a/b:latest").parts.len(), 9);

@@ -15,7 +15,7 @@ pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const SHOWN: usize = 20;
 
 #[derive(Debug, Clone)]
-pub struct Contents {
+pub struct LayoutIndex {
     object: Map<String, Value>,
     entries: Vec<Descriptor>,
 }
@@ -30,7 +30,7 @@ fn with_version(bytes: Vec<u8>) -> Result<Vec<u8>> {
     Ok(json::write(&Value::Object(object)))
 }
 
-impl Contents {
+impl LayoutIndex {
     /// The contents of a layout that holds nothing yet.
     pub fn empty() -> Self {
         let mut object = Map::new();
@@ -140,7 +140,7 @@ impl Contents {
 
     /// Makes `name` stand for `top`; without a name, makes sure that an entry without one does.
     /// `notes` are further annotations of the entry. All other entries stay as they are.
-    pub fn put(&mut self, name: Option<&str>, top: &Document, notes: Map<String, Value>) -> Result<Change> {
+    pub fn set(&mut self, name: Option<&str>, top: &Document, notes: Map<String, Value>) -> Result<IndexChange> {
         let mut entry = top.descriptor();
         entry.annotations = notes;
         let at = match name {
@@ -155,7 +155,7 @@ impl Contents {
             return Err(Error::input("the `manifests` of index.json are not a list"));
         };
         match at.and_then(|at| list.get_mut(at)) {
-            Some(old) if *old == entry.to_value() => return Ok(Change::None),
+            Some(old) if *old == entry.to_value() => return Ok(IndexChange::None),
             Some(old) => *old = entry.to_value(),
             None => list.push(entry.to_value()),
         }
@@ -163,7 +163,7 @@ impl Contents {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
         }
-        Ok(Change::Made)
+        Ok(IndexChange::Made)
     }
 
     fn list(&mut self) -> Option<&mut Vec<Value>> {
@@ -177,7 +177,7 @@ impl Contents {
 
 /// Whether the file has to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum IndexChange {
     None,
     Made,
 }
@@ -225,9 +225,9 @@ mod tests {
         descriptor.to_value()
     }
 
-    fn contents(entries: &[Value]) -> Contents {
+    fn contents(entries: &[Value]) -> LayoutIndex {
         let value = json!({"schemaVersion": 2, "manifests": entries, "vendor.field": {"kept": true}});
-        Contents::read(json::write(&value)).unwrap()
+        LayoutIndex::read(json::write(&value)).unwrap()
     }
 
     fn wanted(tag: Option<&str>, digest: Option<Digest>) -> LocalImage {
@@ -265,7 +265,7 @@ mod tests {
     fn a_name_that_two_images_claim_is_refused() {
         let mut poisoned = contents(&[entry("1", Some("a")), entry("2", Some("a")), entry("3", Some("b"))]);
         assert_eq!(poisoned.pick(&wanted(Some("a"), None)).unwrap_err().kind(), Kind::Input);
-        assert!(poisoned.put(Some("a"), &document("new"), Map::new()).is_err());
+        assert!(poisoned.set(Some("a"), &document("new"), Map::new()).is_err());
         assert!(poisoned.pick(&wanted(Some("b"), None)).is_ok());
         assert!(contents(&[entry("1", Some("a")), entry("1", Some("a"))]).pick(&wanted(Some("a"), None)).is_ok());
     }
@@ -274,11 +274,11 @@ mod tests {
     fn putting_changes_one_entry_and_keeps_the_rest() {
         let mut contents = contents(&[entry("1", Some("a")), entry("2", Some("b")), entry("3", None)]);
         let new = document("new");
-        assert_eq!(contents.put(Some("a"), &new, Map::new()).unwrap(), Change::Made);
-        assert_eq!(contents.put(Some("a"), &new, Map::new()).unwrap(), Change::None);
-        assert_eq!(contents.put(None, &new, Map::new()).unwrap(), Change::Made);
-        assert_eq!(contents.put(None, &new, Map::new()).unwrap(), Change::None);
-        let again = Contents::read(contents.bytes().unwrap()).unwrap();
+        assert_eq!(contents.set(Some("a"), &new, Map::new()).unwrap(), IndexChange::Made);
+        assert_eq!(contents.set(Some("a"), &new, Map::new()).unwrap(), IndexChange::None);
+        assert_eq!(contents.set(None, &new, Map::new()).unwrap(), IndexChange::Made);
+        assert_eq!(contents.set(None, &new, Map::new()).unwrap(), IndexChange::None);
+        let again = LayoutIndex::read(contents.bytes().unwrap()).unwrap();
         let digests: Vec<_> = again.entries().iter().map(|entry| entry.digest).collect();
         assert_eq!(digests, [new.digest(), Digest::of(b"2"), Digest::of(b"3"), new.digest()]);
         assert_eq!(again.object["vendor.field"], json!({"kept": true}));
@@ -302,7 +302,7 @@ mod tests {
             (r#"{"schemaVersion":2,"manifests":["#.to_owned(), false),
             (String::new(), false),
         ] {
-            assert_eq!(Contents::read(text.clone().into_bytes()).is_ok(), good, "{text}");
+            assert_eq!(LayoutIndex::read(text.clone().into_bytes()).is_ok(), good, "{text}");
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::oci::{
 };
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
-pub struct Sample {
+pub struct SampleImage {
     pub config: (Descriptor, Vec<u8>),
     pub layer: (Descriptor, Vec<u8>),
     pub manifest: Document,
 }
 
-impl Sample {
+impl SampleImage {
     pub fn new(layer: &str) -> Self {
         let layer = layer.as_bytes().to_vec();
         let layer_of = Descriptor::of(LayerType(Compression::None).media_type(), &layer);
@@ -39,7 +39,7 @@ impl Sample {
     }
 
     pub fn put_blobs(&self, sink: &dyn Sink) -> Result<Vec<Delivery>> {
-        [&self.config, &self.layer].into_iter().map(|(of, bytes)| put(sink, of, bytes)).collect()
+        [&self.config, &self.layer].into_iter().map(|(of, bytes)| put_blob(sink, of, bytes)).collect()
     }
 
     pub fn publish(&self, sink: &dyn Sink) {
@@ -59,7 +59,7 @@ impl Sample {
     }
 }
 
-pub fn put(sink: &dyn Sink, of: &Descriptor, bytes: &[u8]) -> Result<Delivery> {
+pub fn put_blob(sink: &dyn Sink, of: &Descriptor, bytes: &[u8]) -> Result<Delivery> {
     let open = || Ok(Box::new(std::io::Cursor::new(bytes.to_vec())) as Stream);
     sink.put_blob(&Blob { descriptor: of, held_by: &[], open: &open })
 }
@@ -71,7 +71,7 @@ pub fn read(source: &dyn Source, of: &Descriptor) -> Result<Vec<u8>> {
 }
 
 /// Everything a run would read.
-pub fn read_all<S: Source>(open: impl Fn() -> Result<S>, sample: &Sample) -> Result<()> {
+pub fn read_all<S: Source>(open: impl Fn() -> Result<S>, sample: &SampleImage) -> Result<()> {
     let source = open()?;
     source.top()?;
     read(&source, &sample.config.0)?;
@@ -88,9 +88,9 @@ pub fn blob_path(dir: &Path, digest: &Digest) -> PathBuf {
 }
 
 /// Writes tar files, also such as no tar program would.
-pub struct Packer(Vec<u8>);
+pub struct TarBuilder(Vec<u8>);
 
-impl Packer {
+impl TarBuilder {
     pub fn new() -> Self {
         Self(Vec::new())
     }
@@ -99,7 +99,7 @@ impl Packer {
         self.entry(b'0', name, bytes)
     }
 
-    pub fn folder(self, name: &str) -> Self {
+    pub fn directory(self, name: &str) -> Self {
         self.entry(b'5', name, b"")
     }
 
@@ -153,7 +153,7 @@ impl Packer {
     }
 }
 
-/// The names in a folder, sorted.
+/// The names in a directory, sorted.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The folders of the cache, and what holds for every file in them.
+//! The directories of the cache, and what holds for every file in them.
 //!
 //! ```text
 //! version                  the number of this arrangement
@@ -15,13 +15,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::atomic;
-use super::gate;
-use super::lock::Held;
-use super::partial;
-use super::regular::{self, Folder, Links};
-use super::section::Section;
-use super::verified;
+use super::cache::is_sealed_index;
+use super::image_record::ImageRecord;
+use super::lock::LockGuard;
+use super::node_record::{NODES, NodeRecord};
+use super::regular_file::{self, DirectoryState, Section, Symlinks};
+use super::{atomic, gc_lock, partial, verified};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
 use crate::store::Notices;
@@ -30,25 +29,25 @@ const VERSION: u32 = 1;
 /// Where the records of images are, in the format that is written here.
 pub const IMAGES: &str = "images/v1";
 
-pub struct Rooms {
+pub struct CacheLayout {
     root: PathBuf,
     notices: Notices,
     /// Set at the first write that fails.
     full: AtomicBool,
     /// While it is held, nobody collects garbage.
-    _held: Held,
+    _held: LockGuard,
 }
 
-impl Rooms {
-    /// Makes the rooms, where they are missing, and takes part in the lock that keeps garbage
+impl CacheLayout {
+    /// Makes the layout, where they are missing, and takes part in the lock that keeps garbage
     /// collectors out.
-    pub fn enter(root: &Path, notices: &Notices) -> Result<Self> {
+    pub fn open(root: &Path, notices: &Notices) -> Result<Self> {
         create_private(root)?;
-        let held = gate::enter(root, notices)?;
+        let held = gc_lock::lock_shared(root, notices)?;
         check_version(&root.join("version"))?;
         for room in ["blobs", "blobs/sha256", "indexes", "partial", "images", IMAGES] {
             let path = root.join(room);
-            if regular::folder(&path, Links::Refused)? == Folder::Missing {
+            if regular_file::directory(&path, Symlinks::Refused)? == DirectoryState::Missing {
                 create_private(&path)?;
             }
         }
@@ -86,7 +85,7 @@ impl Rooms {
 
     /// What cannot be opened is missing; what is no file is in the way and removed.
     pub fn section(&self, path: &Path) -> Option<Section> {
-        match regular::open(path, Links::Refused) {
+        match regular_file::open(path, Symlinks::Refused) {
             Ok(section) => section,
             Err(error) => {
                 if error.kind() == Kind::Input {
@@ -137,20 +136,20 @@ pub fn sweep(root: &Path) {
     }
 }
 
-/// Makes the folder and those it stands in, durably, as what will be in it is.
+/// Makes the directory and those it stands in, durably, as what will be in it is.
 pub fn create_private(path: &Path) -> Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.is_dir()).collect();
-    for folder in missing.into_iter().rev() {
-        match DirBuilder::new().mode(0o700).create(folder) {
-            Ok(()) => atomic::sync_folder(atomic::parent(folder))?,
+    for directory in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(directory) {
+            Ok(()) => atomic::sync_directory(atomic::parent(directory))?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("could not create the folder of the cache", folder, &error)),
+            Err(error) => return Err(Error::io("could not create the directory of the cache", directory, &error)),
         }
     }
     Ok(())
 }
 
-/// Whether there is a cache in the folder at all. One that is of another version is an error.
+/// Whether there is a cache in the directory at all. One that is of another version is an error.
 pub fn has_known_version(root: &Path) -> Result<bool> {
     known_version(&root.join("version"))
 }
@@ -160,7 +159,7 @@ fn check_version(path: &Path) -> Result<()> {
 }
 
 fn known_version(path: &Path) -> Result<bool> {
-    let Some(file) = regular::open(path, Links::Refused)? else { return Ok(false) };
+    let Some(file) = regular_file::open(path, Symlinks::Refused)? else { return Ok(false) };
     let text = String::from_utf8_lossy(&file.bytes(64, "the version of the cache")?).trim().to_owned();
     if text.parse() == Ok(VERSION) {
         return Ok(true);
@@ -169,7 +168,7 @@ fn known_version(path: &Path) -> Result<bool> {
         .fact("path", path.display())
         .fact("version", text)
         .fact("expected", VERSION)
-        .hint("name another folder with --cache, or work without one: --no-cache"))
+        .hint("name another directory with --cache, or work without one: --no-cache"))
 }
 
 /// An error in one line, for a warning.
@@ -177,4 +176,48 @@ pub fn line(error: &Error) -> String {
     let facts = error.facts().iter().map(|(name, value)| format!(", {name} {value}"));
     let causes = error.causes().iter().map(|cause| format!(": {cause}"));
     std::iter::once(error.what().to_owned()).chain(facts).chain(causes).collect()
+}
+
+/// Whether a file of the cache has the bytes that its name promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// It is, and has so many bytes.
+    Sound(u64),
+    Damaged,
+    /// Somebody has removed it meanwhile.
+    Gone,
+}
+
+/// Reads a blob, an index or a record of the store in `root` to its end. A file that cannot be read
+/// is an error: that says nothing about its bytes.
+pub fn file_state(root: &Path, path: &Path) -> Result<FileState> {
+    if path.starts_with(root.join(IMAGES)) {
+        return of_record(path, ImageRecord::read(path));
+    }
+    if path.starts_with(root.join(NODES)) {
+        return of_record(path, NodeRecord::read(path));
+    }
+    let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(FileState::Gone) };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let sound = match (Digest::from_hex(name), version(root, path)) {
+        (Ok(digest), Some(version)) => is_sealed_index(&section, &digest, version)?,
+        (Ok(digest), None) => verified::hash(&mut section.reader(0))?.digest == digest,
+        (Err(_), _) => false,
+    };
+    Ok(if sound { FileState::Sound(section.len()) } else { FileState::Damaged })
+}
+
+fn of_record<R>(path: &Path, read: Result<Option<R>>) -> Result<FileState> {
+    match read {
+        Ok(Some(_)) => Ok(FileState::Sound(std::fs::symlink_metadata(path).map_or(0, |data| data.len()))),
+        Ok(None) => Ok(FileState::Gone),
+        Err(error) if error.kind() == Kind::Io => Err(error),
+        Err(_) => Ok(FileState::Damaged),
+    }
+}
+
+/// The version of the format of an index, from the directory it lies in.
+fn version(root: &Path, path: &Path) -> Option<u32> {
+    let directory = path.parent()?.strip_prefix(root.join("indexes")).ok()?;
+    directory.to_str()?.strip_prefix('v')?.parse().ok()
 }
