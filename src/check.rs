@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::examine::base::{Choice, OldBase};
 use crate::oci::{Location, Platform};
 use crate::policy::exceptions::{ExceptionList, component_names};
-use crate::policy::{BasePolicy, Footing, Movable, judge_standing};
+use crate::policy::{BasePolicy, CurrentBase, Movable, judge_base};
 use crate::report::{CheckedImage, CheckedPlatform, Named, Outcome, Report};
 use crate::run;
 use crate::settings::Job;
@@ -26,7 +26,7 @@ pub struct Question<'a> {
 struct Stand {
     platform: Platform,
     old_base: OldBase,
-    footing: Footing,
+    current: CurrentBase,
 }
 
 /// Looks at the image and judges it. That it must not stay as it is is an answer, not an error.
@@ -39,8 +39,8 @@ pub fn check(world: &World, question: &Question<'_>) -> Result<CheckedImage> {
     let recorded = question.list.and_then(|list| list.of(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
     let platforms = stands.iter().map(|stand| {
-        let (stance, findings) = judge_standing(question.policy, &stand.footing, recorded, &movable, &component);
-        CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.footing, stance, &findings)
+        let (verdict, findings) = judge_base(question.policy, &stand.current, recorded, &movable, &component);
+        CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.current, verdict, &findings)
     });
     let platforms = platforms.collect();
     let origin = &inspected.origin;
@@ -58,11 +58,11 @@ fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {
 
 /// The ladder's answer; where it has no name, the bases of the policy are held against the layers.
 fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform) -> Stand {
-    let footing = match Footing::of(&of.old_base) {
-        Footing::Named(location) => Footing::Named(location),
-        unnamed => fetcher.footing(&of.image, &candidates(question)).map_or(unnamed, Footing::Named),
+    let current = match CurrentBase::of(&of.old_base) {
+        CurrentBase::Named(location) => CurrentBase::Named(location),
+        unnamed => fetcher.footing(&of.image, &candidates(question)).map_or(unnamed, CurrentBase::Named),
     };
-    Stand { platform: of.platform.clone(), old_base: of.old_base.clone(), footing }
+    Stand { platform: of.platform.clone(), old_base: of.old_base.clone(), current }
 }
 
 fn candidates(question: &Question<'_>) -> Vec<Location> {
@@ -80,12 +80,12 @@ fn candidates(question: &Question<'_>) -> Vec<Location> {
 
 /// Tries the move, short of writing anything.
 fn movable(world: &World, question: &Question<'_>, stands: &[Stand]) -> (Movable, Option<Report>) {
-    if stands.iter().all(|stand| question.policy.allows(&stand.footing)) {
+    if stands.iter().all(|stand| question.policy.allows(&stand.current)) {
         return (Movable::Already, None);
     }
     let mut job = question.job.clone();
     for stand in stands {
-        if let Footing::Named(location) = &stand.footing {
+        if let CurrentBase::Named(location) = &stand.current {
             job.request.known.push(location.clone());
         }
     }

@@ -12,7 +12,7 @@ use super::report_file::ReportArgs;
 use crate::batch::Entry;
 use crate::error::{Error, Result};
 use crate::oci::Location;
-use crate::policy::exceptions::{Component, ExceptionList, LARGEST, Standing, component_names, render};
+use crate::policy::exceptions::{Component, ComponentBase, ExceptionList, LARGEST, component_names, render};
 use crate::report::{Listed, Reportable as _};
 use crate::store::disk::{read_file, write_file};
 
@@ -81,7 +81,7 @@ impl Exceptions {
         self.reports.write(&report)?;
         console.say(&report.problem_lines());
         match console.form {
-            _ if self.render => console.data(&render(&list, &standings(images.iter().flatten()))),
+            _ if self.render => console.data(&render(&list, &component_bases(images.iter().flatten()))),
             Form::Json => console.data(&format!("{}\n", report.json())),
             Form::Text => console.data(&report.table()),
         }
@@ -101,13 +101,13 @@ impl Exceptions {
 }
 
 /// The components of a batch, each on the base that it moves to.
-fn standings<'a>(images: impl Iterator<Item = &'a Entry>) -> Vec<Standing> {
-    let standing = |entry: &Entry| {
+fn component_bases<'a>(images: impl Iterator<Item = &'a Entry>) -> Vec<ComponentBase> {
+    let component_base = |entry: &Entry| {
         let request = &entry.job.request;
         let component = component_names(&request.source).into_iter().next()?;
-        Some(Standing { component: component.to_string(), base: request.base.without_digest() })
+        Some(ComponentBase { component: component.to_string(), base: request.base.without_digest() })
     };
-    images.filter_map(standing).collect()
+    images.filter_map(component_base).collect()
 }
 
 /// The list in the file.

@@ -3,10 +3,9 @@
 //! A rule has a stable id, a level, evidence and a fix. That a rule refuses is a result, not an
 //! error: it goes into the report and the exit code is 1.
 
-mod allow;
-mod bases;
+mod base_policy;
+mod base_rules;
 pub mod exceptions;
-mod file;
 mod finding;
 mod needs;
 mod program;
@@ -14,17 +13,14 @@ mod rule;
 mod rules;
 mod seam;
 mod shell;
-mod standing;
 #[cfg(test)]
 mod start_tests;
 mod surroundings;
 #[cfg(test)]
 mod tests;
 
-pub use allow::Allow;
-pub use bases::{BaseName, BasePolicy, Footing};
-pub use file::PolicyFile;
-pub use finding::{Finding, Findings, Level};
+pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile};
+pub use base_rules::{BaseVerdict, Movable, judge_base};
+pub use finding::{Allow, Finding, Findings, Level};
 pub use rule::{Allowing, Family, Rule, RuleRow};
 pub use rules::{OnMissing, judge};
-pub use standing::{Movable, Stance, judge_standing};

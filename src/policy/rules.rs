@@ -1,7 +1,6 @@
 //! The rules themselves: each a small function from facts to findings.
 
-use super::allow::{self, Allow};
-use super::finding::{Finding, Findings, Level};
+use super::finding::{Allow, Finding, Findings, Level, apply_allowed};
 use super::rule::Rule;
 use super::{needs, program, seam, shell, surroundings};
 use crate::examine::base::Sureness;
@@ -33,7 +32,7 @@ pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Finding
             findings.extend(config_odd(answers));
             findings.extend(labels_dropped(subject));
             findings.extend(attestations(facts, subject));
-            allow::apply(allowed, &mut findings);
+            apply_allowed(allowed, &mut findings);
             findings
         })
         .collect();

@@ -12,7 +12,7 @@ use super::{Reportable, to_json};
 use crate::error::{Error, printable};
 use crate::oci::Platform;
 use crate::policy::exceptions::Exception;
-use crate::policy::{Finding, Footing, Level, Movable, Stance};
+use crate::policy::{BaseVerdict, CurrentBase, Finding, Level, Movable};
 
 /// All images that were checked.
 #[derive(Debug, Serialize)]
@@ -78,7 +78,7 @@ pub struct CheckedPlatform {
     pub old_base: ReportedOldBase,
     /// The base by name, `scratch`, or nothing where it could not be named.
     pub base: Option<String>,
-    pub standing: Stance,
+    pub standing: BaseVerdict,
     /// Hints at a base that could not be followed.
     pub notes: Vec<String>,
     pub findings: Vec<ReportedFinding>,
@@ -89,21 +89,21 @@ impl CheckedPlatform {
     pub fn new(
         platform: &Platform,
         old: &crate::examine::base::OldBase,
-        footing: &Footing,
-        stance: Stance,
+        current: &CurrentBase,
+        verdict: BaseVerdict,
         findings: &[Finding],
     ) -> Self {
-        let base = match footing {
-            Footing::Scratch => Some("scratch".to_owned()),
-            Footing::Named(location) => Some(location.to_string()),
-            Footing::Unnamed => None,
+        let base = match current {
+            CurrentBase::Scratch => Some("scratch".to_owned()),
+            CurrentBase::Named(location) => Some(location.to_string()),
+            CurrentBase::Unnamed => None,
         };
         let findings = findings.iter().map(ReportedFinding::from).collect();
         Self {
             platform: platform.to_string(),
             old_base: old.into(),
             base,
-            standing: stance,
+            standing: verdict,
             notes: old.notes.clone(),
             findings,
         }

@@ -9,7 +9,7 @@ use super::rows::RowOutcome;
 use crate::error::Error;
 use crate::examine::base::{Rung, Sureness};
 use crate::plan::Fate;
-use crate::policy::{Movable, Stance};
+use crate::policy::{BaseVerdict, Movable};
 use crate::store::collect::Why;
 
 /// The JSON has the word that the other formats write too.
@@ -23,7 +23,7 @@ macro_rules! written_as_word {
     };
 }
 
-written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, Stance, Movable, LayerOrigin, Why);
+written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, BaseVerdict, Movable, LayerOrigin, Why);
 
 /// `model` as one line of JSON. The models have string keys only, so this cannot fail.
 #[must_use]

@@ -138,7 +138,8 @@ fn an_image_is_found_by_the_names_that_people_use() {
 #[test]
 fn the_rendered_list_has_every_component_once() {
     let others = [("kube-proxy", "gcr.io/distroless/static"), ("pause", "gcr.io/distroless/static")];
-    let others = others.map(|(component, base)| Standing { component: component.to_owned(), base: base.to_owned() });
+    let others =
+        others.map(|(component, base)| ComponentBase { component: component.to_owned(), base: base.to_owned() });
     let page = render(&list(SEED), &others);
     for line in [
         "| etcd | k8s.gcr.io/debian-base | Requires shell to do data migration |",

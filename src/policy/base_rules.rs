@@ -4,21 +4,21 @@
 //! An exception lets a component stay on its base. It says nothing about a move: what refuses a move
 //! refuses it still.
 
-use super::bases::{BaseName, BasePolicy, Footing};
+use super::base_policy::{BaseName, BasePolicy, CurrentBase};
 use super::exceptions::Exception;
 use super::finding::{Finding, Level};
 use super::rule::Rule;
 
 /// What the policy says of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stance {
+pub enum BaseVerdict {
     Allowed,
     /// Allowed with an entry in the list.
     WithException,
     NotAllowed,
 }
 
-impl Stance {
+impl BaseVerdict {
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -55,80 +55,80 @@ impl Movable {
 
 /// Judges one platform of the image `component`.
 #[must_use]
-pub fn judge_standing(
+pub fn judge_base(
     policy: &BasePolicy,
-    footing: &Footing,
+    current: &CurrentBase,
     recorded: Option<&Exception>,
     movable: &Movable,
     component: &str,
-) -> (Stance, Vec<Finding>) {
-    let stance = match (policy.allows(footing), policy.allows_with_exception(footing)) {
-        (true, _) => Stance::Allowed,
-        (_, true) => Stance::WithException,
-        _ => Stance::NotAllowed,
+) -> (BaseVerdict, Vec<Finding>) {
+    let verdict = match (policy.allows(current), policy.allows_with_exception(current)) {
+        (true, _) => BaseVerdict::Allowed,
+        (_, true) => BaseVerdict::WithException,
+        _ => BaseVerdict::NotAllowed,
     };
-    let findings = match (stance, recorded) {
-        (Stance::Allowed, None) => Vec::new(),
-        (Stance::Allowed, Some(exception)) => vec![no_longer_needed(footing, exception)],
-        (_, Some(exception)) => by_exception(stance, footing, exception, movable),
-        (Stance::WithException, None) => vec![
+    let findings = match (verdict, recorded) {
+        (BaseVerdict::Allowed, None) => Vec::new(),
+        (BaseVerdict::Allowed, Some(exception)) => vec![no_longer_needed(current, exception)],
+        (_, Some(exception)) => by_exception(verdict, current, exception, movable),
+        (BaseVerdict::WithException, None) => vec![
             Finding::new(
                 Rule::ExceptionMissing,
                 Level::Refuse,
-                format!("{component} stands on {footing}, which needs an exception, and none is recorded"),
+                format!("{component} stands on {current}, which needs an exception, and none is recorded"),
             )
             .evidence(why_not_moved(movable))
-            .fix(way_out(component, footing, movable)),
+            .fix(way_out(component, current, movable)),
         ],
-        (Stance::NotAllowed, None) => vec![
+        (BaseVerdict::NotAllowed, None) => vec![
             Finding::new(
                 Rule::BaseNotAllowed,
                 Level::Refuse,
-                format!("{component} stands on {footing}, which is not an allowed base"),
+                format!("{component} stands on {current}, which is not an allowed base"),
             )
             .evidence(why_not_moved(movable))
-            .fix(way_out(component, footing, movable)),
+            .fix(way_out(component, current, movable)),
         ],
     };
-    (stance, findings)
+    (verdict, findings)
 }
 
-fn no_longer_needed(footing: &Footing, exception: &Exception) -> Finding {
+fn no_longer_needed(current: &CurrentBase, exception: &Exception) -> Finding {
     let Exception { component, line, .. } = exception;
     Finding::new(
         Rule::ExceptionRecorded,
         Level::Refuse,
-        format!("the exception of {component} is no longer needed: it stands on {footing}"),
+        format!("the exception of {component} is no longer needed: it stands on {current}"),
     )
     .evidence(entry(exception))
     .fix(format!("remove line {line} of the list: underpin exceptions FILE --remove {component}"))
 }
 
-fn by_exception(stance: Stance, footing: &Footing, exception: &Exception, movable: &Movable) -> Vec<Finding> {
+fn by_exception(verdict: BaseVerdict, current: &CurrentBase, exception: &Exception, movable: &Movable) -> Vec<Finding> {
     let Exception { component, reason, .. } = exception;
     let names = exception.base.parse::<BaseName>().ok();
-    let is_of_this_base = names.as_ref().is_some_and(|base| base.covers(footing));
-    let is_of_another = names.is_some() && !is_of_this_base && *footing != Footing::Unnamed;
-    if is_of_another && stance == Stance::NotAllowed {
+    let is_of_this_base = names.as_ref().is_some_and(|base| base.covers(current));
+    let is_of_another = names.is_some() && !is_of_this_base && *current != CurrentBase::Unnamed;
+    if is_of_another && verdict == BaseVerdict::NotAllowed {
         return vec![
             Finding::new(
                 Rule::BaseNotAllowed,
                 Level::Refuse,
-                format!("{component} stands on {footing}, and its exception is for another base"),
+                format!("{component} stands on {current}, and its exception is for another base"),
             )
             .evidence(entry(exception))
             .fix("move it to an allowed base, or correct the list"),
         ];
     }
     let mut findings = vec![
-        Finding::new(Rule::ExceptionRecorded, Level::Excepted, format!("{component} may stay on {footing}: {reason}"))
+        Finding::new(Rule::ExceptionRecorded, Level::Excepted, format!("{component} may stay on {current}: {reason}"))
             .evidence(entry(exception)),
     ];
     let warn = |message: String, fix: &str| {
         Finding::new(Rule::ExceptionRecorded, Level::Warn, message).evidence(entry(exception)).fix(fix)
     };
     if !is_of_this_base {
-        let message = format!("the list does not say that {component} stands on {footing}");
+        let message = format!("the list does not say that {component} stands on {current}");
         findings.push(warn(message, "write the base into the list"));
     }
     if *movable == Movable::Yes {
@@ -152,10 +152,10 @@ fn why_not_moved(movable: &Movable) -> String {
     }
 }
 
-fn way_out(component: &str, footing: &Footing, movable: &Movable) -> String {
+fn way_out(component: &str, current: &CurrentBase, movable: &Movable) -> String {
     match movable {
         Movable::No(stops) => {
-            let base = if let Footing::Named(base) = footing { base.without_digest() } else { "REF".to_owned() };
+            let base = if let CurrentBase::Named(base) = current { base.without_digest() } else { "REF".to_owned() };
             let reason = stops.first().map_or("TEXT", String::as_str).replace('\'', "");
             format!(
                 "mend what stops it, or record it: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
@@ -207,13 +207,13 @@ mod tests {
             ("", Some("k8s.gcr.io/debian-base"), stop(), &["excepted exception-recorded", "warn exception-recorded"]),
             ("scratch", None, Movable::Yes, &["refuse base-not-allowed"]),
         ] {
-            let footing = match stands_on {
-                "" => Footing::Unnamed,
-                "scratch" => Footing::Scratch,
-                name => Footing::Named(name.parse().unwrap()),
+            let current = match stands_on {
+                "" => CurrentBase::Unnamed,
+                "scratch" => CurrentBase::Scratch,
+                name => CurrentBase::Named(name.parse().unwrap()),
             };
             let recorded = recorded.map(exception);
-            let (_, findings) = judge_standing(&BasePolicy::default(), &footing, recorded.as_ref(), &movable, "etcd");
+            let (_, findings) = judge_base(&BasePolicy::default(), &current, recorded.as_ref(), &movable, "etcd");
             let said: Vec<String> =
                 findings.iter().map(|finding| format!("{} {}", finding.level.word(), finding.rule.id())).collect();
             assert_eq!(said, expected, "{stands_on} {recorded:?} {movable:?}");

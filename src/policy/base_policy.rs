@@ -1,14 +1,24 @@
-//! Which bases an image may stand on: the KEP's goal "only `distroless/static` and `debian-base`",
-//! where the second needs an entry in the exception list.
+//! The base-image policy: which bases are allowed, which only with an exception, and the file that says so.
+//!
+//! The default is the Kubernetes proposal's: `distroless/static`, and `debian-base` with an entry in the
+//! exception list. A policy file replaces it in whole or in part:
+//!
+//! ```yaml
+//! allow_bases: [gcr.io/distroless/static]
+//! exception_bases: [registry.k8s.io/build-image/debian-base]
+//! exceptions: base-image-exception-list.md
+//! excepted_rules: [needs-tool]
+//! ```
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::allow::Allow;
 use super::exceptions::without_architecture;
+use super::finding::Allow;
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
+use crate::yaml::{self, Members};
 
 /// `distroless/static` under the names it has.
 const ALLOWED: [&str; 4] = [
@@ -47,7 +57,7 @@ impl fmt::Display for BaseName {
 
 /// What an image stands on, as far as it could be found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Footing {
+pub enum CurrentBase {
     Scratch,
     /// Proven by its layers.
     Named(Location),
@@ -55,7 +65,7 @@ pub enum Footing {
     Unnamed,
 }
 
-impl Footing {
+impl CurrentBase {
     #[must_use]
     pub fn of(old: &OldBase) -> Self {
         let named = old.reference.as_deref().and_then(|reference| reference.parse().ok());
@@ -67,7 +77,7 @@ impl Footing {
     }
 }
 
-impl fmt::Display for Footing {
+impl fmt::Display for CurrentBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scratch => f.write_str("scratch"),
@@ -79,15 +89,15 @@ impl fmt::Display for Footing {
 
 impl BaseName {
     #[must_use]
-    pub fn covers(&self, footing: &Footing) -> bool {
-        match (self, footing) {
-            (Self::Scratch, Footing::Scratch) => true,
-            (Self::Image(Location::Registry(ours)), Footing::Named(Location::Registry(theirs))) => {
+    pub fn covers(&self, current: &CurrentBase) -> bool {
+        match (self, current) {
+            (Self::Scratch, CurrentBase::Scratch) => true,
+            (Self::Image(Location::Registry(ours)), CurrentBase::Named(Location::Registry(theirs))) => {
                 same_repository(ours.name(), theirs.name())
                     && ours.tag().is_none_or(|tag| theirs.tag().unwrap_or("latest") == tag)
                     && ours.digest().is_none_or(|digest| theirs.digest() == Some(digest))
             }
-            (Self::Image(ours), Footing::Named(theirs)) => match (ours.local(), theirs.local()) {
+            (Self::Image(ours), CurrentBase::Named(theirs)) => match (ours.local(), theirs.local()) {
                 (Some(one), Some(other)) => {
                     one.path == other.path
                         && (one.tag.is_none() || one.tag == other.tag)
@@ -123,13 +133,13 @@ impl Default for BasePolicy {
 
 impl BasePolicy {
     #[must_use]
-    pub fn allows(&self, footing: &Footing) -> bool {
-        self.allowed.iter().any(|base| base.covers(footing))
+    pub fn allows(&self, current: &CurrentBase) -> bool {
+        self.allowed.iter().any(|base| base.covers(current))
     }
 
     #[must_use]
-    pub fn allows_with_exception(&self, footing: &Footing) -> bool {
-        self.with_exception.iter().any(|base| base.covers(footing))
+    pub fn allows_with_exception(&self, current: &CurrentBase) -> bool {
+        self.with_exception.iter().any(|base| base.covers(current))
     }
 
     /// The images that it names, to be compared with an image that does not name its base.
@@ -140,6 +150,40 @@ impl BasePolicy {
             .filter_map(|name| if let BaseName::Image(location) = name { Some(location.clone()) } else { None })
             .collect()
     }
+}
+
+const KEYS: [&str; 4] = ["allow_bases", "exception_bases", "exceptions", "excepted_rules"];
+
+#[derive(Debug, Clone, Default)]
+pub struct PolicyFile {
+    pub policy: BasePolicy,
+    /// The exception list, from the policy file's own folder.
+    pub exceptions: Option<String>,
+}
+
+impl PolicyFile {
+    /// Reads the file; what it does not say is as by default.
+    pub fn read(text: &str) -> Result<Self> {
+        let document = yaml::read(text)?;
+        let members = document.members(&KEYS)?;
+        let mut policy = BasePolicy::default();
+        if let Some(names) = list::<BaseName>(members, "allow_bases")? {
+            policy.allowed = names;
+        }
+        if let Some(names) = list::<BaseName>(members, "exception_bases")? {
+            policy.with_exception = names;
+        }
+        if let Some(rules) = list::<Allow>(members, "excepted_rules")? {
+            policy.excepted_rules = rules;
+        }
+        let exceptions = members.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
+        Ok(Self { policy, exceptions })
+    }
+}
+
+fn list<T: std::str::FromStr<Err = Error>>(members: Members<'_>, key: &str) -> Result<Option<Vec<T>>> {
+    let Some(node) = members.get(key) else { return Ok(None) };
+    node.texts()?.into_iter().map(yaml::Node::parse).collect::<Result<Vec<T>>>().map(Some)
 }
 
 #[cfg(test)]
@@ -167,21 +211,44 @@ mod tests {
             ("oci:bases:debian", format!("oci:bases:static@{D}"), false),
             ("scratch", format!("a.io/b@{D}"), false),
         ] {
-            let footing = Footing::Named(stands_on.parse().unwrap());
-            assert_eq!(name.parse::<BaseName>().unwrap().covers(&footing), expected, "{name} {stands_on}");
+            let current = CurrentBase::Named(stands_on.parse().unwrap());
+            assert_eq!(name.parse::<BaseName>().unwrap().covers(&current), expected, "{name} {stands_on}");
         }
-        assert!(BaseName::Scratch.covers(&Footing::Scratch) && !BaseName::Scratch.covers(&Footing::Unnamed));
+        assert!(BaseName::Scratch.covers(&CurrentBase::Scratch) && !BaseName::Scratch.covers(&CurrentBase::Unnamed));
     }
 
     #[test]
     fn the_default_is_the_one_of_the_proposal() {
         let policy = BasePolicy::default();
         assert_eq!((policy.allowed.len(), policy.with_exception.len()), (ALLOWED.len(), WITH_EXCEPTION.len()));
-        let footing = |name: &str| Footing::Named(name.parse().unwrap());
-        assert!(policy.allows(&footing("gcr.io/distroless/static:latest")));
-        assert!(!policy.allows(&footing("k8s.gcr.io/debian-base:v1.0.0")));
-        assert!(policy.allows_with_exception(&footing("k8s.gcr.io/debian-base:v1.0.0")));
-        assert!(!policy.allows_with_exception(&footing("k8s.gcr.io/debian-iptables:v1")));
-        assert!(!policy.allows(&Footing::Scratch) && !policy.allows(&Footing::Unnamed));
+        let current = |name: &str| CurrentBase::Named(name.parse().unwrap());
+        assert!(policy.allows(&current("gcr.io/distroless/static:latest")));
+        assert!(!policy.allows(&current("k8s.gcr.io/debian-base:v1.0.0")));
+        assert!(policy.allows_with_exception(&current("k8s.gcr.io/debian-base:v1.0.0")));
+        assert!(!policy.allows_with_exception(&current("k8s.gcr.io/debian-iptables:v1")));
+        assert!(!policy.allows(&CurrentBase::Scratch) && !policy.allows(&CurrentBase::Unnamed));
+    }
+
+    #[test]
+    fn what_the_file_says_takes_the_place_of_the_default() {
+        let file = PolicyFile::read("allow_bases: [a.io/b, scratch]\nexceptions: list.md\n").unwrap();
+        assert_eq!(file.policy.allowed, ["a.io/b".parse().unwrap(), BaseName::Scratch]);
+        assert_eq!(file.policy.with_exception, BasePolicy::default().with_exception);
+        assert_eq!(file.exceptions.as_deref(), Some("list.md"));
+        let rules = PolicyFile::read("excepted_rules: needs-tool\n").unwrap().policy.excepted_rules;
+        assert_eq!(rules, ["needs-tool".parse().unwrap()]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_with_its_place() {
+        for (text, place) in [
+            ("allow_bases: [a]\nexcept: x\n", "line 2, column 1"),
+            ("allow_bases:\n  - NOT A NAME\n", "line 2, column 5"),
+            ("excepted_rules: [no-such-rule]\n", "line 1, column 18"),
+            ("allow_bases: {a: b}\n", "line 1, column 14"),
+        ] {
+            let error = PolicyFile::read(text).unwrap_err();
+            assert!(error.to_string().contains(place), "{text}: {error}");
+        }
     }
 }
