@@ -7,39 +7,56 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
 use crate::error::{Error, Result};
 
-/// A place in the file, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+/// Line and column as people and editors count them: both from one, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
     pub line: usize,
     pub column: usize,
 }
 
-impl std::fmt::Display for At {
+impl Position {
+    #[must_use]
+    pub fn of(text: &str, at: usize) -> Self {
+        let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
+        let line = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let column = text.get(line..at).map_or(0, |part| part.chars().count());
+        let breaks = before.split(|byte| *byte == b'\n').count();
+        Self { line: breaks, column: column + 1 }
+    }
+
+    /// The error with this place among its facts.
+    #[must_use]
+    pub fn on(self, error: Error) -> Error {
+        error.fact("line", self.line).fact("column", self.column)
+    }
+}
+
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    pub at: At,
-    pub value: Value,
+pub struct YamlNode {
+    pub at: Position,
+    pub value: YamlValue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum YamlValue {
     Nothing,
     Text(String),
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// In the order of the file; no key stands twice.
-    Map(Vec<(String, At, Node)>),
+    Map(Vec<(String, Position, YamlNode)>),
 }
 
 /// Reads the one document of the file.
-pub fn read(text: &str) -> Result<Node> {
+pub fn read(text: &str) -> Result<YamlNode> {
     let mut options = Options::default();
     options.emit_comments = false;
-    let mut builder = Builder::default();
+    let mut builder = YamlBuilder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) =
             event.map_err(|error| wrong("the file is not YAML", at_mark(error.marker())).cause(error.info()))?;
@@ -49,45 +66,45 @@ pub fn read(text: &str) -> Result<Node> {
 }
 
 /// A complaint about a place in the file.
-pub fn wrong(what: impl Into<String>, at: At) -> Error {
+pub fn wrong(what: impl Into<String>, at: Position) -> Error {
     Error::usage(what).fact("at", at)
 }
 
-fn at_mark(mark: &granit_parser::Marker) -> At {
-    At { line: mark.line(), column: mark.col() + 1 }
+fn at_mark(mark: &granit_parser::Marker) -> Position {
+    Position { line: mark.line(), column: mark.col() + 1 }
 }
 
 /// A list or map that is not closed yet.
-enum Open {
-    List(At, Vec<Node>),
-    Map(At, Vec<(String, At, Node)>, Option<(String, At)>),
+enum OpenNode {
+    List(Position, Vec<YamlNode>),
+    Map(Position, Vec<(String, Position, YamlNode)>, Option<(String, Position)>),
 }
 
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    done: Option<Node>,
+struct YamlBuilder {
+    open: Vec<OpenNode>,
+    done: Option<YamlNode>,
 }
 
-impl Builder {
+impl YamlBuilder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<()> {
         let at = at_mark(&span.start);
         if event.tag().is_some() {
             return Err(wrong("tags have no meaning here", at));
         }
         match event {
-            Event::Scalar(text, style, ..) => self.put(Node { at, value: scalar(&text, style) }),
+            Event::Scalar(text, style, ..) => self.put(YamlNode { at, value: scalar(&text, style) }),
             Event::SequenceStart(..) => {
-                self.open.push(Open::List(at, Vec::new()));
+                self.open.push(OpenNode::List(at, Vec::new()));
                 Ok(())
             }
             Event::MappingStart(..) => {
-                self.open.push(Open::Map(at, Vec::new(), None));
+                self.open.push(OpenNode::Map(at, Vec::new(), None));
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(at, items)) => self.put(Node { at, value: Value::List(items) }),
-                Some(Open::Map(at, items, _)) => self.put(Node { at, value: Value::Map(items) }),
+                Some(OpenNode::List(at, items)) => self.put(YamlNode { at, value: YamlValue::List(items) }),
+                Some(OpenNode::Map(at, items, _)) => self.put(YamlNode { at, value: YamlValue::Map(items) }),
                 None => Err(wrong("the file is not YAML", at)),
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
@@ -98,15 +115,15 @@ impl Builder {
         }
     }
 
-    fn put(&mut self, node: Node) -> Result<()> {
+    fn put(&mut self, node: YamlNode) -> Result<()> {
         match self.open.last_mut() {
             None => self.done = Some(node),
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, items, key)) => {
+            Some(OpenNode::List(_, items)) => items.push(node),
+            Some(OpenNode::Map(_, items, key)) => {
                 if let Some((key, at)) = key.take() {
                     items.push((key, at, node));
                 } else {
-                    let Value::Text(text) = node.value else { return Err(wrong("a key must be a word", node.at)) };
+                    let YamlValue::Text(text) = node.value else { return Err(wrong("a key must be a word", node.at)) };
                     *key = Some((text, node.at));
                 }
             }
@@ -115,17 +132,17 @@ impl Builder {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> Value {
+fn scalar(text: &str, style: ScalarStyle) -> YamlValue {
     let nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null" | "Null" | "NULL");
-    if nothing { Value::Nothing } else { Value::Text(text.to_owned()) }
+    if nothing { YamlValue::Nothing } else { YamlValue::Text(text.to_owned()) }
 }
 
-impl Node {
+impl YamlNode {
     /// The members of a map that may have these keys and no others.
-    pub fn members(&self, keys: &[&'static str]) -> Result<Members<'_>> {
-        let items: &[(String, At, Node)] = match &self.value {
-            Value::Map(items) => items,
-            Value::Nothing => &[],
+    pub fn members(&self, keys: &[&'static str]) -> Result<YamlMap<'_>> {
+        let items: &[(String, Position, YamlNode)] = match &self.value {
+            YamlValue::Map(items) => items,
+            YamlValue::Nothing => &[],
             _ => return Err(wrong("expected keys and values here", self.at).fact("keys", keys.join(", "))),
         };
         let mut seen: std::collections::HashSet<&str> = std::collections::HashSet::new();
@@ -137,26 +154,26 @@ impl Node {
                 return Err(wrong(format!("the key `{key}` stands twice"), *at));
             }
         }
-        Ok(Members { items })
+        Ok(YamlMap { items })
     }
 
     pub fn text(&self) -> Result<&str> {
         match &self.value {
-            Value::Text(text) => Ok(text),
+            YamlValue::Text(text) => Ok(text),
             _ => Err(wrong("expected a text here", self.at)),
         }
     }
 
-    pub fn list(&self) -> Result<&[Node]> {
+    pub fn list(&self) -> Result<&[YamlNode]> {
         match &self.value {
-            Value::List(items) => Ok(items),
+            YamlValue::List(items) => Ok(items),
             _ => Err(wrong("expected a list here", self.at)),
         }
     }
 
     /// A list of texts; one text stands for a list of one.
-    pub fn texts(&self) -> Result<Vec<&Node>> {
-        if let Value::Text(_) = &self.value {
+    pub fn texts(&self) -> Result<Vec<&YamlNode>> {
+        if let YamlValue::Text(_) = &self.value {
             return Ok(vec![self]);
         }
         let items = self.list()?;
@@ -172,22 +189,30 @@ impl Node {
 
 /// The members of one map.
 #[derive(Debug, Clone, Copy)]
-pub struct Members<'a> {
-    items: &'a [(String, At, Node)],
+pub struct YamlMap<'a> {
+    items: &'a [(String, Position, YamlNode)],
 }
 
-impl<'a> Members<'a> {
+impl<'a> YamlMap<'a> {
     /// The value of the key; `None` where it is not there or says nothing.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&'a Node> {
+    pub fn get(&self, key: &str) -> Option<&'a YamlNode> {
         let found = self.items.iter().find(|(there, ..)| there == key);
-        found.map(|(.., node)| node).filter(|node| node.value != Value::Nothing)
+        found.map(|(.., node)| node).filter(|node| node.value != YamlValue::Nothing)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one_and_in_characters() {
+        for (text, at, line, column) in [("", 0, 1, 1), ("a\nbc", 3, 2, 2), ("é x", 3, 1, 3), ("a\r\nb", 3, 2, 1)] {
+            assert_eq!(Position::of(text, at), Position { line, column }, "{text:?}");
+        }
+        assert_eq!(Position::of("a\n", 99).line, 2, "behind the end");
+    }
 
     #[test]
     fn values_know_where_they_stand() {
@@ -197,7 +222,7 @@ mod tests {
         let image = images[0].members(&["source", "target"]).unwrap();
         assert_eq!((image.get("source").unwrap().text().unwrap(), images[0].at.line), ("b", 4));
         let target = image.get("target").unwrap();
-        assert_eq!(target.at, At { line: 5, column: 11 });
+        assert_eq!(target.at, Position { line: 5, column: 11 });
         let texts: Vec<&str> = target.texts().unwrap().iter().map(|node| node.text().unwrap()).collect();
         assert_eq!(texts, ["c", "d"]);
     }

@@ -10,7 +10,7 @@ use crate::oci::{Location, Platform};
 use crate::plan::{Epoch, FORMAT};
 use crate::policy::Allow;
 use crate::settings::{DEFAULT_BASE, Job, old_base};
-use crate::yaml::{self, At, Members, Node};
+use crate::yaml::{self, Position, YamlMap, YamlNode};
 
 /// A larger file is refused; ten thousand images take about two mebibytes.
 pub const LARGEST: u64 = 32 << 20;
@@ -28,7 +28,7 @@ pub struct BatchFile {
 /// One image of the file.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    pub at: At,
+    pub at: Position,
     pub job: Job,
     /// The exception list, from the file's own folder.
     pub exceptions: Option<String>,
@@ -62,25 +62,25 @@ impl BatchFile {
 
 /// An image's own settings before the defaults.
 struct Settings<'a> {
-    own: Members<'a>,
-    defaults: Option<Members<'a>>,
+    own: YamlMap<'a>,
+    defaults: Option<YamlMap<'a>>,
 }
 
 impl<'a> Settings<'a> {
-    fn get(&self, key: &str) -> Option<&'a Node> {
+    fn get(&self, key: &str) -> Option<&'a YamlNode> {
         self.own.get(key).or_else(|| self.defaults.as_ref()?.get(key))
     }
 
     fn list<T: std::str::FromStr<Err = Error>>(&self, key: &str) -> Result<Vec<T>> {
         let Some(node) = self.get(key) else { return Ok(Vec::new()) };
-        node.texts()?.into_iter().map(Node::parse).collect()
+        node.texts()?.into_iter().map(YamlNode::parse).collect()
     }
 }
 
-fn entry(node: &Node, defaults: Option<Members<'_>>, epoch: Option<Epoch>) -> Result<Entry> {
+fn entry(node: &YamlNode, defaults: Option<YamlMap<'_>>, epoch: Option<Epoch>) -> Result<Entry> {
     let settings = Settings { own: node.members(&IMAGE)?, defaults };
     let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", node.at))?;
-    let base = settings.get("base").map_or_else(|| DEFAULT_BASE.parse(), Node::parse)?;
+    let base = settings.get("base").map_or_else(|| DEFAULT_BASE.parse(), YamlNode::parse)?;
     let mut job = Job::plain(source.parse()?, base, epoch);
     if let Some(node) = settings.get("old_base") {
         job.request.old_base = old_base(node.text()?).map_err(|error| error.fact("at", node.at))?.into();
@@ -88,7 +88,7 @@ fn entry(node: &Node, defaults: Option<Members<'_>>, epoch: Option<Epoch>) -> Re
     job.request.platforms = settings.list::<Platform>("platforms")?;
     job.options.platforms.clone_from(&job.request.platforms);
     job.request.known = settings.list::<Location>("known_bases")?;
-    job.request.log_runner = settings.get("log_runner").map(Node::parse).transpose()?;
+    job.request.log_runner = settings.get("log_runner").map(YamlNode::parse).transpose()?;
     if let Some(node) = settings.get("logs") {
         job.request.wishes.logs = logs(node)?;
         job.options.wishes = job.request.wishes.clone();
@@ -104,7 +104,7 @@ fn entry(node: &Node, defaults: Option<Members<'_>>, epoch: Option<Epoch>) -> Re
     Ok(entry)
 }
 
-fn logs(node: &Node) -> Result<LogChoice> {
+fn logs(node: &YamlNode) -> Result<LogChoice> {
     let word = node.text()?;
     LogChoice::ALL.into_iter().find(|choice| choice.word() == word).ok_or_else(|| {
         let words: Vec<&str> = LogChoice::ALL.iter().map(|choice| choice.word()).collect();
@@ -131,7 +131,7 @@ fn recipe(settings: &Settings<'_>, epoch: Option<Epoch>) -> Result<Value> {
 
 /// Two images that go to the same place would undo each other.
 fn check_targets(images: &[Entry]) -> Result<()> {
-    let mut seen: HashMap<String, At> = HashMap::new();
+    let mut seen: HashMap<String, Position> = HashMap::new();
     for entry in images {
         for target in &entry.job.targets {
             if let Some(first) = seen.insert(target.to_string(), entry.at) {

@@ -5,10 +5,10 @@ use jsonc_parser::ast::{ObjectPropName, Value};
 use jsonc_parser::common::{Range, Ranged as _};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::position::Position;
-use super::tree::{Id, Kind, Layout, Node, Style, Tree};
+use super::tree::{CollectionStyle, ManifestTree, NodeKind, ScalarStyle, TreeNode, TreeNodeId};
 use super::yaml::{MOST_NODES, attach};
 use crate::error::{Error, Result};
+use crate::yaml::Position;
 
 /// How much the commas matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +18,13 @@ pub(super) enum Commas {
     FromTemplate,
 }
 
-pub(super) fn read(text: &str, commas: Commas) -> Result<Tree> {
+pub(super) fn read(text: &str, commas: Commas) -> Result<ManifestTree> {
     let wrong = |error: jsonc_parser::errors::ParseError| {
         let at = Position::of(text, error.range().start);
         at.on(Error::input("the manifest is not valid JSON").cause(error.kind()))
     };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options(commas)).map_err(wrong)?;
-    let mut reader = Reader { text, tree: Tree::default() };
+    let mut reader = JsonReader { text, tree: ManifestTree::default() };
     if let Some(value) = parsed.value {
         let root = reader.put(&value, None, None)?;
         reader.tree.roots.push(root);
@@ -48,14 +48,14 @@ fn options(commas: Commas) -> ParseOptions {
     }
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
-    tree: Tree,
+    tree: ManifestTree,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// The parser allows 512 levels, so this comes back.
-    fn put(&mut self, value: &Value<'_>, parent: Option<Id>, key: Option<Id>) -> Result<Id> {
+    fn put(&mut self, value: &Value<'_>, parent: Option<TreeNodeId>, key: Option<TreeNodeId>) -> Result<TreeNodeId> {
         let id = self.add(kind(value), value.range(), parent)?;
         if let Some(parent) = parent {
             let wrong = |error| Position::of(self.text, value.start()).on(error);
@@ -70,7 +70,7 @@ impl Reader<'_> {
             Value::Object(object) => {
                 for property in &object.properties {
                     let ObjectPropName::String(name) = &property.name else { continue };
-                    let text = Kind::Scalar { text: name.value.to_string(), style: Style::Double };
+                    let text = NodeKind::Scalar { text: name.value.to_string(), style: ScalarStyle::Double };
                     let key = self.add(text, name.range, Some(id))?;
                     self.put(&property.value, Some(id), Some(key))?;
                 }
@@ -80,22 +80,22 @@ impl Reader<'_> {
         Ok(id)
     }
 
-    fn add(&mut self, kind: Kind, range: Range, parent: Option<Id>) -> Result<Id> {
+    fn add(&mut self, kind: NodeKind, range: Range, parent: Option<TreeNodeId>) -> Result<TreeNodeId> {
         if self.tree.len() >= MOST_NODES {
             return Err(Error::input("the manifest has too many values").fact("most", MOST_NODES));
         }
-        Ok(self.tree.add(Node { kind, range: range.start..range.end, anchor: None, tag: None, parent }))
+        Ok(self.tree.add(TreeNode { kind, range: range.start..range.end, anchor: None, tag: None, parent }))
     }
 }
 
-fn kind(value: &Value<'_>) -> Kind {
-    let plain = |text: &str| Kind::Scalar { text: text.to_owned(), style: Style::Plain };
+fn kind(value: &Value<'_>) -> NodeKind {
+    let plain = |text: &str| NodeKind::Scalar { text: text.to_owned(), style: ScalarStyle::Plain };
     match value {
-        Value::StringLit(text) => Kind::Scalar { text: text.value.to_string(), style: Style::Double },
+        Value::StringLit(text) => NodeKind::Scalar { text: text.value.to_string(), style: ScalarStyle::Double },
         Value::NumberLit(number) => plain(number.value),
         Value::BooleanLit(truth) => plain(if truth.value { "true" } else { "false" }),
         Value::NullKeyword(_) => plain("null"),
-        Value::Array(_) => Kind::Sequence { items: Vec::new(), layout: Layout::Flow },
-        Value::Object(_) => Kind::Mapping { entries: Vec::new(), layout: Layout::Flow },
+        Value::Array(_) => NodeKind::Sequence { items: Vec::new(), layout: CollectionStyle::Flow },
+        Value::Object(_) => NodeKind::Mapping { entries: Vec::new(), layout: CollectionStyle::Flow },
     }
 }

@@ -2,57 +2,47 @@
 //! byte as it was.
 //!
 //! ```text
-//! text ► template ► yaml, json ► Tree ► object ► site ► decide ► rewrite ► text
+//! text ► template ► yaml, json ► ManifestTree ► workload ► decision ► rewrite (edit) ► text
 //! ```
 //!
 //! The rule of the module: text in, text out, and the new text is read again before anybody sees
 //! it. What is not proven to be the intended value is not written. How the kubelet expands
-//! variables is `shell::CommandContext`'s; which of them are known is `environment`'s.
+//! variables is `shell::CommandContext`'s; which of them are known is `container`'s.
 
-mod decide;
-mod environment;
-mod image;
-mod insert;
-mod intent;
+mod container;
+mod decision;
+mod edit;
 mod json;
-mod log;
+mod logs;
 mod manifest;
-mod model;
-mod mount;
-mod object;
-mod placeholder;
-mod position;
+mod refusal;
 mod rewrite;
 mod scalar;
-mod site;
-mod splice;
 mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod why;
+mod workload;
 mod yaml;
 
-pub use image::{Answer, Images, NoImages, Question};
-pub use model::{Changed, Command, Judged, Outcome};
-pub use object::Name;
-pub use position::Position;
-pub use site::What;
-pub use why::{Remark, Why};
+pub use refusal::{CommandNote, KubeRefusal};
+pub use workload::{CommandKind, ObjectName};
 
-use manifest::Manifest;
+pub use crate::yaml::Position;
+
+use manifest::ParsedManifest;
 
 use crate::error::{Error, Result};
-use crate::examine::{KlogStyle, LogChoice};
+use crate::examine::{Klog, KlogStyle, LogChoice};
 use crate::policy::Rule;
-use crate::shell::Reason;
+use crate::shell::{Log, Reason};
 
 /// A longer manifest is not read.
 pub const LONGEST: u64 = 16 << 20;
 
 /// What is wanted.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct KubeOptions<'a> {
     pub logs: LogChoice,
     pub klog_style: KlogStyle,
     pub template: Template,
@@ -68,26 +58,115 @@ pub enum Template {
     Salt,
 }
 
+/// A program, and where a container would look for it.
+#[derive(Debug, Clone)]
+pub struct ProgramQuery<'a> {
+    pub program: &'a str,
+    /// `PATH`, where the container sets it.
+    pub path: Option<&'a str>,
+    /// The working directory, where the container sets it.
+    pub folder: Option<&'a str>,
+}
+
+/// What the image shows. Invariant: it holds for every platform of the image.
+#[derive(Debug, Clone)]
+pub struct ProgramFacts {
+    /// The image that was looked at.
+    pub image: String,
+    pub entrypoint: Vec<String>,
+    /// Why the program does not start, where it does not.
+    pub missing: Option<String>,
+    pub klog: Klog,
+    /// Where a log runner is.
+    pub runner: Option<String>,
+}
+
+/// Images that can be asked.
+pub trait Images {
+    /// `None` for an image that nobody named.
+    fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts>;
+}
+
+/// No image was named: everything about them is assumed.
+#[derive(Debug, Clone, Copy)]
+pub struct NoImages;
+
+impl Images for NoImages {
+    fn facts(&self, _: &str, _: &ProgramQuery<'_>) -> Option<ProgramFacts> {
+        None
+    }
+}
+
+/// A manifest, judged.
+#[derive(Debug)]
+pub struct RewrittenManifest {
+    /// The new text; the old one where nothing changes.
+    pub text: String,
+    pub commands: Vec<ManifestCommand>,
+    /// The whole file is refused: it is no manifest yet.
+    pub refused: Option<(KubeRefusal, Position)>,
+}
+
+/// One command of the manifest, and what became of it.
+#[derive(Debug)]
+pub struct ManifestCommand {
+    pub object: ObjectName,
+    pub container: String,
+    pub what: CommandKind,
+    pub position: Position,
+    pub before: Vec<String>,
+    pub outcome: CommandOutcome,
+    pub notes: Vec<CommandNote>,
+}
+
+#[derive(Debug)]
+pub enum CommandOutcome {
+    Unchanged,
+    Changed(Box<ChangedCommand>),
+    Refused(Box<KubeRefusal>),
+    /// Left as it is for this reason: its shell is in the image.
+    Kept(Box<KubeRefusal>),
+}
+
+/// What a command became.
+#[derive(Debug)]
+pub struct ChangedCommand {
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub workdir: Option<String>,
+    pub log: Option<Log>,
+}
+
+impl RewrittenManifest {
+    /// Whether something stays that should not.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.refused.is_some()
+            || self.commands.iter().any(|command| matches!(command.outcome, CommandOutcome::Refused(_)))
+    }
+}
+
 /// What becomes of a manifest.
-pub fn judge(text: &str, options: &Options<'_>) -> Result<Judged> {
+pub fn rewrite(text: &str, options: &KubeOptions<'_>) -> Result<RewrittenManifest> {
     let (mark, text) = match text.strip_prefix('\u{feff}') {
         Some(rest) => ("\u{feff}", rest),
         None => ("", text),
     };
-    let read = match Manifest::read(text, options.template) {
+    let read = match ParsedManifest::read(text, options.template) {
         Ok(read) => read,
         Err(error) => return unrendered(mark, text, &error).ok_or(error),
     };
-    let mut judged = read.judge(options)?;
-    judged.text.insert_str(0, mark);
-    Ok(judged)
+    let mut rewritten = read.rewrite(options)?;
+    rewritten.text.insert_str(0, mark);
+    Ok(rewritten)
 }
 
 /// A text that cannot be read because it is a template.
-fn unrendered(mark: &str, text: &str, error: &Error) -> Option<Judged> {
+fn unrendered(mark: &str, text: &str, error: &Error) -> Option<RewrittenManifest> {
     let (at, placeholder) = template::first(text)?;
     let detail = format!("{placeholder} stands where its value should be ({})", error.what());
-    let why = Why::new(Rule::Shell(Reason::UnrenderedTemplate), detail);
+    let why = KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), detail);
     let refused = Some((why, Position::of(text, at)));
-    Some(Judged { text: format!("{mark}{text}"), commands: Vec::new(), refused })
+    Some(RewrittenManifest { text: format!("{mark}{text}"), commands: Vec::new(), refused })
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::tree::{Layout, Style};
+use super::tree::{CollectionStyle, ScalarStyle};
 
 /// The language of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,18 +60,18 @@ fn is_date(text: &str) -> bool {
 
 /// How the scalars around a new one are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Beside {
+pub(super) struct ScalarWriter {
     pub language: Language,
-    pub style: Style,
-    pub layout: Layout,
+    pub style: ScalarStyle,
+    pub layout: CollectionStyle,
 }
 
-impl Beside {
+impl ScalarWriter {
     /// `word` as it is written here.
     pub fn write(self, word: &str) -> String {
         match (self.language, self.style) {
-            (Language::Json, _) | (_, Style::Double) => double(word),
-            (_, Style::Single) => single(word).unwrap_or_else(|| double(word)),
+            (Language::Json, _) | (_, ScalarStyle::Double) => double(word),
+            (_, ScalarStyle::Single) => single(word).unwrap_or_else(|| double(word)),
             _ if is_plain(word, self.layout) => word.to_owned(),
             // Fewer escapes are easier to read.
             _ if word.contains(['"', '\\']) && !word.contains('\'') => single(word).unwrap_or_else(|| double(word)),
@@ -81,13 +81,13 @@ impl Beside {
 }
 
 /// Whether a plain scalar can hold it.
-fn is_plain(word: &str, layout: Layout) -> bool {
+fn is_plain(word: &str, layout: CollectionStyle) -> bool {
     let is_indicator = |c: char| ",[]{}#&*!|>'\"%@`".contains(c);
     let is_odd_start = word.starts_with(is_indicator)
         || matches!(word, "-" | "?" | ":" | "---" | "...")
         || ["- ", "? ", ": "].iter().any(|start| word.starts_with(start));
     let breaks_off = word.contains(": ") || word.contains(" #") || word.ends_with(':');
-    let in_flow = layout == Layout::Flow && word.contains([',', '[', ']', '{', '}', '?']);
+    let in_flow = layout == CollectionStyle::Flow && word.contains([',', '[', ']', '{', '}', '?']);
     is_text(word)
         && !is_odd_start
         && !breaks_off
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn new_words_are_written_as_their_neighbours_are() {
-        let yaml = |style, layout| Beside { language: Language::Yaml, style, layout };
+        let yaml = |style, layout| ScalarWriter { language: Language::Yaml, style, layout };
         for (word, block, flow, single, double) in [
             ("/app", "/app", "/app", "'/app'", "\"/app\""),
             ("--a=b,c", "--a=b,c", "\"--a=b,c\"", "'--a=b,c'", "\"--a=b,c\""),
@@ -163,11 +163,13 @@ mod tests {
             ("\u{7f}é", "\"\\u007fé\"", "\"\\u007fé\"", "\"\\u007fé\"", "\"\\u007fé\""),
             ("-", "\"-\"", "\"-\"", "'-'", "\"-\""),
         ] {
-            assert_eq!(yaml(Style::Plain, Layout::Block).write(word), block);
-            assert_eq!(yaml(Style::Plain, Layout::Flow).write(word), flow);
-            assert_eq!(yaml(Style::Single, Layout::Block).write(word), single);
-            assert_eq!(yaml(Style::Double, Layout::Block).write(word), double);
-            let json = Beside { language: Language::Json, style: Style::Plain, layout: Layout::Flow }.write(word);
+            assert_eq!(yaml(ScalarStyle::Plain, CollectionStyle::Block).write(word), block);
+            assert_eq!(yaml(ScalarStyle::Plain, CollectionStyle::Flow).write(word), flow);
+            assert_eq!(yaml(ScalarStyle::Single, CollectionStyle::Block).write(word), single);
+            assert_eq!(yaml(ScalarStyle::Double, CollectionStyle::Block).write(word), double);
+            let json =
+                ScalarWriter { language: Language::Json, style: ScalarStyle::Plain, layout: CollectionStyle::Flow }
+                    .write(word);
             assert_eq!(serde_json::from_str::<String>(&json).unwrap(), word);
         }
     }

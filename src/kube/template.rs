@@ -6,10 +6,13 @@
 
 use std::ops::Range;
 
+use super::refusal::{CommandNote, KubeRefusal};
 use super::scalar::Language;
 use crate::error::{Error, Result};
+use crate::policy::Rule;
+use crate::shell::{ExecCommand, Reason};
 
-/// Stands for a whole list of words.
+/// PlaceholderKind for a whole list of words.
 const LISTS: &[&str] = &[
     "params",
     "etcd_creds",
@@ -24,7 +27,7 @@ const LISTS: &[&str] = &[
     "run_controllers",
 ];
 
-/// Stands for a part of one word.
+/// PlaceholderKind for a part of one word.
 const VALUES: &[&str] = &[
     "cluster_state",
     "etcd_apiserver_protocol",
@@ -43,7 +46,7 @@ const VALUES: &[&str] = &[
 
 /// What a placeholder stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
+pub(super) enum PlaceholderKind {
     Several,
     OneWord,
     Unknown,
@@ -57,25 +60,25 @@ enum Spot {
     /// As a value of JSON.
     Value,
     /// As a member of a JSON object.
-    Member,
+    ContainerField,
     /// On lines of its own in YAML.
     Line,
 }
 
-const SPOTS: [Spot; 4] = [Spot::Inside, Spot::Value, Spot::Member, Spot::Line];
+const SPOTS: [Spot; 4] = [Spot::Inside, Spot::Value, Spot::ContainerField, Spot::Line];
 /// The first of the characters that hide placeholders: they have no meaning of their own.
 const FIRST: u32 = 0xE000;
 const LAST: u32 = 0xF8FF;
 
 /// A text with its placeholders hidden.
 #[derive(Debug, Default)]
-pub(super) struct Hidden {
+pub(super) struct MaskedText {
     pub text: String,
     placeholders: Vec<String>,
     members: bool,
 }
 
-impl Hidden {
+impl MaskedText {
     /// The text itself: nothing in it is a placeholder.
     pub fn nothing(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
@@ -85,8 +88,8 @@ impl Hidden {
         if text.chars().any(is_mask) {
             return Err(Error::input("the manifest uses characters that are kept for placeholders"));
         }
-        let mut hidden = Self::default();
-        let mut context = Context::default();
+        let mut masked = Self::default();
+        let mut context = JsonScan::default();
         let mut rest = text;
         while let Some(start) = rest.find("{{") {
             let (before, from) = rest.split_at(start);
@@ -97,17 +100,17 @@ impl Hidden {
             context.read(before);
             let spot = match language {
                 Language::Json => context.spot(),
-                Language::Yaml if is_alone(&hidden.text, before, after) => Spot::Line,
+                Language::Yaml if is_alone(&masked.text, before, after) => Spot::Line,
                 Language::Yaml => Spot::Inside,
             };
-            hidden.text.push_str(before);
-            let mask = hidden.hide(placeholder, spot)?;
-            hidden.text.push_str(&mask);
+            masked.text.push_str(before);
+            let mask = masked.hide(placeholder, spot)?;
+            masked.text.push_str(&mask);
             context.pass(spot);
             rest = after;
         }
-        hidden.text.push_str(rest);
-        Ok(hidden)
+        masked.text.push_str(rest);
+        Ok(masked)
     }
 
     fn hide(&mut self, placeholder: &str, spot: Spot) -> Result<String> {
@@ -116,7 +119,7 @@ impl Hidden {
             self.placeholders.push(placeholder.to_owned());
             self.placeholders.len() - 1
         });
-        self.members |= matches!(spot, Spot::Member | Spot::Line);
+        self.members |= matches!(spot, Spot::ContainerField | Spot::Line);
         let wrong = || Error::input("a placeholder of the template cannot be kept").fact("placeholder", placeholder);
         mask(number, placeholder.len(), spot).ok_or_else(wrong)
     }
@@ -135,9 +138,9 @@ impl Hidden {
             let lead = usize::from(spot != Spot::Inside);
             let placeholder = self.placeholders.get(number).map_or("", String::as_str);
             let begins = at.saturating_sub(lead);
-            let hidden = mask(number, placeholder.len(), spot);
+            let masked = mask(number, placeholder.len(), spot);
             let there = rest.get(begins..begins + placeholder.len());
-            if placeholder.is_empty() || hidden.as_deref() != there {
+            if placeholder.is_empty() || masked.as_deref() != there {
                 let (skipped, after) = rest.split_at(at + c.len_utf8());
                 out.push_str(skipped);
                 rest = after;
@@ -151,7 +154,7 @@ impl Hidden {
     }
 
     /// The placeholders in a word: where what hides them stands, and what they stand for.
-    pub fn within(&self, word: &str) -> Vec<(Range<usize>, &str, Stands)> {
+    pub fn within(&self, word: &str) -> Vec<(Range<usize>, &str, PlaceholderKind)> {
         let marks = word.char_indices().filter(|(_, c)| is_mask(*c));
         let known = marks.map(|(at, c)| {
             let (number, spot) = read(c);
@@ -160,7 +163,7 @@ impl Hidden {
                 Spot::Inside => (placeholder.len(), stands(placeholder)),
                 // The quotes around it are no part of the word.
                 Spot::Value => (placeholder.len().saturating_sub(2), stands(placeholder)),
-                Spot::Member | Spot::Line => (placeholder.len(), Stands::Unknown),
+                Spot::ContainerField | Spot::Line => (placeholder.len(), PlaceholderKind::Unknown),
             };
             (at..at + len, placeholder, stands)
         });
@@ -174,7 +177,7 @@ impl Hidden {
         let is_whole = self
             .within(word)
             .first()
-            .is_some_and(|(range, _, stands)| *range == (0..word.len()) && *stands == Stands::Several);
+            .is_some_and(|(range, _, stands)| *range == (0..word.len()) && *stands == PlaceholderKind::Several);
         let spot = if language == Language::Json { Spot::Value } else { Spot::Inside };
         if is_whole { mask(number, placeholder.len(), spot) } else { None }
     }
@@ -199,14 +202,14 @@ pub(super) fn is_mask(c: char) -> bool {
     (FIRST..=LAST).contains(&u32::from(c))
 }
 
-fn stands(placeholder: &str) -> Stands {
+fn stands(placeholder: &str) -> PlaceholderKind {
     let name = placeholder.trim_start_matches("{{").trim_end_matches("}}").trim();
     if LISTS.contains(&name) {
-        Stands::Several
+        PlaceholderKind::Several
     } else if VALUES.contains(&name) || name.starts_with("pillar[") || name.starts_with("pillar.get(") {
-        Stands::OneWord
+        PlaceholderKind::OneWord
     } else {
-        Stands::Unknown
+        PlaceholderKind::Unknown
     }
 }
 
@@ -219,7 +222,7 @@ fn mask(number: usize, len: usize, spot: Spot) -> Option<String> {
     Some(match spot {
         Spot::Inside => format!("{c}{}", fill(0)?),
         Spot::Value => format!("\"{c}{}\"", fill(2)?),
-        Spot::Member => format!("\"{c}{}\":0", fill(4)?),
+        Spot::ContainerField => format!("\"{c}{}\":0", fill(4)?),
         Spot::Line => format!("#{c}{}", fill(1)?),
     })
 }
@@ -248,14 +251,14 @@ fn is_alone(text: &str, before: &str, after: &str) -> bool {
 
 /// Where JSON text has got to.
 #[derive(Debug, Default)]
-struct Context {
+struct JsonScan {
     brackets: Vec<char>,
     is_string: bool,
     is_escaped: bool,
     last: char,
 }
 
-impl Context {
+impl JsonScan {
     fn read(&mut self, text: &str) {
         for c in text.chars() {
             match c {
@@ -276,7 +279,7 @@ impl Context {
     fn spot(&self) -> Spot {
         match self.brackets.last() {
             _ if self.is_string => Spot::Inside,
-            Some('{') if self.last != ':' => Spot::Member,
+            Some('{') if self.last != ':' => Spot::ContainerField,
             _ => Spot::Value,
         }
     }
@@ -289,6 +292,56 @@ impl Context {
     }
 }
 
+const PART: &str = "stands for several words, and is part of one here";
+
+/// Refuses a command in which a placeholder could change what is started.
+pub(super) fn check(masked: &MaskedText, before: &[String], exec: &ExecCommand) -> Result<(), KubeRefusal> {
+    let refuse = |placeholder: &str, detail: &str| {
+        Err(KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), format!("{placeholder} {detail}")))
+    };
+    for word in before {
+        for (range, placeholder, stands) in masked.within(word) {
+            let front = word.get(..range.start).and_then(|text| text.chars().next_back());
+            let back = word.get(range.end..).and_then(|text| text.chars().next());
+            match stands {
+                PlaceholderKind::Unknown => {
+                    return refuse(placeholder, "is no placeholder of which is known what it stands for");
+                }
+                PlaceholderKind::Several if front.iter().chain(&back).any(|c| !c.is_whitespace()) => {
+                    return refuse(placeholder, PART);
+                }
+                PlaceholderKind::Several | PlaceholderKind::OneWord => {}
+            }
+        }
+    }
+    let values = exec.environment.iter().map(|(_, value)| value);
+    let others = values.chain(&exec.workdir).chain(exec.log.iter().map(|log| &log.path));
+    let several =
+        |word: &String| masked.within(word).into_iter().find(|(_, _, stands)| *stands == PlaceholderKind::Several);
+    if let Some((_, placeholder, _)) = others.chain(&exec.init).find_map(several) {
+        return refuse(placeholder, PART);
+    }
+    let is_part = |word: &&String| several(word).is_some_and(|(range, ..)| range != (0..word.len()));
+    if let Some((_, placeholder, _)) = exec.program.iter().find(is_part).and_then(several) {
+        return refuse(placeholder, PART);
+    }
+    match exec.program.first().map(|word| masked.within(word)).unwrap_or_default().first() {
+        Some((_, placeholder, _)) => refuse(placeholder, "decides which program is started"),
+        None => Ok(()),
+    }
+}
+
+/// What a list of words that becomes an item asks of whoever fills it in.
+pub(super) fn notes(masked: &MaskedText, exec: &ExecCommand) -> Vec<CommandNote> {
+    let several = exec.program.iter().flat_map(|word| masked.within(word));
+    let several = several.filter(|(_, _, stands)| *stands == PlaceholderKind::Several).map(|(_, placeholder, _)| {
+        let message =
+            format!("{placeholder} stood for several words: what fills it in must give one item of the list for each");
+        CommandNote::new(Rule::PlaceholderIsList, message)
+    });
+    several.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,27 +352,27 @@ mod tests {
             "{\n{{container_env}}\n\"cpu\": {{ cpulimit }}, \"l\": [{{params}} \"a{{suffix}}\"], \"x\": {{port}}}";
         let yaml = "a: {{ x }}/y:{{pillar['z']}}\n  {{container_env}}\n{{one_more}} {{two_more}}\nb: \"{{params}}\"\n";
         for (text, language) in [(json, Language::Json), (yaml, Language::Yaml), ("plain {{", Language::Yaml)] {
-            let hidden = Hidden::of(text, language).unwrap();
-            assert_eq!(hidden.text.len(), text.len());
-            assert!(!hidden.text.contains("}}\n"), "{}", hidden.text);
-            assert_eq!(hidden.shown(&hidden.text), text);
+            let masked = MaskedText::of(text, language).unwrap();
+            assert_eq!(masked.text.len(), text.len());
+            assert!(!masked.text.contains("}}\n"), "{}", masked.text);
+            assert_eq!(masked.shown(&masked.text), text);
         }
         let parsed = super::super::json::read(
-            &Hidden::of(json, Language::Json).unwrap().text,
+            &MaskedText::of(json, Language::Json).unwrap().text,
             super::super::json::Commas::FromTemplate,
         );
         assert!(parsed.is_ok(), "{parsed:?}");
-        super::super::yaml::read(&Hidden::of(yaml, Language::Yaml).unwrap().text).unwrap();
+        super::super::yaml::read(&MaskedText::of(yaml, Language::Yaml).unwrap().text).unwrap();
     }
 
     #[test]
     fn only_well_known_names_are_known() {
         for (name, expected) in [
-            ("{{params}}", Stands::Several),
-            ("{{ suffix }}", Stands::OneWord),
-            ("{{pillar['allow_privileged']}}", Stands::OneWord),
-            ("{{ .Values.args }}", Stands::Unknown),
-            ("{{param}}", Stands::Unknown),
+            ("{{params}}", PlaceholderKind::Several),
+            ("{{ suffix }}", PlaceholderKind::OneWord),
+            ("{{pillar['allow_privileged']}}", PlaceholderKind::OneWord),
+            ("{{ .Values.args }}", PlaceholderKind::Unknown),
+            ("{{param}}", PlaceholderKind::Unknown),
         ] {
             assert_eq!(stands(name), expected, "{name}");
         }

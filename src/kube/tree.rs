@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::yaml::Position;
+
 /// A node of one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id(usize);
+pub(super) struct TreeNodeId(usize);
 
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ScalarStyle {
     Plain,
     Single,
     Double,
@@ -20,97 +22,97 @@ pub(super) enum Style {
 
 /// How a collection is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum CollectionStyle {
     Block,
     Flow,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Scalar {
         text: String,
-        style: Style,
+        style: ScalarStyle,
     },
     Sequence {
-        items: Vec<Id>,
-        layout: Layout,
+        items: Vec<TreeNodeId>,
+        layout: CollectionStyle,
     },
     /// Invariant: keys are scalars, and each stands there once.
     Mapping {
-        entries: Vec<(Id, Id)>,
-        layout: Layout,
+        entries: Vec<(TreeNodeId, TreeNodeId)>,
+        layout: CollectionStyle,
     },
-    Alias(Id),
+    Alias(TreeNodeId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
-    pub kind: Kind,
+pub(super) struct TreeNode {
+    pub kind: NodeKind,
     /// A block collection has only a beginning.
     pub range: Range<usize>,
     pub anchor: Option<String>,
     pub tag: Option<String>,
-    pub parent: Option<Id>,
+    pub parent: Option<TreeNodeId>,
 }
 
 /// All documents of a file.
 #[derive(Debug)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
-    keys: BTreeMap<Id, BTreeMap<String, Id>>,
-    pub roots: Vec<Id>,
+pub(super) struct ManifestTree {
+    nodes: Vec<TreeNode>,
+    keys: BTreeMap<TreeNodeId, BTreeMap<String, TreeNodeId>>,
+    pub roots: Vec<TreeNodeId>,
     pub comments: Vec<String>,
-    nothing: Node,
+    nothing: TreeNode,
 }
 
 /// More of them are not looked into for one key.
 const MOST_MERGES: usize = 64;
 
-impl Default for Tree {
+impl Default for ManifestTree {
     fn default() -> Self {
-        let kind = Kind::Scalar { text: String::new(), style: Style::Plain };
-        let nothing = Node { kind, range: 0..0, anchor: None, tag: None, parent: None };
+        let kind = NodeKind::Scalar { text: String::new(), style: ScalarStyle::Plain };
+        let nothing = TreeNode { kind, range: 0..0, anchor: None, tag: None, parent: None };
         Self { nodes: Vec::new(), keys: BTreeMap::new(), roots: Vec::new(), comments: Vec::new(), nothing }
     }
 }
 
-impl Tree {
-    pub fn add(&mut self, node: Node) -> Id {
+impl ManifestTree {
+    pub fn add(&mut self, node: TreeNode) -> TreeNodeId {
         self.nodes.push(node);
-        Id(self.nodes.len() - 1)
+        TreeNodeId(self.nodes.len() - 1)
     }
 
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    pub fn node(&self, id: Id) -> &Node {
+    pub fn node(&self, id: TreeNodeId) -> &TreeNode {
         self.nodes.get(id.0).unwrap_or(&self.nothing)
     }
 
-    pub fn node_mut(&mut self, id: Id) -> Option<&mut Node> {
+    pub fn node_mut(&mut self, id: TreeNodeId) -> Option<&mut TreeNode> {
         self.nodes.get_mut(id.0)
     }
 
     /// Remembers that `key` leads to `value`; `false` where it already led somewhere.
-    pub fn index(&mut self, mapping: Id, key: String, value: Id) -> bool {
+    pub fn index(&mut self, mapping: TreeNodeId, key: String, value: TreeNodeId) -> bool {
         self.keys.entry(mapping).or_default().insert(key, value).is_none()
     }
 
     /// What an alias stands for; other nodes are themselves.
-    pub fn resolved(&self, id: Id) -> Id {
+    pub fn resolved(&self, id: TreeNodeId) -> TreeNodeId {
         match self.node(id).kind {
-            Kind::Alias(target) => target,
+            NodeKind::Alias(target) => target,
             _ => id,
         }
     }
 
     /// The value of `key` in a mapping or in what is merged into it, aliases followed.
-    pub fn get(&self, mapping: Id, key: &str) -> Option<Id> {
+    pub fn get(&self, mapping: TreeNodeId, key: &str) -> Option<TreeNodeId> {
         self.entry(mapping, key).map(|value| self.resolved(value))
     }
 
-    fn entry(&self, mapping: Id, key: &str) -> Option<Id> {
+    fn entry(&self, mapping: TreeNodeId, key: &str) -> Option<TreeNodeId> {
         let mut waiting = vec![self.resolved(mapping)];
         let mut seen = BTreeSet::new();
         while let Some(id) = waiting.pop() {
@@ -125,7 +127,7 @@ impl Tree {
                 let merged = self.resolved(*merged);
                 match &self.node(merged).kind {
                     // Of several, the first that has the key counts.
-                    Kind::Sequence { items, .. } => {
+                    NodeKind::Sequence { items, .. } => {
                         waiting.extend(items.iter().take(MOST_MERGES).rev().map(|item| self.resolved(*item)));
                     }
                     _ => waiting.push(merged),
@@ -136,49 +138,49 @@ impl Tree {
     }
 
     /// Follows keys from a mapping.
-    pub fn path(&self, from: Id, keys: &[&str]) -> Option<Id> {
+    pub fn path(&self, from: TreeNodeId, keys: &[&str]) -> Option<TreeNodeId> {
         keys.iter().try_fold(from, |id, key| self.get(id, key))
     }
 
     /// The entry as it is written in this mapping itself.
-    pub fn own_entry(&self, mapping: Id, key: &str) -> Option<(Id, Id)> {
-        let Kind::Mapping { entries, .. } = &self.node(mapping).kind else { return None };
+    pub fn own_entry(&self, mapping: TreeNodeId, key: &str) -> Option<(TreeNodeId, TreeNodeId)> {
+        let NodeKind::Mapping { entries, .. } = &self.node(mapping).kind else { return None };
         entries.iter().copied().find(|(name, _)| self.text(*name) == Some(key))
     }
 
     /// The text of a scalar, whatever its type.
-    pub fn text(&self, id: Id) -> Option<&str> {
+    pub fn text(&self, id: TreeNodeId) -> Option<&str> {
         match &self.node(self.resolved(id)).kind {
-            Kind::Scalar { text, .. } => Some(text),
+            NodeKind::Scalar { text, .. } => Some(text),
             _ => None,
         }
     }
 
-    pub fn text_at(&self, mapping: Id, key: &str) -> Option<&str> {
+    pub fn text_at(&self, mapping: TreeNodeId, key: &str) -> Option<&str> {
         self.get(mapping, key).and_then(|id| self.text(id))
     }
 
     /// The items of a sequence; none where it is something else.
-    pub fn items(&self, id: Id) -> &[Id] {
+    pub fn items(&self, id: TreeNodeId) -> &[TreeNodeId] {
         match &self.node(self.resolved(id)).kind {
-            Kind::Sequence { items, .. } => items,
+            NodeKind::Sequence { items, .. } => items,
             _ => &[],
         }
     }
 
-    pub fn is_null(&self, id: Id) -> bool {
+    pub fn is_null(&self, id: TreeNodeId) -> bool {
         let node = self.node(self.resolved(id));
         let is_empty = |text: &str| matches!(text, "" | "~" | "null" | "Null" | "NULL");
-        matches!(&node.kind, Kind::Scalar { text, style: Style::Plain } if is_empty(text))
+        matches!(&node.kind, NodeKind::Scalar { text, style: ScalarStyle::Plain } if is_empty(text))
     }
 
     /// The text of a scalar that every reader takes for a string.
-    pub fn word(&self, id: Id) -> Option<&str> {
+    pub fn word(&self, id: TreeNodeId) -> Option<&str> {
         let node = self.node(self.resolved(id));
         match &node.kind {
-            Kind::Scalar { .. } if node.tag.is_some() => None,
-            Kind::Scalar { text, style: Style::Plain } if !super::scalar::is_text(text) => None,
-            Kind::Scalar { text, .. } => Some(text),
+            NodeKind::Scalar { .. } if node.tag.is_some() => None,
+            NodeKind::Scalar { text, style: ScalarStyle::Plain } if !super::scalar::is_text(text) => None,
+            NodeKind::Scalar { text, .. } => Some(text),
             _ => None,
         }
     }
@@ -188,12 +190,12 @@ impl Tree {
         let mut open = vec![0_usize; self.nodes.len()];
         let mut count = vec![0_u64; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
-            let target = if let Kind::Alias(target) = node.kind { Some(target.0) } else { None };
+            let target = if let NodeKind::Alias(target) = node.kind { Some(target.0) } else { None };
             for led_to in node.parent.map(|_| at).into_iter().chain(target) {
                 open.get_mut(led_to).into_iter().for_each(|slot| *slot += 1);
             }
         }
-        let mut ready: Vec<Id> = self.roots.clone();
+        let mut ready: Vec<TreeNodeId> = self.roots.clone();
         self.roots.iter().for_each(|root| count.get_mut(root.0).into_iter().for_each(|slot| *slot = 1));
         while let Some(id) = ready.pop() {
             let times = count.get(id.0).copied().unwrap_or(0);
@@ -212,12 +214,12 @@ impl Tree {
         Occurrences(count)
     }
 
-    fn leads_to(&self, id: Id) -> Vec<Id> {
+    fn leads_to(&self, id: TreeNodeId) -> Vec<TreeNodeId> {
         match &self.node(id).kind {
-            Kind::Scalar { .. } => Vec::new(),
-            Kind::Sequence { items, .. } => items.clone(),
-            Kind::Mapping { entries, .. } => entries.iter().flat_map(|(key, value)| [*key, *value]).collect(),
-            Kind::Alias(target) => vec![*target],
+            NodeKind::Scalar { .. } => Vec::new(),
+            NodeKind::Sequence { items, .. } => items.clone(),
+            NodeKind::Mapping { entries, .. } => entries.iter().flat_map(|(key, value)| [*key, *value]).collect(),
+            NodeKind::Alias(target) => vec![*target],
         }
     }
 }
@@ -227,7 +229,63 @@ impl Tree {
 pub(super) struct Occurrences(Vec<u64>);
 
 impl Occurrences {
-    pub fn of(&self, id: Id) -> u64 {
+    pub fn of(&self, id: TreeNodeId) -> u64 {
         self.0.get(id.0).copied().unwrap_or(0)
     }
+}
+
+/// Positions of many bytes of one text, without counting its lines anew for each.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self { text, starts: std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect() }
+    }
+
+    pub fn position(&self, at: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= at).max(1);
+        let start = self.starts.get(line - 1).copied().unwrap_or(0);
+        let column = self.text.get(start..at).map_or(0, |part| part.chars().count());
+        Position { line, column: column + 1 }
+    }
+}
+
+/// The byte of the manifest that byte `at` of a scalar's text comes from; the beginning of the
+/// scalar where that is not plain to see.
+pub(super) fn within(source: &str, node: &TreeNode, at: usize) -> usize {
+    let NodeKind::Scalar { text, style } = &node.kind else { return node.range.start };
+    let start = node.range.start;
+    match style {
+        ScalarStyle::Plain if source.get(node.range.clone()) == Some(text) => start + at,
+        ScalarStyle::Single | ScalarStyle::Double
+            if source.get(start + 1..node.range.end.saturating_sub(1)) == Some(text.as_str()) =>
+        {
+            start + 1 + at
+        }
+        ScalarStyle::Literal => literal(source, start, text, at).unwrap_or(start),
+        _ => start,
+    }
+}
+
+/// In a literal block each line of the text is one of the manifest, behind the same indentation.
+fn literal(source: &str, start: usize, text: &str, at: usize) -> Option<usize> {
+    let line_start = source.get(..start)?.rfind('\n')? + 1;
+    let indentation = start - line_start;
+    if text.starts_with([' ', '\n']) {
+        return None;
+    }
+    let before = text.get(..at)?;
+    let line = before.matches('\n').count();
+    let column = before.len() - before.rfind('\n').map_or(0, |end| end + 1);
+    let mut begins = line_start;
+    for _ in 0..line {
+        begins += source.get(begins..)?.find('\n')? + 1;
+    }
+    let found = begins + indentation + column;
+    let wanted = text.get(at..)?.chars().next();
+    (source.get(found..)?.chars().next() == wanted).then_some(found)
 }

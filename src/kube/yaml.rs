@@ -3,19 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
+use granit_parser::{Event, Parser, ScanError, Span, StructureStyle};
 
-use super::position::Position;
-use super::tree::{Id, Kind, Layout, Node, Style, Tree};
+use super::tree::{CollectionStyle, ManifestTree, NodeKind, ScalarStyle, TreeNode, TreeNodeId};
 use crate::error::{Error, Result};
+use crate::yaml::Position;
 
 /// No manifest of a real cluster comes near.
 pub(super) const MOST_NODES: usize = 1_000_000;
 
 /// All documents of `text`.
-pub(super) fn read(text: &str) -> Result<Tree> {
+pub(super) fn read(text: &str) -> Result<ManifestTree> {
     let options = granit_parser::options! { emit_anchor_events: true, max_buffered_comment_events: 100_000 };
-    let mut builder = Builder { text, tree: Tree::default(), open: Vec::new(), anchors: BTreeMap::new(), last: None };
+    let mut builder =
+        TreeBuilder { text, tree: ManifestTree::default(), open: Vec::new(), anchors: BTreeMap::new(), last: None };
     for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = next.map_err(|error| unreadable(text, &error))?;
         builder.take(event, &span)?;
@@ -37,37 +38,40 @@ fn unreadable(text: &str, error: &ScanError) -> Error {
 }
 
 /// A collection that is being filled.
-struct Open {
-    id: Id,
+struct OpenCollection {
+    id: TreeNodeId,
     /// A key that waits for its value.
-    key: Option<Id>,
+    key: Option<TreeNodeId>,
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     text: &'a str,
-    tree: Tree,
-    open: Vec<Open>,
-    anchors: BTreeMap<usize, Id>,
-    last: Option<Id>,
+    tree: ManifestTree,
+    open: Vec<OpenCollection>,
+    anchors: BTreeMap<usize, TreeNodeId>,
+    last: Option<TreeNodeId>,
 }
 
-impl Builder<'_> {
+impl TreeBuilder<'_> {
     fn take(&mut self, event: Event<'_>, span: &Span) -> Result<()> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 // A value that is not there is null; the parser writes `~` for it.
                 let range = range(span);
-                let text =
-                    if range.is_empty() && style == ScalarStyle::Plain { String::new() } else { text.into_owned() };
-                let kind = Kind::Scalar { text, style: style_of(style) };
+                let text = if range.is_empty() && style == granit_parser::ScalarStyle::Plain {
+                    String::new()
+                } else {
+                    text.into_owned()
+                };
+                let kind = NodeKind::Scalar { text, style: style_of(style) };
                 self.put(kind, anchor, tag.map(|tag| tag.original()), range).map(drop)
             }
             Event::SequenceStart(layout, anchor, tag) => {
-                let kind = Kind::Sequence { items: Vec::new(), layout: layout_of(layout) };
+                let kind = NodeKind::Sequence { items: Vec::new(), layout: layout_of(layout) };
                 self.begin(kind, anchor, tag.map(|tag| tag.original()), span)
             }
             Event::MappingStart(layout, anchor, tag) => {
-                let kind = Kind::Mapping { entries: Vec::new(), layout: layout_of(layout) };
+                let kind = NodeKind::Mapping { entries: Vec::new(), layout: layout_of(layout) };
                 self.begin(kind, anchor, tag.map(|tag| tag.original()), span)
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -98,20 +102,26 @@ impl Builder<'_> {
         if self.open.iter().any(|open| open.id == target) {
             return Err(wrong("an alias stands inside what it stands for"));
         }
-        self.put(Kind::Alias(target), 0, None, range(span)).map(drop)
+        self.put(NodeKind::Alias(target), 0, None, range(span)).map(drop)
     }
 
-    fn begin(&mut self, kind: Kind, anchor: usize, tag: Option<String>, span: &Span) -> Result<()> {
+    fn begin(&mut self, kind: NodeKind, anchor: usize, tag: Option<String>, span: &Span) -> Result<()> {
         let id = self.put(kind, anchor, tag, range(span))?;
-        self.open.push(Open { id, key: None });
+        self.open.push(OpenCollection { id, key: None });
         Ok(())
     }
 
     /// Adds a node where it stands: as a root, an item, a key or a value.
-    fn put(&mut self, kind: Kind, anchor: usize, tag: Option<String>, range: std::ops::Range<usize>) -> Result<Id> {
+    fn put(
+        &mut self,
+        kind: NodeKind,
+        anchor: usize,
+        tag: Option<String>,
+        range: std::ops::Range<usize>,
+    ) -> Result<TreeNodeId> {
         let parent = self.open.last().map(|open| open.id);
         let start = range.start;
-        let id = self.tree.add(Node { kind, range, anchor: None, tag, parent });
+        let id = self.tree.add(TreeNode { kind, range, anchor: None, tag, parent });
         self.last = Some(id);
         if anchor != 0 {
             self.anchors.insert(anchor, id);
@@ -121,7 +131,7 @@ impl Builder<'_> {
             return Ok(id);
         };
         let (parent, key) = (open.id, open.key.take());
-        if key.is_none() && matches!(self.tree.node(parent).kind, Kind::Mapping { .. }) {
+        if key.is_none() && matches!(self.tree.node(parent).kind, NodeKind::Mapping { .. }) {
             open.key = Some(id);
         }
         attach(&mut self.tree, parent, key, id).map_err(|error| Position::of(self.text, start).on(error))?;
@@ -130,20 +140,25 @@ impl Builder<'_> {
 }
 
 /// Makes `id` an item of its sequence or, with its key, an entry of its mapping.
-pub(super) fn attach(tree: &mut Tree, parent: Id, key: Option<Id>, id: Id) -> Result<()> {
-    if let Some(Kind::Sequence { items, .. }) = tree.node_mut(parent).map(|node| &mut node.kind) {
+pub(super) fn attach(
+    tree: &mut ManifestTree,
+    parent: TreeNodeId,
+    key: Option<TreeNodeId>,
+    id: TreeNodeId,
+) -> Result<()> {
+    if let Some(NodeKind::Sequence { items, .. }) = tree.node_mut(parent).map(|node| &mut node.kind) {
         items.push(id);
         return Ok(());
     }
     let Some(key) = key else {
-        let is_scalar = matches!(tree.node(id).kind, Kind::Scalar { .. });
+        let is_scalar = matches!(tree.node(id).kind, NodeKind::Scalar { .. });
         return if is_scalar { Ok(()) } else { Err(Error::input("a key of the manifest is not a plain word")) };
     };
     let name = tree.text(key).unwrap_or_default().to_owned();
     if !tree.index(parent, name.clone(), id) {
         return Err(Error::input("a key stands twice in one mapping").fact("key", name));
     }
-    if let Some(Kind::Mapping { entries, .. }) = tree.node_mut(parent).map(|node| &mut node.kind) {
+    if let Some(NodeKind::Mapping { entries, .. }) = tree.node_mut(parent).map(|node| &mut node.kind) {
         entries.push((key, id));
     }
     Ok(())
@@ -154,19 +169,19 @@ fn range(span: &Span) -> std::ops::Range<usize> {
     start..span.end.byte_offset().unwrap_or(start).max(start)
 }
 
-fn style_of(style: ScalarStyle) -> Style {
+fn style_of(style: granit_parser::ScalarStyle) -> ScalarStyle {
     match style {
-        ScalarStyle::Plain => Style::Plain,
-        ScalarStyle::SingleQuoted => Style::Single,
-        ScalarStyle::DoubleQuoted => Style::Double,
-        ScalarStyle::Literal => Style::Literal,
-        ScalarStyle::Folded => Style::Folded,
+        granit_parser::ScalarStyle::Plain => ScalarStyle::Plain,
+        granit_parser::ScalarStyle::SingleQuoted => ScalarStyle::Single,
+        granit_parser::ScalarStyle::DoubleQuoted => ScalarStyle::Double,
+        granit_parser::ScalarStyle::Literal => ScalarStyle::Literal,
+        granit_parser::ScalarStyle::Folded => ScalarStyle::Folded,
     }
 }
 
-fn layout_of(layout: StructureStyle) -> Layout {
+fn layout_of(layout: StructureStyle) -> CollectionStyle {
     match layout {
-        StructureStyle::Block => Layout::Block,
-        StructureStyle::Flow => Layout::Flow,
+        StructureStyle::Block => CollectionStyle::Block,
+        StructureStyle::Flow => CollectionStyle::Flow,
     }
 }

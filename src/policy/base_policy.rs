@@ -18,7 +18,7 @@ use super::finding::Allow;
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
-use crate::yaml::{self, Members};
+use crate::yaml::{self, YamlMap};
 
 /// `distroless/static` under the names it has.
 const ALLOWED: [&str; 4] = [
@@ -181,9 +181,9 @@ impl PolicyFile {
     }
 }
 
-fn list<T: std::str::FromStr<Err = Error>>(members: Members<'_>, key: &str) -> Result<Option<Vec<T>>> {
+fn list<T: std::str::FromStr<Err = Error>>(members: YamlMap<'_>, key: &str) -> Result<Option<Vec<T>>> {
     let Some(node) = members.get(key) else { return Ok(None) };
-    node.texts()?.into_iter().map(yaml::Node::parse).collect::<Result<Vec<T>>>().map(Some)
+    node.texts()?.into_iter().map(yaml::YamlNode::parse).collect::<Result<Vec<T>>>().map(Some)
 }
 
 #[cfg(test)]

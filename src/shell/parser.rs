@@ -69,7 +69,7 @@ pub(super) struct ParsedScript {
 
 /// Reads the whole script.
 pub(super) fn parse(mut lexer: Lexer<'_>) -> Result<ParsedScript, Unsupported> {
-    let mut reader = Reader::default();
+    let mut reader = ScriptReader::default();
     while let Some(token) = lexer.token()? {
         reader.take(token, &mut lexer)?;
     }
@@ -78,13 +78,13 @@ pub(super) fn parse(mut lexer: Lexer<'_>) -> Result<ParsedScript, Unsupported> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ScriptReader {
     commands: Vec<SimpleCommand>,
     current: SimpleCommand,
     fifo: Option<Fifo>,
 }
 
-impl Reader {
+impl ScriptReader {
     fn take(&mut self, token: Token, lexer: &mut Lexer<'_>) -> Result<(), Unsupported> {
         match token {
             Token::Word(word) => self.word(word),

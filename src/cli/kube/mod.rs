@@ -1,7 +1,6 @@
 //! `underpin kube`: the same translation in Kubernetes manifests.
 
-mod files;
-mod images;
+mod inputs;
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +11,17 @@ use super::args::{Logs, SayArgs, Style, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
-use crate::kube::{self, NoImages, Options};
-use crate::report::kube::{self as report, File, Manifests, Mode};
+use crate::kube::{self, KubeOptions, NoImages};
+use crate::report::kube::{self as report, KubeMode, KubeReport, ManifestFile};
 use crate::store::disk::write_file;
 
-use files::Input;
+use inputs::Input;
 
 /// Rewrite shell-form commands, probes and hooks in Kubernetes manifests to exec form; changes nothing else
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Kube {
-    /// Manifests, directories, patterns such as 'deploy/**/*.yaml', or `-` for stdin
+    /// KubeReport, directories, patterns such as 'deploy/**/*.yaml', or `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// List the files that would change, and exit 1 if there are any
@@ -76,32 +75,32 @@ impl Kube {
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         self.reports.check()?;
-        let inputs = files::find(&self.files)?;
-        let images = images::fetch(&self.image, &self.world, console)?;
-        let options = Options {
+        let inputs = inputs::find(&self.files)?;
+        let images = inputs::fetch_images(&self.image, &self.world, console)?;
+        let options = KubeOptions {
             logs: self.logs.into(),
             klog_style: self.klog_style.into(),
             template: if self.template.is_some() { kube::Template::Salt } else { kube::Template::Rendered },
             images: images.as_ref().map_or(&NoImages, |images| images),
         };
-        let mut looked: Vec<File> = inputs.iter().map(|input| look(input, &options)).collect();
-        if self.mode() == Mode::Write {
+        let mut looked: Vec<ManifestFile> = inputs.iter().map(|input| look(input, &options)).collect();
+        if self.mode() == KubeMode::Write {
             inputs.iter().zip(&mut looked).for_each(|(input, file)| write(input, file));
         }
         self.tell(console, &looked);
-        self.reports.write(&Manifests { files: &looked, mode: self.mode() })?;
+        self.reports.write(&KubeReport { files: &looked, mode: self.mode() })?;
         Ok(self.ended(&looked))
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> KubeMode {
         match (self.check, self.write) {
-            (true, _) => Mode::Check,
-            (_, true) => Mode::Write,
-            _ => Mode::Diff,
+            (true, _) => KubeMode::Check,
+            (_, true) => KubeMode::Write,
+            _ => KubeMode::Diff,
         }
     }
 
-    fn tell(&self, console: &Console, looked: &[File]) {
+    fn tell(&self, console: &Console, looked: &[ManifestFile]) {
         match console.form {
             Form::Json => console.data(&format!("{}\n", report::to_json(looked))),
             Form::Text => self.show(console, looked),
@@ -114,27 +113,29 @@ impl Kube {
         console.say(&report::summary(looked, self.mode()));
     }
 
-    fn show(&self, console: &Console, looked: &[File]) {
+    fn show(&self, console: &Console, looked: &[ManifestFile]) {
         for file in looked {
-            let Ok(judged) = &file.result else { continue };
-            let is_stream = file.path == files::STREAM;
+            let Ok(rewritten) = &file.result else { continue };
+            let is_stream = file.path == inputs::STREAM;
             match self.mode() {
                 // A stream is passed on whole, or it would be lost.
-                Mode::Write if is_stream => console.data(&judged.text),
+                KubeMode::Write if is_stream => console.data(&rewritten.text),
                 _ if !file.is_changed() => {}
-                Mode::Check | Mode::Write => console.data(&format!("{}\n", crate::error::printable(&file.path))),
-                Mode::Diff => {
-                    console.data(&report::unified(&file.path, &file.before, &judged.text, Console::paint()));
+                KubeMode::Check | KubeMode::Write => {
+                    console.data(&format!("{}\n", crate::error::printable(&file.path)))
+                }
+                KubeMode::Diff => {
+                    console.data(&report::unified(&file.path, &file.before, &rewritten.text, Console::paint()));
                 }
             }
         }
     }
 
-    fn ended(&self, looked: &[File]) -> Ended {
-        let would_change = self.mode() == Mode::Check && looked.iter().any(File::is_changed);
+    fn ended(&self, looked: &[ManifestFile]) -> Ended {
+        let would_change = self.mode() == KubeMode::Check && looked.iter().any(ManifestFile::is_changed);
         if looked.iter().any(|file| file.result.is_err()) {
             Ended::Failed
-        } else if would_change || looked.iter().any(File::is_refused) {
+        } else if would_change || looked.iter().any(ManifestFile::is_refused) {
             Ended::Refused
         } else {
             Ended::Done
@@ -142,29 +143,29 @@ impl Kube {
     }
 }
 
-fn look(input: &Input, options: &Options<'_>) -> File {
+fn look(input: &Input, options: &KubeOptions<'_>) -> ManifestFile {
     let path = input.name();
     let named = |error: Error| error.fact("file", &path);
-    match files::read(input) {
+    match inputs::read(input) {
         Ok(before) => {
-            let result = kube::judge(&before, options).map_err(named);
-            File { path, before, result }
+            let result = kube::rewrite(&before, options).map_err(named);
+            ManifestFile { path, before, result }
         }
-        Err(error) => File { path: path.clone(), before: String::new(), result: Err(named(error)) },
+        Err(error) => ManifestFile { path: path.clone(), before: String::new(), result: Err(named(error)) },
     }
 }
 
 /// Replaces the file where it changes, whole or not at all.
-fn write(input: &Input, file: &mut File) {
-    if let (Input::File(path), Ok(judged), true) = (input, &file.result, file.is_changed())
-        && let Err(error) = replace(path, &file.before, &judged.text)
+fn write(input: &Input, file: &mut ManifestFile) {
+    if let (Input::File(path), Ok(rewritten), true) = (input, &file.result, file.is_changed())
+        && let Err(error) = replace(path, &file.before, &rewritten.text)
     {
         file.result = Err(error);
     }
 }
 
 fn replace(path: &Path, before: &str, after: &str) -> Result<()> {
-    if files::read(&Input::File(path.to_owned()))? != before {
+    if inputs::read(&Input::File(path.to_owned()))? != before {
         return Err(Error::input("the file has changed while it was looked at").fact("path", path.display()));
     }
     write_file(path, after.as_bytes())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{LogChoice, Outcome, judge, options};
+use super::{CommandOutcome, LogChoice, options, rewrite};
 use crate::shell::{CommandContext, Declared, Frozen, Verdict, translate};
 
 fn strings(value: &Value) -> Vec<String> {
@@ -52,21 +52,21 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
         for text in
             [manifest.to_string(), serde_json::to_string_pretty(&manifest).unwrap(), format!("# y\n{manifest}\n")]
         {
-            let judged = judge(&text, &options(LogChoice::Stdout)).unwrap();
-            let [command] = judged.commands.as_slice() else { panic!("{text}") };
+            let rewritten = rewrite(&text, &options(LogChoice::Stdout)).unwrap();
+            let [command] = rewritten.commands.as_slice() else { panic!("{text}") };
             match (&verdict, &command.outcome) {
-                (Verdict::Unchanged(_), Outcome::Unchanged) => assert_eq!(judged.text, text),
-                (Verdict::Refuse(expected), Outcome::Refused(why)) => {
+                (Verdict::Unchanged(_), CommandOutcome::Unchanged) => assert_eq!(rewritten.text, text),
+                (Verdict::Refuse(expected), CommandOutcome::Refused(why)) => {
                     assert_eq!(why.rule.id(), expected.reason.word(), "{text}");
-                    assert_eq!(judged.text, text);
+                    assert_eq!(rewritten.text, text);
                 }
-                (Verdict::Translate(exec), Outcome::Changed(became)) => {
+                (Verdict::Translate(exec), CommandOutcome::Changed(became)) => {
                     assert_eq!(became.command, exec.argv(), "{text}");
                     assert_eq!(became.environment, exec.environment, "{text}");
                     changed += 1;
                 }
                 // In these places a command has no surroundings of its own.
-                (Verdict::Translate(exec), Outcome::Refused(why)) => {
+                (Verdict::Translate(exec), CommandOutcome::Refused(why)) => {
                     let is_alone = exec.environment.is_empty() && exec.workdir.is_none();
                     assert!(
                         why.rule.id() == "env-taken"

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{LogChoice, Options, Template, judge, options, rule};
+use super::{KubeOptions, LogChoice, Template, options, rewrite, rule};
 
 /// Name, ending, strategy, template, and the rules that refuse a command of it.
 const PAIRS: &[(&str, &str, LogChoice, Template, &[&str])] = &[
@@ -26,18 +26,18 @@ fn file(name: &str) -> PathBuf {
 #[test]
 fn every_pair_is_reached_and_a_second_run_makes_no_edit() {
     for (name, ending, logs, template, expected) in PAIRS {
-        let options = Options { template: *template, ..options(*logs) };
+        let options = KubeOptions { template: *template, ..options(*logs) };
         let before = std::fs::read_to_string(file(&format!("{name}.in.{ending}"))).unwrap();
-        let judged = judge(&before, &options).unwrap();
-        let refused: Vec<&str> = judged.commands.iter().filter_map(rule).collect();
+        let rewritten = rewrite(&before, &options).unwrap();
+        let refused: Vec<&str> = rewritten.commands.iter().filter_map(rule).collect();
         assert_eq!(refused, *expected, "{name}.{ending}");
         let after = file(&format!("{name}.out.{ending}"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&after, &judged.text).unwrap();
+            std::fs::write(&after, &rewritten.text).unwrap();
         }
-        assert_eq!(judged.text, std::fs::read_to_string(after).unwrap(), "{name}.{ending}");
-        assert_ne!(judged.text, before, "{name}.{ending}");
-        assert_eq!(judge(&judged.text, &options).unwrap().text, judged.text, "{name}.{ending} again");
+        assert_eq!(rewritten.text, std::fs::read_to_string(after).unwrap(), "{name}.{ending}");
+        assert_ne!(rewritten.text, before, "{name}.{ending}");
+        assert_eq!(rewrite(&rewritten.text, &options).unwrap().text, rewritten.text, "{name}.{ending} again");
     }
 }
 
@@ -58,8 +58,8 @@ fn every_file_of_the_folder_is_in_a_pair() {
 #[test]
 fn a_byte_order_mark_stays() {
     let before = std::fs::read_to_string(file("crlf.in.yaml")).unwrap();
-    let plain = judge(&before, &options(LogChoice::Auto)).unwrap();
-    let marked = judge(&format!("\u{feff}{before}"), &options(LogChoice::Auto)).unwrap();
+    let plain = rewrite(&before, &options(LogChoice::Auto)).unwrap();
+    let marked = rewrite(&format!("\u{feff}{before}"), &options(LogChoice::Auto)).unwrap();
     assert_eq!(marked.text, format!("\u{feff}{}", plain.text));
     assert_ne!(plain.text, before);
 }

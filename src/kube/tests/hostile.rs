@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{judge, judged, options, pod};
+use super::{options, pod, rewrite, rewritten};
 use crate::error::Kind;
 use crate::examine::LogChoice;
 use crate::kube::yaml::MOST_NODES;
 
 fn error(text: &str) -> String {
     let error =
-        judge(text, &options(LogChoice::Auto)).err().unwrap_or_else(|| panic!("{}", text.get(..200).unwrap_or(text)));
+        rewrite(text, &options(LogChoice::Auto)).err().unwrap_or_else(|| panic!("{}", text.get(..200).unwrap_or(text)));
     assert_eq!(error.kind(), Kind::Input);
     error.to_string()
 }
@@ -52,8 +52,8 @@ fn aliases_are_not_written_out() {
         writeln!(text, "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}]").unwrap();
     }
     text += "spec: {containers: [{name: a, command: [sh, -c, exec /app], env: *a59}]}\n";
-    let judged = judged(&text);
-    assert!(judged.text.contains("command: [/app]"), "a command beside a bomb is translated");
+    let rewritten = rewritten(&text);
+    assert!(rewritten.text.contains("command: [/app]"), "a command beside a bomb is translated");
     let mut merges = "kind: Pod\nm0: &m0 {x: y}\n".to_owned();
     for level in 1..200 {
         writeln!(merges, "m{level}: &m{level} {{<<: [*m{}, *m{}]}}", level - 1, level - 1).unwrap();
@@ -66,7 +66,7 @@ fn aliases_are_not_written_out() {
 }
 
 fn judged_ok(text: &str) {
-    assert_eq!(judged(text).text, text);
+    assert_eq!(rewritten(text).text, text);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn many_values_and_long_scalars_are_bounded() {
     let many = format!("a: [{}]\n", "1,".repeat(MOST_NODES + 1));
     assert!(error(&many).contains("too many values"));
     let long = pod(&format!("command: [sh, -c, \"exec /app {}\"]", "a".repeat(4 << 20)));
-    let judged = judged(&long);
-    assert!(judged.is_refused() || judged.text.contains("[/app, "));
+    let rewritten = rewritten(&long);
+    assert!(rewritten.is_refused() || rewritten.text.contains("[/app, "));
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn many_containers_that_share_a_list_are_looked_at_once_each() {
         "kind: Pod\nspec:\n  containers:\n  - {{name: a, command: &c [sh, -c, exec /app]}}\n{}",
         shared.replace("- {", "  - {")
     );
-    let judged = judged(&text);
-    assert!(judged.text.contains("&c [/app]"), "all of them want the same");
+    let rewritten = rewritten(&text);
+    assert!(rewritten.text.contains("&c [/app]"), "all of them want the same");
 }
 
 #[test]

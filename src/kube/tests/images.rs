@@ -1,8 +1,8 @@
 //! What an image shows decides, where one was named.
 
-use super::{LogChoice, Options, Outcome, judge, options, pod, rule};
+use super::{CommandOutcome, KubeOptions, LogChoice, options, pod, rewrite, rule};
 use crate::examine::Klog;
-use crate::kube::{Answer, Images, Question};
+use crate::kube::{Images, ProgramFacts, ProgramQuery};
 use crate::shell::logs::Spelling;
 
 /// An image with one program and what it shows.
@@ -14,9 +14,9 @@ struct One {
 }
 
 impl Images for One {
-    fn ask(&self, image: &str, question: &Question<'_>) -> Option<Answer> {
-        let missing = (question.program != self.has).then(|| "no such file".to_owned());
-        (image == "i").then(|| Answer {
+    fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
+        let missing = (query.program != self.has).then(|| "no such file".to_owned());
+        (image == "i").then(|| ProgramFacts {
             image: "i@sha256:00".to_owned(),
             entrypoint: self.entrypoint.iter().map(|word| (*word).to_owned()).collect(),
             missing,
@@ -29,13 +29,13 @@ impl Images for One {
 const NOTHING: One = One { has: "/app", klog: Klog::Glog, runner: None, entrypoint: &["/app"] };
 
 fn verdict(images: &One, logs: LogChoice, lines: &str) -> String {
-    let judged = judge(&pod(&format!("image: i\n{lines}")), &Options { images, ..options(logs) }).unwrap();
-    let [command] = judged.commands.as_slice() else { panic!() };
+    let rewritten = rewrite(&pod(&format!("image: i\n{lines}")), &KubeOptions { images, ..options(logs) }).unwrap();
+    let [command] = rewritten.commands.as_slice() else { panic!() };
     match &command.outcome {
-        Outcome::Unchanged => "unchanged".to_owned(),
-        Outcome::Kept(_) => "kept".to_owned(),
-        Outcome::Refused(_) => rule(command).unwrap().to_owned(),
-        Outcome::Changed(changed) => [changed.command.clone(), changed.args.clone()].concat().join(" "),
+        CommandOutcome::Unchanged => "unchanged".to_owned(),
+        CommandOutcome::Kept(_) => "kept".to_owned(),
+        CommandOutcome::Refused(_) => rule(command).unwrap().to_owned(),
+        CommandOutcome::Changed(changed) => [changed.command.clone(), changed.args.clone()].concat().join(" "),
     }
 }
 

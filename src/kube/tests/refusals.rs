@@ -1,7 +1,7 @@
 //! What is left as it is, each with a twin that is rewritten.
 
-use super::{LogChoice, Options, Outcome, Template, judge, judged, options, pod, refused};
-use crate::kube::{Position, Why};
+use super::{CommandOutcome, KubeOptions, LogChoice, Template, options, pod, refused, rewrite, rewritten};
+use crate::kube::{KubeRefusal, Position};
 use crate::policy::{Family, Level, Rule};
 
 #[test]
@@ -53,12 +53,12 @@ fn each_rule_fires_and_its_twin_does_not() {
         ),
     ] {
         let text = pod(lines);
-        let rules = refused(&text, &judged(&text));
+        let rules = refused(&text, &rewritten(&text));
         assert!(rules.contains(&rule), "{rule} {rules:?}\n{text}");
         let text = pod(twin);
-        let judged = judged(&text);
-        assert_eq!(refused(&text, &judged), [""; 0], "{rule}\n{text}");
-        assert_ne!(judged.text, text, "{rule}");
+        let rewritten = rewritten(&text);
+        assert_eq!(refused(&text, &rewritten), [""; 0], "{rule}\n{text}");
+        assert_ne!(rewritten.text, text, "{rule}");
     }
 }
 
@@ -68,7 +68,7 @@ fn every_rule_is_in_the_manual() {
     let refuses = |rule: &Rule| rule.row().levels == [Level::Refuse];
     let shared = [Rule::EntrypointMissing, Rule::LogFlagRemoved, Rule::LogFlagUnknown, Rule::UsesGlog];
     for rule in Rule::of_family(Family::Manifest).filter(refuses).chain(shared) {
-        let row = format!("| `{rule}` | {} |", Why::new(rule, "").hint());
+        let row = format!("| `{rule}` | {} |", KubeRefusal::new(rule, "").hint());
         assert!(manual.contains(&row), "{row}");
     }
 }
@@ -76,11 +76,11 @@ fn every_rule_is_in_the_manual() {
 #[test]
 fn a_list_that_is_used_elsewhere_too_stays() {
     let text = "kind: Widget\nexample: &cmd [sh, -c, exec /app]\nspec:\n  containers:\n  - {name: a, command: *cmd}\n";
-    assert_eq!(refused(text, &judged(text)), ["shared-by-alias"]);
+    assert_eq!(refused(text, &rewritten(text)), ["shared-by-alias"]);
     let two = "kind: Pod\nspec:\n  containers:\n  - {name: a, command: &sh [sh, -c], args: [exec /a]}\n  - {name: b, command: *sh, args: [exec /b]}\n";
-    assert_eq!(refused(two, &judged(two)), ["shared-by-alias"; 2]);
+    assert_eq!(refused(two, &rewritten(two)), ["shared-by-alias"; 2]);
     let same = "kind: Pod\nspec:\n  containers:\n  - {name: a, command: &sh [sh, -c], args: [exec /a]}\n  - {name: b, command: *sh, args: [exec /a -x]}\n";
-    assert!(judged(same).text.contains("command: &sh [/a], args: []"), "{}", judged(same).text);
+    assert!(rewritten(same).text.contains("command: &sh [/a], args: []"), "{}", rewritten(same).text);
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn a_refusal_points_at_the_construct() {
         ("command:\n- sh\n- -c\n- \"exec /app \\\"a\\\" | grep x\"", 10, 7),
     ] {
         let text = pod(lines);
-        let judged = judged(&text);
-        let [command] = judged.commands.as_slice() else { panic!() };
-        assert!(matches!(&command.outcome, Outcome::Refused(why) if why.refusal.is_some()), "{text}");
+        let rewritten = rewritten(&text);
+        let [command] = rewritten.commands.as_slice() else { panic!() };
+        assert!(matches!(&command.outcome, CommandOutcome::Refused(why) if why.refusal.is_some()), "{text}");
         assert_eq!(command.position, Position { line, column }, "{text}");
     }
 }
@@ -105,12 +105,12 @@ fn templates_are_refused_by_name_and_kept_only_where_they_are_known() {
     for text in
         ["kind: Pod\nspec: {{ .Values.spec }}\n", "{{- if .Values.x }}\nkind: Pod\n{{- end }}\n", "{\"a\": {{x}}}"]
     {
-        let judged = judged(text);
-        let (why, _) = judged.refused.as_ref().unwrap_or_else(|| panic!("{text}"));
+        let rewritten = rewritten(text);
+        let (why, _) = rewritten.refused.as_ref().unwrap_or_else(|| panic!("{text}"));
         assert!(why.detail.contains("{{"), "{}", why.detail);
-        assert_eq!(judged.text, text);
+        assert_eq!(rewritten.text, text);
     }
-    let salt = Options { template: Template::Salt, ..options(LogChoice::Stdout) };
+    let salt = KubeOptions { template: Template::Salt, ..options(LogChoice::Stdout) };
     for (script, expected) in [
         ("exec /app {{params}}", None),
         ("exec /app --n={{ hostname }}", None),
@@ -122,8 +122,8 @@ fn templates_are_refused_by_name_and_kept_only_where_they_are_known() {
         ("P={{params}} exec /app", Some("unrendered-template")),
     ] {
         let text = pod(&format!("command: [sh, -c, \"{script}\"]"));
-        let judged = judge(&text, &salt).unwrap();
-        assert_eq!(refused(&text, &judged).first().copied(), expected, "{script}");
+        let rewritten = rewrite(&text, &salt).unwrap();
+        assert_eq!(refused(&text, &rewritten).first().copied(), expected, "{script}");
     }
 }
 
@@ -139,7 +139,7 @@ fn words_are_shared_out_as_they_were() {
         ("args: null\ncommand: [sh, -c, exec /app]", "args: null\ncommand: [/app]"),
         ("args: []\ncommand: [sh, -c, exec /app]", "args: []\ncommand: [/app]"),
     ] {
-        assert_eq!(judged(&pod(lines)).text, pod(expected));
+        assert_eq!(rewritten(&pod(lines)).text, pod(expected));
     }
 }
 
@@ -150,10 +150,10 @@ fn a_log_that_is_on_no_volume_is_noted() {
         [("[]", true), ("[{name: l, mountPath: /var/log}]", false), ("[{name: l, mountPath: /var/log/a.log}]", false)]
     {
         let text = pod(&format!("command: [sh, -c, /app >>/var/log/a.log 2>&1]\nvolumeMounts: {mounts}"));
-        let judged = judge(&text, &runner).unwrap();
-        let is_noted = judged.commands[0].remarks.iter().any(|remark| remark.rule == Rule::LogNotMounted);
+        let rewritten = rewrite(&text, &runner).unwrap();
+        let is_noted = rewritten.commands[0].notes.iter().any(|note| note.rule == Rule::LogNotMounted);
         assert_eq!(is_noted, expected, "{mounts}");
-        let is_assumed = judged.commands[0].remarks.iter().any(|remark| remark.rule == Rule::RunnerAssumed);
+        let is_assumed = rewritten.commands[0].notes.iter().any(|note| note.rule == Rule::RunnerAssumed);
         assert!(is_assumed, "nobody looked into the image");
     }
 }

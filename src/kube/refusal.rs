@@ -22,7 +22,7 @@ const fn hint(rule: Rule) -> &'static str {
 
 /// A command, or a whole file, that stays as it is.
 #[derive(Debug, Clone)]
-pub struct Why {
+pub struct KubeRefusal {
     pub rule: Rule,
     /// One sentence about this command.
     pub detail: String,
@@ -30,7 +30,7 @@ pub struct Why {
     pub refusal: Option<Box<Refusal>>,
 }
 
-impl Why {
+impl KubeRefusal {
     pub(super) fn new(rule: Rule, detail: impl Into<String>) -> Self {
         Self { rule, detail: detail.into(), refusal: None }
     }
@@ -42,7 +42,7 @@ impl Why {
     }
 }
 
-impl From<Refusal> for Why {
+impl From<Refusal> for KubeRefusal {
     fn from(refusal: Refusal) -> Self {
         Self { rule: Rule::Shell(refusal.reason), detail: refusal.detail.clone(), refusal: Some(Box::new(refusal)) }
     }
@@ -50,18 +50,18 @@ impl From<Refusal> for Why {
 
 /// Something to know about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
+pub struct CommandNote {
     pub rule: Rule,
     pub message: String,
 }
 
-impl Remark {
+impl CommandNote {
     pub(super) fn new(rule: Rule, message: impl Into<String>) -> Self {
         Self { rule, message: message.into() }
     }
 }
 
-impl From<&crate::shell::Note> for Remark {
+impl From<&crate::shell::Note> for CommandNote {
     fn from(note: &crate::shell::Note) -> Self {
         Self::new(note.into(), note.to_string())
     }

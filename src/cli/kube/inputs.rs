@@ -1,15 +1,21 @@
-//! The manifests that a command line names: files, folders, patterns and a stream.
+//! What the command line names: manifests (files, directories, patterns, stdin) and the images of
+//! `--image`, examined as `inspect` does it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
+use super::super::args::{Work, WorldArgs};
+use super::super::console::Console;
 use crate::error::{Error, Result};
-use crate::kube::LONGEST;
+use crate::examine::{Klog, Shown, Whole};
+use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
+use crate::oci::Location;
 use crate::store::disk::{Symlinks, open_regular};
+use crate::world::World;
 
 /// The name of the stream.
 pub(super) const STREAM: &str = "-";
@@ -121,4 +127,84 @@ pub(super) fn read(input: &Input) -> Result<String> {
 
 fn too_long() -> Error {
     Error::input("the manifest is too long").fact("longest", format!("{LONGEST} bytes"))
+}
+
+/// Images that were fetched, by the names that manifests have for them.
+pub(super) struct FetchedImages(BTreeMap<String, Whole>);
+
+impl Images for FetchedImages {
+    fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
+        let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
+        let shown = whole.platforms.iter().map(|one| (one, one.show(query.program, query.path, query.folder)));
+        let mut shown = shown.map(|(one, shown)| match shown.missing {
+            Some(why) => Shown { missing: Some(format!("{why} ({})", one.platform)), ..shown },
+            None => shown,
+        });
+        let first = shown.next()?;
+        let all = shown.fold(first, both);
+        let Shown { entrypoint, missing, klog, runner } = all;
+        Some(ProgramFacts { image: whole.origin.pinned(), entrypoint, missing, klog, runner })
+    }
+}
+
+/// What holds for two platforms.
+fn both(one: Shown, two: Shown) -> Shown {
+    let klog = match (&one.klog, &two.klog) {
+        (a, b) if a == b => one.klog,
+        (Klog::Proven(_), Klog::Proven(_)) => Klog::Unknown("its platforms spell the flags differently".to_owned()),
+        (Klog::Proven(_), _) => two.klog,
+        _ => one.klog,
+    };
+    Shown {
+        entrypoint: if one.entrypoint.is_empty() { two.entrypoint } else { one.entrypoint },
+        missing: one.missing.or(two.missing),
+        klog,
+        runner: one.runner.filter(|runner| two.runner.as_ref() == Some(runner)),
+    }
+}
+
+/// The name of an image without its tag and digest.
+fn repository(image: &str) -> &str {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    match name.rsplit_once(':') {
+        Some((front, tag)) if !tag.contains('/') => front,
+        _ => name,
+    }
+}
+
+/// Fetches what the flags name; `None` without flags, and then nothing is asked of anybody.
+pub(super) fn fetch_images(flags: &[String], world: &WorldArgs, console: &Console) -> Result<Option<FetchedImages>> {
+    if flags.is_empty() {
+        return Ok(None);
+    }
+    let wrong =
+        |flag: &str| Error::usage("an image is given as NAME=LOCATION").fact("flag", "--image").fact("value", flag);
+    let mut wanted: BTreeMap<String, Location> = BTreeMap::new();
+    for flag in flags {
+        let (name, location) = flag.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| wrong(flag))?;
+        if wanted.insert(name.to_owned(), location.parse()?).is_some() {
+            return Err(Error::usage("an image is given twice").fact("image", name));
+        }
+    }
+    let world = World::new(&world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
+    let fetcher = world.fetcher();
+    let images = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
+    images.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(FetchedImages(images)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_known_by_its_name_without_tag_and_digest() {
+        for (image, expected) in [
+            ("a", "a"),
+            ("r.example:5000/a", "r.example:5000/a"),
+            ("r.example:5000/a:v1", "r.example:5000/a"),
+            ("r.example/a:v1@sha256:00", "r.example/a"),
+        ] {
+            assert_eq!(repository(image), expected);
+        }
+    }
 }

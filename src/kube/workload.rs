@@ -1,23 +1,24 @@
-//! The objects of a manifest, and the pod specs in them.
+//! Where the commands of a manifest are: its workloads, their pod specs, and in these the containers
+//! of every kind with their probes and lifecycle hooks.
 //!
-//! The kinds that Kubernetes itself has are read where their pod template stands; in a custom
+//! The kinds that Kubernetes itself has are read where their pod template is; in a custom
 //! resource, whatever has a list of named containers is taken for a pod spec.
 
 use std::collections::BTreeSet;
 
-use super::tree::{Id, Kind, Tree};
+use super::tree::{ManifestTree, NodeKind, TreeNodeId};
 use crate::error::{Error, Result};
 
 /// A pod spec, and the object that it is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pod {
-    pub spec: Id,
-    pub object: Name,
+    pub spec: TreeNodeId,
+    pub object: ObjectName,
 }
 
 /// What an object is called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Name {
+pub struct ObjectName {
     pub kind: String,
     pub name: String,
 }
@@ -39,9 +40,9 @@ const KNOWN: &[(&str, &[&str])] = &[
 const WITHOUT: &[&str] = &["ConfigMap", "Secret", "CustomResourceDefinition"];
 
 /// Every pod spec of the file, in order; those that aliases repeat are there as often.
-pub(super) fn pods(tree: &Tree) -> Result<Vec<Pod>> {
+pub(super) fn pods(tree: &ManifestTree) -> Result<Vec<Pod>> {
     let mut found = Vec::new();
-    let mut waiting: Vec<Id> = tree.roots.iter().rev().copied().collect();
+    let mut waiting: Vec<TreeNodeId> = tree.roots.iter().rev().copied().collect();
     let mut looked_at = 0;
     while let Some(id) = waiting.pop() {
         looked_at += 1;
@@ -55,13 +56,13 @@ pub(super) fn pods(tree: &Tree) -> Result<Vec<Pod>> {
             continue;
         }
         let name = tree.path(id, &["metadata", "name"]).and_then(|name| tree.text(name)).unwrap_or_default();
-        let object = Name { kind: kind.to_owned(), name: name.to_owned() };
+        let object = ObjectName { kind: kind.to_owned(), name: name.to_owned() };
         found.extend(specs(tree, id, kind).into_iter().map(|spec| Pod { spec, object: object.clone() }));
     }
     Ok(found)
 }
 
-fn specs(tree: &Tree, object: Id, kind: &str) -> Vec<Id> {
+fn specs(tree: &ManifestTree, object: TreeNodeId, kind: &str) -> Vec<TreeNodeId> {
     if WITHOUT.contains(&kind) {
         return Vec::new();
     }
@@ -72,7 +73,7 @@ fn specs(tree: &Tree, object: Id, kind: &str) -> Vec<Id> {
 }
 
 /// Pod specs anywhere in a custom resource.
-fn search(tree: &Tree, object: Id) -> Vec<Id> {
+fn search(tree: &ManifestTree, object: TreeNodeId) -> Vec<TreeNodeId> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let mut waiting = vec![object];
@@ -81,22 +82,97 @@ fn search(tree: &Tree, object: Id) -> Vec<Id> {
             continue;
         }
         match &tree.node(id).kind {
-            Kind::Mapping { .. } if has_containers(tree, id) => found.push(id),
-            Kind::Mapping { entries, .. } => {
+            NodeKind::Mapping { .. } if has_containers(tree, id) => found.push(id),
+            NodeKind::Mapping { entries, .. } => {
                 let values =
                     entries.iter().rev().filter(|(key, _)| !matches!(tree.text(*key), Some("metadata" | "status")));
                 waiting.extend(values.map(|(_, value)| tree.resolved(*value)));
             }
-            Kind::Sequence { items, .. } => waiting.extend(items.iter().rev().map(|item| tree.resolved(*item))),
-            Kind::Scalar { .. } | Kind::Alias(_) => {}
+            NodeKind::Sequence { items, .. } => waiting.extend(items.iter().rev().map(|item| tree.resolved(*item))),
+            NodeKind::Scalar { .. } | NodeKind::Alias(_) => {}
         }
     }
     found
 }
 
-fn has_containers(tree: &Tree, id: Id) -> bool {
+fn has_containers(tree: &ManifestTree, id: TreeNodeId) -> bool {
     let containers = tree.get(id, "containers").map(|list| tree.items(list)).unwrap_or_default();
     !containers.is_empty() && containers.iter().all(|item| tree.text_at(*item, "name").is_some())
+}
+
+/// A place where a command stands.
+#[derive(Debug, Clone)]
+pub(super) struct CommandSite {
+    /// Which of the pods.
+    pub pod: usize,
+    pub container: TreeNodeId,
+    pub what: CommandKind,
+    pub command: Option<TreeNodeId>,
+    /// Only a container has arguments apart from its command.
+    pub args: Option<TreeNodeId>,
+}
+
+/// What is started there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandKind {
+    Command,
+    Probe(&'static str),
+    Hook(&'static str),
+}
+
+impl CommandKind {
+    /// The key of the container that it stands under.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Probe(key) | Self::Hook(key) => key,
+        }
+    }
+}
+
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+const PROBES: [&str; 3] = ["startupProbe", "livenessProbe", "readinessProbe"];
+const HOOKS: [&str; 2] = ["postStart", "preStop"];
+
+pub(super) fn sites(tree: &ManifestTree, pods: &[Pod]) -> Result<Vec<CommandSite>> {
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    for (pod, spec) in pods.iter().enumerate() {
+        let lists = CONTAINERS.iter().filter_map(|key| tree.get(spec.spec, key));
+        for container in lists.flat_map(|list| tree.items(list)) {
+            looked_at += 1;
+            if looked_at > tree.len() {
+                return Err(Error::input("the aliases of the manifest make too many containers"));
+            }
+            of_container(tree, pod, tree.resolved(*container), &mut found);
+        }
+    }
+    Ok(found)
+}
+
+fn of_container(tree: &ManifestTree, pod: usize, container: TreeNodeId, found: &mut Vec<CommandSite>) {
+    let own = |key: &str| tree.get(container, key).filter(|id| !tree.is_null(*id));
+    let (command, args) = (own("command"), own("args"));
+    if command.is_some() || args.is_some() {
+        found.push(CommandSite { pod, container, what: CommandKind::Command, command, args });
+    }
+    let probes = PROBES.iter().map(|key| (CommandKind::Probe(key), vec![*key, "exec", "command"]));
+    let hooks = HOOKS.iter().map(|key| (CommandKind::Hook(key), vec!["lifecycle", *key, "exec", "command"]));
+    for (what, path) in probes.chain(hooks) {
+        if let Some(command) = tree.path(container, &path).filter(|id| !tree.is_null(*id)) {
+            found.push(CommandSite { pod, container, what, command: Some(command), args: None });
+        }
+    }
+}
+
+/// The words of a list; `None` where an item is not a string to every reader.
+pub(super) fn words(tree: &ManifestTree, list: Option<TreeNodeId>) -> Option<Vec<String>> {
+    let Some(list) = list else { return Some(Vec::new()) };
+    if !matches!(tree.node(list).kind, NodeKind::Sequence { .. }) {
+        return None;
+    }
+    tree.items(list).iter().map(|item| tree.word(*item).map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::image::{Answer, Question};
-use super::log;
-use super::mount::{self, Mounted};
-use super::placeholder;
-use super::site::{Site, What, words};
-use super::template::Hidden;
-use super::tree::{Id, Tree};
-use super::why::{Remark, Why};
-use super::{Options, environment};
+use super::container::{self, Mounted, mounted};
+use super::logs;
+use super::refusal::{CommandNote, KubeRefusal};
+use super::template::{self, MaskedText};
+use super::tree::{ManifestTree, TreeNodeId};
+use super::workload::{CommandKind, CommandSite, words};
+use super::{KubeOptions, ProgramFacts, ProgramQuery};
 use crate::policy::Rule;
 use crate::shell::logs::Applied;
 use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Verdict};
@@ -19,15 +17,15 @@ use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Ver
 #[derive(Debug, Clone)]
 pub(super) enum Decision {
     Unchanged,
-    Change(Box<Change>),
-    Refuse(Box<Why>),
+    Change(Box<CommandChange>),
+    Refuse(Box<KubeRefusal>),
     /// It needs its shell, and the image has it.
-    Keep(Box<Why>),
+    Keep(Box<KubeRefusal>),
 }
 
 /// The command in exec form.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(super) struct CommandChange {
     pub command: Vec<String>,
     /// `None` where there were none and none are needed.
     pub args: Option<Vec<String>>,
@@ -38,150 +36,158 @@ pub(super) struct Change {
 
 /// A decision with the words it is about and what there is to say.
 #[derive(Debug, Clone)]
-pub(super) struct Decided {
+pub(super) struct DecidedCommand {
     pub before: Vec<String>,
     pub decision: Decision,
-    pub remarks: Vec<Remark>,
+    pub notes: Vec<CommandNote>,
 }
 
 /// A manifest, read.
-pub(super) struct Setting<'a> {
-    pub tree: &'a Tree,
-    pub hidden: &'a Hidden,
-    pub options: &'a Options<'a>,
+pub(super) struct Decider<'a> {
+    pub tree: &'a ManifestTree,
+    pub masked: &'a MaskedText,
+    pub options: &'a KubeOptions<'a>,
 }
 
-impl Setting<'_> {
-    pub fn decide(&self, site: &Site) -> Decided {
-        let mut remarks = Vec::new();
+impl Decider<'_> {
+    pub fn decide(&self, site: &CommandSite) -> DecidedCommand {
+        let mut notes = Vec::new();
         let (command, args) = (words(self.tree, site.command), words(self.tree, site.args));
         let (Some(command), Some(args)) = (command, args) else {
-            let why = Why::new(Rule::NotWords, "an item of the list is not a string");
-            return Decided { before: Vec::new(), decision: Decision::Refuse(Box::new(why)), remarks };
+            let why = KubeRefusal::new(Rule::NotWords, "an item of the list is not a string");
+            return DecidedCommand { before: Vec::new(), decision: Decision::Refuse(Box::new(why)), notes };
         };
         let line: Vec<String> = command.iter().chain(&args).cloned().collect();
-        let decision = self.judge(site, &command, &args, &mut remarks);
+        let decision = self.decision(site, &command, &args, &mut notes);
         let decision = decision.unwrap_or_else(|why| Decision::Refuse(Box::new(why)));
-        Decided { before: line, decision, remarks }
+        DecidedCommand { before: line, decision, notes }
     }
 
-    fn judge(
+    fn decision(
         &self,
-        site: &Site,
+        site: &CommandSite,
         command: &[String],
         args: &[String],
-        remarks: &mut Vec<Remark>,
-    ) -> Result<Decision, Why> {
+        notes: &mut Vec<CommandNote>,
+    ) -> Result<Decision, KubeRefusal> {
         let line: Vec<String> = command.iter().chain(args).cloned().collect();
         if line.is_empty() {
             return Ok(Decision::Unchanged);
         }
-        let declared = environment::declared(self.tree, site.container);
-        let answer = |program: &str| self.ask(site.container, &declared, program);
-        if command.is_empty() && !is_whole_command(args, answer(""))? {
+        let declared = container::declared(self.tree, site.container);
+        let facts = |program: &str| self.ask(site.container, &declared, program);
+        if command.is_empty() && !is_whole_command(args, facts(""))? {
             return Ok(Decision::Unchanged);
         }
         match shell::translate(&line, None, &context(site.what, &declared)) {
-            Verdict::Unchanged(notes) => {
-                remarks.extend(notes.iter().map(Remark::from));
+            Verdict::Unchanged(shell_notes) => {
+                notes.extend(shell_notes.iter().map(CommandNote::from));
                 for program in starters(&line, shell::init_len(&line)) {
-                    self.check_program(site.container, program, answer(program), remarks)?;
+                    self.check_program(site.container, program, facts(program), notes)?;
                 }
                 Ok(Decision::Unchanged)
             }
             Verdict::Refuse(refusal) => {
                 let program = line.get(shell::init_len(&line)).map_or("", String::as_str);
-                let has_shell = answer(program).is_some_and(|answer| answer.missing.is_none());
-                let why = Box::new(Why::from(*refusal));
+                let has_shell = facts(program).is_some_and(|facts| facts.missing.is_none());
+                let why = Box::new(KubeRefusal::from(*refusal));
                 Ok(if has_shell { Decision::Keep(why) } else { Decision::Refuse(why) })
             }
             Verdict::Translate(exec) => {
-                placeholder::check(self.hidden, &line, &exec)?;
+                template::check(self.masked, &line, &exec)?;
                 for program in starters(&exec.argv(), exec.init.len()) {
-                    self.check_program(site.container, program, answer(program), remarks)?;
+                    self.check_program(site.container, program, facts(program), notes)?;
                 }
-                let answer = answer(exec.program.first().map_or("", String::as_str));
-                let applied = self.apply(site.what, &line, &exec, answer.as_ref(), remarks)?;
+                let facts = facts(exec.program.first().map_or("", String::as_str));
+                let applied = self.apply(site.what, &line, &exec, facts.as_ref(), notes)?;
                 check_is_last(&applied.argv, &context(site.what, &declared))?;
-                remarks.splice(0..0, exec.notes.iter().chain(&applied.notes).map(Remark::from));
-                self.remark_on_log(site, &exec, &applied, remarks);
-                remarks.extend(container_wide(&exec));
-                remarks.extend(placeholder::remarks(self.hidden, &exec));
+                notes.splice(0..0, exec.notes.iter().chain(&applied.notes).map(CommandNote::from));
+                self.note_unmounted_log(site, &exec, &applied, notes);
+                notes.extend(container_wide(&exec));
+                notes.extend(template::notes(self.masked, &exec));
                 Ok(Decision::Change(Box::new(change(command, args, &exec, applied))))
             }
         }
     }
 
-    fn ask(&self, container: Id, declared: &BTreeMap<String, Declared>, program: &str) -> Option<Answer> {
+    fn ask(&self, container: TreeNodeId, declared: &BTreeMap<String, Declared>, program: &str) -> Option<ProgramFacts> {
         let path = match declared.get("PATH") {
             Some(Declared::Literal(path)) => Some(path.as_str()),
             _ => None,
         };
         let folder = self.tree.text_at(container, "workingDir").filter(|folder| !folder.is_empty());
         let image = self.tree.text_at(container, "image")?;
-        self.options.images.ask(&self.hidden.shown(image), &Question { program, path, folder })
+        self.options.images.facts(&self.masked.shown(image), &ProgramQuery { program, path, folder })
     }
 
     /// What the image lacks cannot be started, unless a volume brings it.
     fn check_program(
         &self,
-        container: Id,
+        container: TreeNodeId,
         program: &str,
-        answer: Option<Answer>,
-        remarks: &mut Vec<Remark>,
-    ) -> Result<(), Why> {
-        let Some(answer) = answer else { return Ok(()) };
-        let Some(missing) = answer.missing else { return Ok(()) };
+        facts: Option<ProgramFacts>,
+        notes: &mut Vec<CommandNote>,
+    ) -> Result<(), KubeRefusal> {
+        let Some(facts) = facts else { return Ok(()) };
+        let Some(missing) = facts.missing else { return Ok(()) };
         if program.contains("$(") {
-            remarks
-                .push(Remark::new(Rule::ProgramUnknown, format!("{program} is known only when the container starts")));
+            notes.push(CommandNote::new(
+                Rule::ProgramUnknown,
+                format!("{program} is known only when the container starts"),
+            ));
             return Ok(());
         }
-        if mount::of(self.tree, container, program) == Mounted::OnVolume {
-            remarks.push(Remark::new(
+        if mounted(self.tree, container, program) == Mounted::OnVolume {
+            notes.push(CommandNote::new(
                 Rule::ProgramOnVolume,
                 format!("{program} comes from a volume, which was not looked at"),
             ));
             return Ok(());
         }
-        Err(Why::new(Rule::EntrypointMissing, format!("{} cannot start {program}: {missing}", answer.image)))
+        Err(KubeRefusal::new(Rule::EntrypointMissing, format!("{} cannot start {program}: {missing}", facts.image)))
     }
 
     fn apply(
         &self,
-        what: What,
+        what: CommandKind,
         line: &[String],
         exec: &ExecCommand,
-        answer: Option<&Answer>,
-        remarks: &mut Vec<Remark>,
-    ) -> Result<Applied, Why> {
-        if what == What::Command {
-            return log::apply(exec, self.options, answer, remarks);
+        facts: Option<&ProgramFacts>,
+        notes: &mut Vec<CommandNote>,
+    ) -> Result<Applied, KubeRefusal> {
+        if what == CommandKind::Command {
+            return logs::apply(exec, self.options, facts, notes);
         }
         let is_quiet = exec.log.as_ref().is_none_or(|log| log.path == "/dev/null");
         if !exec.environment.is_empty() || exec.workdir.is_some() || !is_quiet {
-            return Err(Why::from(shell::refuse_side_effects(line)));
+            return Err(KubeRefusal::from(shell::refuse_side_effects(line)));
         }
         Ok(Applied { argv: exec.argv(), notes: Vec::new() })
     }
 
-    fn remark_on_log(&self, site: &Site, exec: &ExecCommand, applied: &Applied, remarks: &mut Vec<Remark>) {
+    fn note_unmounted_log(
+        &self,
+        site: &CommandSite,
+        exec: &ExecCommand,
+        applied: &Applied,
+        notes: &mut Vec<CommandNote>,
+    ) {
         let Some(log) = &exec.log else { return };
         let is_written = applied.argv.iter().any(|word| word.ends_with(&format!("={}", log.path)));
-        if is_written && mount::of(self.tree, site.container, &log.path) == Mounted::Nowhere {
+        if is_written && mounted(self.tree, site.container, &log.path) == Mounted::Nowhere {
             let message = format!(
                 "{} is on no volume: its folder must be in the image, and the log goes with the container",
                 log.path
             );
-            remarks.push(Remark::new(Rule::LogNotMounted, message));
+            notes.push(CommandNote::new(Rule::LogNotMounted, message));
         }
     }
 }
 
 /// Whether `args` alone are the whole command: only where the image has no entrypoint.
-fn is_whole_command(args: &[String], answer: Option<Answer>) -> Result<bool, Why> {
-    if let Some(answer) = answer {
-        return Ok(answer.entrypoint.is_empty());
+fn is_whole_command(args: &[String], facts: Option<ProgramFacts>) -> Result<bool, KubeRefusal> {
+    if let Some(facts) = facts {
+        return Ok(facts.entrypoint.is_empty());
     }
     let context = CommandContext::Image { frozen: Frozen::default() };
     match shell::translate(args, None, &context) {
@@ -189,7 +195,7 @@ fn is_whole_command(args: &[String], answer: Option<Answer>) -> Result<bool, Why
         Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),
         _ => {
             let detail = "the arguments are a shell command, and what the image puts before them is not known";
-            Err(Why::new(Rule::EntrypointUnknown, detail))
+            Err(KubeRefusal::new(Rule::EntrypointUnknown, detail))
         }
     }
 }
@@ -200,25 +206,25 @@ fn starters(line: &[String], lead: usize) -> impl Iterator<Item = &str> {
 }
 
 /// A second run makes no edit: what is started is no shell again.
-fn check_is_last(line: &[String], context: &CommandContext) -> Result<(), Why> {
+fn check_is_last(line: &[String], context: &CommandContext) -> Result<(), KubeRefusal> {
     match shell::translate(line, None, context) {
         Verdict::Translate(_) => {
-            Err(Why::new(Rule::Shell(shell::Reason::NestedShell), "what it starts is a shell again"))
+            Err(KubeRefusal::new(Rule::Shell(shell::Reason::NestedShell), "what it starts is a shell again"))
         }
         Verdict::Unchanged(_) | Verdict::Refuse(_) => Ok(()),
     }
 }
 
-fn context(what: What, declared: &BTreeMap<String, Declared>) -> CommandContext {
+fn context(what: CommandKind, declared: &BTreeMap<String, Declared>) -> CommandContext {
     match what {
-        What::Command => CommandContext::Container { declared: declared.clone(), frozen: Frozen::default() },
-        What::Probe(_) => CommandContext::Probe { declared: declared.clone() },
-        What::Hook(_) => CommandContext::Hook,
+        CommandKind::Command => CommandContext::Container { declared: declared.clone(), frozen: Frozen::default() },
+        CommandKind::Probe(_) => CommandContext::Probe { declared: declared.clone() },
+        CommandKind::Hook(_) => CommandContext::Hook,
     }
 }
 
 /// The words, shared out between `command` and `args` as they were.
-fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Applied) -> Change {
+fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Applied) -> CommandChange {
     let line = applied.argv;
     let (command, args) = if args.is_empty() {
         (line, None)
@@ -234,11 +240,11 @@ fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Appl
         (line.iter().take(at).cloned().collect(), Some(line.into_iter().skip(at).collect()))
     };
     let ExecCommand { environment, workdir, log, .. } = exec;
-    Change { command, args, environment: environment.clone(), workdir: workdir.clone(), log: log.clone() }
+    CommandChange { command, args, environment: environment.clone(), workdir: workdir.clone(), log: log.clone() }
 }
 
-fn container_wide(exec: &ExecCommand) -> Option<Remark> {
+fn container_wide(exec: &ExecCommand) -> Option<CommandNote> {
     let is_wide = exec.workdir.is_some() || !exec.environment.is_empty();
     let message = "what the command set for itself holds for the whole container now, its probes and hooks included";
-    is_wide.then(|| Remark::new(Rule::ContainerWide, message))
+    is_wide.then(|| CommandNote::new(Rule::ContainerWide, message))
 }

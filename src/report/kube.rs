@@ -1,0 +1,354 @@
+//! What became of manifests: as text, as rows (one for each command, as a part of its file), as the
+//! JSON object of `docs/reports.md` (keys may be added, never changed) and as a unified diff.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use similar::TextDiff;
+
+use super::model::ReportedFinding;
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
+use super::translation::log;
+use crate::error::{Error, printable};
+use crate::kube::{CommandNote, CommandOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
+use crate::policy::{Level, Rule};
+use crate::shell::caret;
+
+/// A manifest and what became of it.
+#[derive(Debug)]
+pub struct ManifestFile {
+    /// As the user named it; `-` for a stream.
+    pub path: String,
+    pub before: String,
+    pub result: Result<RewrittenManifest, Error>,
+}
+
+/// What a change means to who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KubeMode {
+    /// It should have been made already.
+    Check,
+    /// It is shown.
+    Diff,
+    /// It is made.
+    Write,
+}
+
+impl ManifestFile {
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.result.as_ref().is_ok_and(|rewritten| rewritten.text != self.before)
+    }
+
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.result.as_ref().is_ok_and(RewrittenManifest::is_refused)
+    }
+
+    fn commands(&self) -> &[ManifestCommand] {
+        self.result.as_ref().map(|rewritten| rewritten.commands.as_slice()).unwrap_or_default()
+    }
+
+    /// The stable word for what became of the file.
+    fn outcome(&self) -> &'static str {
+        match (&self.result, self.is_refused(), self.is_changed()) {
+            (Err(_), ..) => "error",
+            (_, true, _) => "refused",
+            (_, _, true) => "changed",
+            _ => "unchanged",
+        }
+    }
+}
+
+/// The stable word for what became of a command.
+fn verdict(command: &ManifestCommand) -> &'static str {
+    match command.outcome {
+        CommandOutcome::Unchanged => "unchanged",
+        CommandOutcome::Changed(_) => "translate",
+        CommandOutcome::Refused(_) => "refuse",
+        CommandOutcome::Kept(_) => "kept",
+    }
+}
+
+/// `Deployment/web, container app, livenessProbe`.
+fn title(command: &ManifestCommand) -> String {
+    let name = if command.object.name.is_empty() { String::new() } else { format!("/{}", command.object.name) };
+    format!("{}{name}, container {}, {}", command.object.kind, command.container, command.what.word())
+}
+
+/// The rule of a command that a shell starts and need not.
+const CHANGE: &str = Rule::ShellForm.id();
+
+/// All manifests that were looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct KubeReport<'a> {
+    pub files: &'a [ManifestFile],
+    pub mode: KubeMode,
+}
+
+impl Reportable for KubeReport<'_> {
+    fn text(&self) -> String {
+        let errors = self.files.iter().filter_map(|file| file.result.as_ref().err());
+        let errors: String =
+            errors.flat_map(|error| ["error: ".to_owned(), error.to_string(), "\n".to_owned()]).collect();
+        [changes(self.files), refusals(self.files), errors, summary(self.files, self.mode)].concat()
+    }
+
+    fn json(&self) -> String {
+        to_json(self.files).to_string()
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        let rows = self.files.iter().flat_map(|file| rows(file, self.mode));
+        Rows { command: "kube", thing: "command", list: rows.collect() }
+    }
+}
+
+fn rows(file: &ManifestFile, mode: KubeMode) -> Vec<Row<'_>> {
+    let whole = "the file";
+    let mut rows = match &file.result {
+        Err(error) => vec![Row::failed(whole, error)],
+        Ok(rewritten) => {
+            let refused = rewritten.refused.iter().map(|(why, at)| Row {
+                findings: vec![refusal_finding(why, *at)],
+                ..Row::new(whole, RowOutcome::Refused)
+            });
+            refused.chain(rewritten.commands.iter().map(|command| command_row(command, mode))).collect()
+        }
+    };
+    for row in &mut rows {
+        row.file = Some(&file.path);
+    }
+    rows
+}
+
+fn command_row(command: &ManifestCommand, mode: KubeMode) -> Row<'_> {
+    let at = command.position;
+    let (outcome, finding) = match &command.outcome {
+        CommandOutcome::Unchanged => (RowOutcome::Unchanged, None),
+        CommandOutcome::Kept(why) => (RowOutcome::Kept, Some(RowFinding::plain(kept_finding(why), Some(at)))),
+        CommandOutcome::Refused(why) => (RowOutcome::Refused, Some(refusal_finding(why, at))),
+        CommandOutcome::Changed(_) => {
+            let outcome = if mode == KubeMode::Check { RowOutcome::ToChange } else { RowOutcome::Changed };
+            (outcome, Some(RowFinding::plain(change_finding(command, mode), Some(at))))
+        }
+    };
+    let notes = command.notes.iter().map(|note| {
+        let message = note.message.clone();
+        RowFinding::plain(ReportedFinding::note(note.rule.id(), message), Some(at))
+    });
+    Row { findings: finding.into_iter().chain(notes).collect(), ..Row::new(title(command), outcome) }
+}
+
+/// The words before and after. With `--check`, the change should have been made.
+fn change_finding(command: &ManifestCommand, mode: KubeMode) -> ReportedFinding {
+    let CommandOutcome::Changed(changed) = &command.outcome else {
+        return ReportedFinding::note(CHANGE, String::new());
+    };
+    let words = |words: &[String]| serde_json::Value::from(words).to_string();
+    let after: Vec<String> = changed.command.iter().chain(&changed.args).cloned().collect();
+    ReportedFinding {
+        rule: CHANGE,
+        level: if mode == KubeMode::Check { Level::Refuse } else { Level::Note },
+        message: "a shell starts the program, and it need not".to_owned(),
+        evidence: format!("before  {}\nafter   {}", words(&command.before), words(&after)),
+        fix: if mode == KubeMode::Write { String::new() } else { "underpin kube --write FILE".to_owned() },
+    }
+}
+
+fn refusal_finding(why: &KubeRefusal, at: Position) -> RowFinding<'static> {
+    let shown = why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten().collect::<Vec<_>>();
+    let finding = ReportedFinding {
+        rule: why.rule.id(),
+        level: Level::Refuse,
+        message: why.detail.clone(),
+        evidence: shown.join("\n"),
+        fix: why.hint().to_owned(),
+    };
+    RowFinding::plain(finding, Some(at))
+}
+
+fn kept_finding(why: &KubeRefusal) -> ReportedFinding {
+    ReportedFinding::note(Rule::ShellKept.id(), format!("its shell is in the image: {}", why.detail))
+}
+
+/// Everything that stays as it is and should not.
+#[must_use]
+pub fn refusals(files: &[ManifestFile]) -> String {
+    let mut out = String::new();
+    for file in files {
+        if let Ok(rewritten) = &file.result
+            && let Some((why, at)) = &rewritten.refused
+        {
+            let _ = writeln!(out, "refused: {}:{}:{}: not a manifest yet", printable(&file.path), at.line, at.column);
+            reason(&mut out, why);
+        }
+        for command in file.commands() {
+            if let CommandOutcome::Refused(why) = &command.outcome {
+                let _ = writeln!(out, "refused: {}", head(file, command));
+                reason(&mut out, why);
+            }
+        }
+    }
+    out
+}
+
+/// `file:line:column: Deployment/web, container app, command`.
+fn head(file: &ManifestFile, command: &ManifestCommand) -> String {
+    let at = command.position;
+    format!("{}:{}:{}: {}", printable(&file.path), at.line, at.column, printable(&title(command)))
+}
+
+fn reason(out: &mut String, why: &KubeRefusal) {
+    let _ = writeln!(out, "  [{}] {}", why.rule, printable(&why.detail));
+    for line in why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten() {
+        let _ = writeln!(out, "    {line}");
+    }
+    let _ = writeln!(out, "hint: {}", why.hint());
+}
+
+/// Everything there is to know about commands that change, or that stay for a reason.
+#[must_use]
+pub fn changes(files: &[ManifestFile]) -> String {
+    let mut out = String::new();
+    for (file, command) in files.iter().flat_map(|file| file.commands().iter().map(move |command| (file, command))) {
+        if let CommandOutcome::Kept(why) = &command.outcome {
+            let _ = writeln!(out, "note: {}", head(file, command));
+            let _ = writeln!(out, "  [shell-kept] its shell is in the image: {}", printable(&why.detail));
+        }
+        if !command.notes.is_empty() && !matches!(command.outcome, CommandOutcome::Refused(_)) {
+            let _ = writeln!(out, "note: {}", head(file, command));
+            for note in &command.notes {
+                let _ = writeln!(out, "  [{}] {}", note.rule, printable(&note.message));
+            }
+        }
+    }
+    out
+}
+
+/// One line.
+#[must_use]
+pub fn summary(files: &[ManifestFile], mode: KubeMode) -> String {
+    let count = |wanted: fn(&CommandOutcome) -> bool| {
+        files.iter().flat_map(ManifestFile::commands).filter(|command| wanted(&command.outcome)).count()
+    };
+    let changed = count(|outcome| matches!(outcome, CommandOutcome::Changed(_)));
+    let refused = count(|outcome| matches!(outcome, CommandOutcome::Refused(_)));
+    let others = count(|outcome| matches!(outcome, CommandOutcome::Unchanged | CommandOutcome::Kept(_)));
+    let done = if mode == KubeMode::Write { "translated" } else { "to translate" };
+    format!("files {}, commands {changed} {done}, {refused} refused, {others} as they should be\n", files.len())
+}
+
+#[must_use]
+pub fn to_json(files: &[ManifestFile]) -> Value {
+    let has = |wanted: &str| files.iter().any(|file| file.outcome() == wanted);
+    let outcome = ["error", "refused", "changed"].into_iter().find(|word| has(word)).unwrap_or("unchanged");
+    json!({
+        "schema": "underpin.kube/v1",
+        "outcome": outcome,
+        "files": files.iter().map(file_json).collect::<Vec<_>>(),
+    })
+}
+
+fn file_json(file: &ManifestFile) -> Value {
+    let refused = file.result.as_ref().ok().and_then(|rewritten| rewritten.refused.as_ref());
+    json!({
+        "path": file.path,
+        "outcome": file.outcome(),
+        "changed": file.is_changed(),
+        "error": file.result.as_ref().err().map(|error| error.what().to_owned()),
+        "refused": refused.map(|(why, at)| refusal_json(why, *at)),
+        "commands": file.commands().iter().map(command_json).collect::<Vec<_>>(),
+    })
+}
+
+fn refusal_json(why: &KubeRefusal, at: Position) -> Value {
+    json!({"reason": why.rule.id(), "detail": why.detail, "line": at.line, "column": at.column})
+}
+
+fn command_json(command: &ManifestCommand) -> Value {
+    let (changed, why) = match &command.outcome {
+        CommandOutcome::Changed(changed) => (Some(changed), None),
+        CommandOutcome::Refused(why) | CommandOutcome::Kept(why) => (None, Some(why)),
+        CommandOutcome::Unchanged => (None, None),
+    };
+    let env: Map<String, Value> = changed
+        .map(|changed| changed.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect())
+        .unwrap_or_default();
+    json!({
+        "object": {"kind": command.object.kind, "name": command.object.name},
+        "container": command.container,
+        "place": command.what.word(),
+        "line": command.position.line,
+        "column": command.position.column,
+        "verdict": verdict(command),
+        "before": command.before,
+        "command": changed.map(|changed| &changed.command),
+        "args": changed.map(|changed| &changed.args),
+        "env": env,
+        "workdir": changed.and_then(|changed| changed.workdir.as_ref()),
+        "log": changed.and_then(|changed| changed.log.as_ref()).map(log),
+        "reason": why.map_or("", |why| why.rule.id()),
+        "detail": why.map_or("", |why| why.detail.as_str()),
+        "notes": command.notes.iter().map(note_json).collect::<Vec<_>>(),
+    })
+}
+
+fn note_json(note: &CommandNote) -> Value {
+    json!({"note": note.rule, "message": note.message})
+}
+
+/// Whether somebody looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// For programs: every byte as it is.
+    Plain,
+    /// For a terminal: nothing of the file moves its cursor.
+    Safe,
+    /// For a terminal that likes colours.
+    Coloured,
+}
+
+const LINES_AROUND: usize = 3;
+
+#[must_use]
+pub fn unified(path: &str, before: &str, after: &str, paint: Paint) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    let text =
+        diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    match paint {
+        Paint::Plain => text,
+        Paint::Safe => text.lines().flat_map(|line| [shown(line), "\n".to_owned()]).collect(),
+        Paint::Coloured => text.lines().map(coloured).collect(),
+    }
+}
+
+fn shown(line: &str) -> String {
+    line.split('\t').map(printable).collect::<Vec<_>>().join("\t")
+}
+
+fn coloured(line: &str) -> String {
+    let colour = match line.as_bytes().first() {
+        _ if line.starts_with("+++ ") || line.starts_with("--- ") => "1",
+        Some(b'+') => "32",
+        Some(b'-') => "31",
+        Some(b'@') => "36",
+        _ => return format!("{}\n", shown(line)),
+    };
+    format!("\u{1b}[{colour}m{}\u{1b}[0m\n", shown(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_colours_and_nothing_that_moves_its_cursor() {
+        let plain = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Plain);
+        assert_eq!(plain, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+b\n \u{1b}x\n");
+        let safe = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Safe);
+        assert!(!safe.contains('\u{1b}') && safe.contains("-a\n+b\n"), "{safe}");
+        let coloured = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Coloured);
+        assert!(coloured.contains("\u{1b}[31m-a\u{1b}[0m\n\u{1b}[32m+b\u{1b}[0m\n \\u{1b}x\n"), "{coloured}");
+    }
+}
