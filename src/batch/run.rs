@@ -146,7 +146,7 @@ fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bo
 /// What differs from the lock: the options, or what a name resolves to now.
 fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
     let finding = |message: &str, evidence: String| ReportedFinding {
-        rule: Rule::LockDrift.id(),
+        rule: Rule::LockDrift,
         level: Level::Refuse,
         message: message.to_owned(),
         evidence,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::model::{Report, ReportedFinding, Size, TargetChange};
 use super::rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows, counts};
+use super::rules::explain_hint;
 use super::text::finding_lines;
 use super::to_json;
 use crate::error::{Error, printable};
@@ -96,6 +97,8 @@ impl Reportable for BatchReport {
         for row in &self.images {
             explained(&mut out, row);
         }
+        let rows = self.rows();
+        out.push_str(&explain_hint(rows.refused()));
         let _ = writeln!(out, "\n{}", self.totals());
         out
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::model::{Named, Report, ReportedFinding, ReportedOldBase};
 use super::rows::{Grade, Row, RowFinding, RowOutcome, Rows};
+use super::rules::explain_hint;
 use super::text::{finding_lines, old_base_line};
 use super::{Reportable, to_json};
 use crate::error::{Error, printable};
@@ -180,6 +181,7 @@ impl Reportable for CheckReport {
                 printable(component)
             );
         }
+        out.push_str(&explain_hint(self.rows().refused()));
         out
     }
 

@@ -12,7 +12,7 @@ use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
 use crate::policy::{Level, Rule};
 
 /// The rule of everything that can be wrong with a row.
-const RULE: &str = Rule::ExceptionList.id();
+const RULE: Rule = Rule::ExceptionList;
 
 #[derive(Debug)]
 pub struct Listed<'a> {

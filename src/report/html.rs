@@ -26,6 +26,7 @@ pub fn to_html(rows: &Rows<'_>) -> String {
     for (at, row) in rows.list.iter().enumerate() {
         section(&mut out, at, row, rows.list.len());
     }
+    explanations(&mut out, rows);
     out.push_str("</body>\n</html>\n");
     out
 }
@@ -97,11 +98,12 @@ fn findings(out: &mut String, row: &Row<'_>) {
         let place = it.at.map_or_else(|| escaped(it.platform), |at| format!("line {}", at.line));
         let _ = writeln!(
             out,
-            "<div class=\"f {0}\">\n<p><b>{0}</b> <code>{1}</code> <span class=\"dim\">{2}</span><br>{3}</p>",
+            "<div class=\"f {0}\">\n<p><b>{0}</b> <a href=\"#rule-{1}\" title=\"{4}\"><code>{1}</code></a> <span class=\"dim\">{2}</span><br>{3}</p>",
             finding.level.word(),
-            escaped(finding.rule),
+            finding.rule,
             place,
-            escaped(&finding.message)
+            escaped(&finding.message),
+            escaped(finding.rule.row().means)
         );
         if !finding.evidence.is_empty() {
             let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&finding.evidence));
@@ -110,6 +112,26 @@ fn findings(out: &mut String, row: &Row<'_>) {
             let _ = writeln!(out, "<p class=\"dim\">Fix: {}</p>", escaped(&finding.fix));
         }
         out.push_str("</div>\n");
+    }
+}
+
+/// Each rule that the page names, explained once: the page may be read where there is no manual.
+fn explanations(out: &mut String, rows: &Rows<'_>) {
+    let rules = rows.rules();
+    if rules.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Rules</h2>\n<p class=\"dim\"><code>underpin explain RULE</code> prints the same.</p>\n");
+    for rule in rules {
+        let row = rule.row();
+        let _ = writeln!(
+            out,
+            "<div class=\"f\" id=\"rule-{rule}\">\n<p><code>{rule}</code><br>{}</p>\n<p>{}</p>\n<pre>{}</pre>\n<p class=\"dim\">Fix: {}</p>\n</div>",
+            escaped(row.means),
+            escaped(row.why),
+            escaped_lines(row.example),
+            escaped(rule.fix())
+        );
     }
 }
 

@@ -14,6 +14,7 @@ use crate::elf::GoFacts;
 use crate::error::printable;
 use crate::examine::{Command, LeftBehind, Start};
 use crate::oci::{HistoryEntry, Image};
+use crate::policy::Rule;
 use crate::store::fetch::{Inspected, InspectedPlatform};
 
 #[derive(Debug, Serialize)]
@@ -152,7 +153,7 @@ impl Reportable for Inspection {
     fn rows(&self) -> Rows<'_> {
         let mut bases: Vec<String> = self.platforms.iter().map(|platform| old_base_line(&platform.old_base)).collect();
         bases.dedup();
-        let note = |note: &String| ReportedFinding::note(crate::policy::Rule::OldBase.id(), note.clone());
+        let note = |note: &String| ReportedFinding::note(Rule::OldBase, note.clone());
         let findings = self.platforms.iter().flat_map(|of| {
             of.notes.iter().map(move |it| RowFinding { platform: &of.platform, ..RowFinding::plain(note(it), None) })
         });

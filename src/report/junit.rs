@@ -27,7 +27,7 @@ fn case(command: &str, row: &Row<'_>) -> TestCase {
     let detail = detail(row);
     let status = match row.grade() {
         Grade::Refused => {
-            let rules = row.refusals().map(|it| it.finding.rule).collect::<Vec<_>>().join(", ");
+            let rules = row.refusals().map(|it| it.finding.rule.id()).collect::<Vec<_>>().join(", ");
             unlike_success(NonSuccessKind::Failure, row.outcome.word(), &rules, &detail)
         }
         Grade::Failed => {

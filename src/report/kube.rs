@@ -8,6 +8,7 @@ use similar::TextDiff;
 
 use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
+use super::rules::explain_hint;
 use super::translation::log;
 use crate::error::{Error, printable};
 use crate::kube::{CommandNote, CommandOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
@@ -77,7 +78,7 @@ fn title(command: &ManifestCommand) -> String {
 }
 
 /// The rule of a command that a shell starts and need not.
-const CHANGE: &str = Rule::ShellForm.id();
+const CHANGE: Rule = Rule::ShellForm;
 
 /// All manifests that were looked at.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +136,7 @@ fn command_row(command: &ManifestCommand, mode: KubeMode) -> Row<'_> {
     };
     let notes = command.notes.iter().map(|note| {
         let message = note.message.clone();
-        RowFinding::plain(ReportedFinding::note(note.rule.id(), message), Some(at))
+        RowFinding::plain(ReportedFinding::note(note.rule, message), Some(at))
     });
     Row { findings: finding.into_iter().chain(notes).collect(), ..Row::new(title(command), outcome) }
 }
@@ -159,7 +160,7 @@ fn change_finding(command: &ManifestCommand, mode: KubeMode) -> ReportedFinding 
 fn refusal_finding(why: &KubeRefusal, at: Position) -> RowFinding<'static> {
     let shown = why.refusal.iter().filter_map(|refusal| caret(refusal)).flatten().collect::<Vec<_>>();
     let finding = ReportedFinding {
-        rule: why.rule.id(),
+        rule: why.rule,
         level: Level::Refuse,
         message: why.detail.clone(),
         evidence: shown.join("\n"),
@@ -169,7 +170,7 @@ fn refusal_finding(why: &KubeRefusal, at: Position) -> RowFinding<'static> {
 }
 
 fn kept_finding(why: &KubeRefusal) -> ReportedFinding {
-    ReportedFinding::note(Rule::ShellKept.id(), format!("its shell is in the image: {}", why.detail))
+    ReportedFinding::note(Rule::ShellKept, format!("its shell is in the image: {}", why.detail))
 }
 
 /// Everything that stays as it is and should not.
@@ -190,7 +191,18 @@ pub fn refusals(files: &[ManifestFile]) -> String {
             }
         }
     }
+    out.push_str(&explain_hint(files.iter().flat_map(refused_rules)));
     out
+}
+
+/// The rules for which something in the file stays as it is, the file itself first.
+fn refused_rules(file: &ManifestFile) -> Vec<Rule> {
+    let whole = file.result.as_ref().ok().and_then(|rewritten| rewritten.refused.as_ref()).map(|(why, _)| why.rule);
+    let commands = file.commands().iter().filter_map(|command| match &command.outcome {
+        CommandOutcome::Refused(why) => Some(why.rule),
+        _ => None,
+    });
+    whole.into_iter().chain(commands).collect()
 }
 
 /// `file:line:column: Deployment/web, container app, command`.

@@ -20,7 +20,20 @@ pub fn to_markdown(rows: &Rows<'_>) -> String {
     for row in rows.list.iter().filter(|row| !row.findings.is_empty() || row.error.is_some()) {
         section(&mut out, row);
     }
+    explanations(&mut out, rows);
     out
+}
+
+/// What the rules mean that a reader has just met.
+fn explanations(out: &mut String, rows: &Rows<'_>) {
+    let rules = rows.rules();
+    if rules.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n### Rules\n\n`underpin explain RULE` says why, with an example and what to do.\n");
+    for rule in rules {
+        let _ = writeln!(out, "- `{rule}`: {}", text(rule.row().means));
+    }
 }
 
 const COLUMNS: [Column; 6] =

@@ -11,7 +11,7 @@ use crate::examine::base::{Rung, Sureness};
 use crate::examine::{Bulk, Command, ExecForm, Facts, Helper, PlatformFacts, PlatformSubject, Start};
 use crate::oci::Location;
 use crate::plan::{Body, Fate, Plan, PlannedLayer, PlatformPlan};
-use crate::policy::{Finding, Findings, Level};
+use crate::policy::{Finding, Findings, Level, Rule};
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
@@ -227,7 +227,7 @@ impl Logs {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportedFinding {
-    pub rule: &'static str,
+    pub rule: Rule,
     pub level: Level,
     pub message: String,
     pub evidence: String,
@@ -451,7 +451,7 @@ impl From<&Helper> for Binary {
 impl ReportedFinding {
     /// Something to know that needs no action.
     #[must_use]
-    pub const fn note(rule: &'static str, message: String) -> Self {
+    pub const fn note(rule: Rule, message: String) -> Self {
         Self { rule, level: Level::Note, message, evidence: String::new(), fix: String::new() }
     }
 }
@@ -459,7 +459,7 @@ impl ReportedFinding {
 impl From<&Finding> for ReportedFinding {
     fn from(finding: &Finding) -> Self {
         Self {
-            rule: finding.rule.id(),
+            rule: finding.rule,
             level: finding.level,
             message: finding.message.clone(),
             evidence: finding.evidence.clone(),

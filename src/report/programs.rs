@@ -53,7 +53,7 @@ fn not_static(path: &str, program: &Program) -> ReportedFinding {
     let [_, linkage, machine, more] = cells(path, program);
     let is_program = program.machine.is_some();
     ReportedFinding {
-        rule: if is_program { Rule::DynamicBinary } else { Rule::NotABinary }.id(),
+        rule: if is_program { Rule::DynamicBinary } else { Rule::NotABinary },
         level: Level::Refuse,
         message: "the file is not a statically linked program".to_owned(),
         evidence: [linkage, machine, more].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),

@@ -6,7 +6,7 @@ use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
 use crate::kube::Position;
-use crate::policy::Level;
+use crate::policy::{Level, Rule};
 
 /// A report that can be written in every format.
 pub trait Reportable {
@@ -206,7 +206,7 @@ impl<'a> Row<'a> {
     /// The rules of all findings but notes, each once.
     pub(super) fn rules(&self) -> Vec<&'static str> {
         let loud = self.findings.iter().filter(|it| it.finding.level != Level::Note);
-        let mut rules: Vec<&str> = loud.map(|it| it.finding.rule).collect();
+        let mut rules: Vec<&str> = loud.map(|it| it.finding.rule.id()).collect();
         rules.sort_unstable();
         rules.dedup();
         rules
@@ -222,6 +222,19 @@ impl<'a> Row<'a> {
 }
 
 impl Rows<'_> {
+    /// The rules that refuse, in the order of the rows.
+    pub(super) fn refused(&self) -> impl Iterator<Item = Rule> {
+        self.list.iter().flat_map(Row::refusals).map(|it| it.finding.rule)
+    }
+
+    /// The rules of all findings, each once, by id.
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = self.list.iter().flat_map(|row| &row.findings).map(|it| it.finding.rule).collect();
+        rules.sort_unstable_by_key(|rule| rule.id());
+        rules.dedup();
+        rules
+    }
+
     /// `3 images: 2 rebased, 1 refused`
     pub(super) fn summary(&self) -> String {
         let plural = if self.list.len() == 1 { "" } else { "s" };

@@ -60,6 +60,13 @@ pub fn rules_to_json(rules: impl Iterator<Item = Rule>) -> Value {
     json!({"schema": "underpin.explain/v1", "rules": rules.map(one).collect::<Vec<_>>()})
 }
 
+/// Where to read on, once something was refused; nothing where nothing was.
+#[must_use]
+pub(super) fn explain_hint(refused: impl IntoIterator<Item = Rule>) -> String {
+    let first = refused.into_iter().next();
+    first.map(|rule| format!("hint: `underpin explain {rule}` says more\n")).unwrap_or_default()
+}
+
 /// What findings of the rule do: `refuse, warn; can be allowed`.
 fn standing(rule: Rule) -> String {
     let row = rule.row();

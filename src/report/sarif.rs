@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::rows::{Row, RowFinding, Rows};
+use super::rules::{explained, fix_sentence};
 use super::to_json;
-use crate::policy::Level;
+use crate::policy::{Level, Rule};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,7 +29,7 @@ struct SarifRun {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SarifResult {
-    rule_id: String,
+    rule_id: &'static str,
     level: &'static str,
     message: Value,
     locations: Vec<Value>,
@@ -41,10 +42,7 @@ struct SarifResult {
 pub fn to_sarif(rows: &Rows<'_>) -> String {
     let results: Vec<SarifResult> =
         rows.list.iter().flat_map(|row| row.findings.iter().map(|finding| result(row, finding))).collect();
-    let mut rules: Vec<&str> = results.iter().map(|result| result.rule_id.as_str()).collect();
-    rules.sort_unstable();
-    rules.dedup();
-    let rules: Vec<Value> = rules.iter().map(|id| json!({"id": id, "name": id})).collect();
+    let rules: Vec<Value> = rows.rules().into_iter().map(descriptor).collect();
     let driver = json!({
         "name": "underpin", "version": env!("CARGO_PKG_VERSION"), "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules,
     });
@@ -59,6 +57,24 @@ pub fn to_sarif(rows: &Rows<'_>) -> String {
     to_json(&SarifLog { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] })
 }
 
+/// The rule with its explanation, which viewers show beside a result.
+fn descriptor(rule: Rule) -> Value {
+    let row = rule.row();
+    let fix = fix_sentence(rule);
+    let markdown = format!(
+        "{}\n\n**Why:** {}\n\n**Example:**\n\n```text\n{}\n```\n\n**Fix:** {fix}\n\n`underpin explain {rule}` prints this, too.",
+        row.means, row.why, row.example
+    );
+    json!({
+        "id": row.id,
+        "name": row.id,
+        "shortDescription": {"text": row.means},
+        "fullDescription": {"text": format!("{} {}", row.means, row.why)},
+        "help": {"text": explained(rule), "markdown": markdown},
+        "properties": {"tags": [row.family.word()]},
+    })
+}
+
 fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     let finding = &it.finding;
     let text = [&finding.message, &finding.evidence, &finding.fix];
@@ -71,7 +87,7 @@ fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     };
     let suppression = json!({"kind": "external", "status": "accepted"});
     SarifResult {
-        rule_id: finding.rule.to_owned(),
+        rule_id: finding.rule.id(),
         level,
         message: json!({"text": text.join("\n")}),
         locations: vec![location(row, Some(it))],

@@ -2,13 +2,13 @@
 
 use super::{ReportedFinding, Row, RowFinding, RowOutcome, Rows, to_html, to_junit, to_markdown, to_sarif};
 use crate::error::Error;
-use crate::policy::Level;
+use crate::policy::{Level, Rule};
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
 
 fn evil() -> ReportedFinding {
     let text = || EVIL.to_owned();
-    ReportedFinding { rule: "needs-shell", level: Level::Refuse, message: text(), evidence: text(), fix: text() }
+    ReportedFinding { rule: Rule::NeedsShell, level: Level::Refuse, message: text(), evidence: text(), fix: text() }
 }
 
 fn rows<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Rows<'a> {
@@ -67,4 +67,20 @@ fn of_many_images_only_the_bad_ones_are_open() {
     assert_eq!(page.matches("<details ").count(), 4);
     assert_eq!(page.matches(" open>").count(), 1);
     assert!(page.contains("4 images: 2 rebased, 1 excepted, 1 refused"), "{page}");
+}
+
+#[test]
+fn every_format_explains_the_rules_that_it_names() {
+    let (finding, error) = (evil(), Error::input("no"));
+    let rows = rows(&finding, &error);
+    let log: serde_json::Value = serde_json::from_str(&to_sarif(&rows)).unwrap();
+    let rule = &log["runs"][0]["tool"]["driver"]["rules"][0];
+    let means = Rule::NeedsShell.row().means;
+    assert_eq!(rule["shortDescription"]["text"], means);
+    assert!(rule["help"]["text"].as_str().unwrap().contains("Fix "), "{rule}");
+    assert!(rule["help"]["markdown"].as_str().unwrap().contains("underpin explain needs-shell"), "{rule}");
+    let page = to_html(&rows);
+    assert!(page.contains("href=\"#rule-needs-shell\"") && page.contains("id=\"rule-needs-shell\""), "{page}");
+    let markdown = to_markdown(&rows);
+    assert!(markdown.contains("- `needs-shell`: ") && markdown.contains("`underpin explain RULE`"), "{markdown}");
 }

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 
 use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform, TargetChange};
+use super::rules::explain_hint;
 use crate::error::printable;
 use crate::plan::Fate;
+use crate::policy::Level;
 
 /// How much of the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +160,9 @@ fn ending_lines(out: &mut String, report: &Report) {
     if report.outcome == Outcome::Refused {
         line(out, format_args!("refused: {} cannot move to the new base", printable(&report.source.reference)));
         line(out, format_args!("hint: fix each `refuse` above, then run again"));
+        let findings = report.platforms.iter().flat_map(|platform| &platform.findings);
+        let refused = findings.filter(|finding| finding.level == Level::Refuse).map(|finding| finding.rule);
+        out.push_str(&explain_hint(refused));
         return;
     }
     if let Some(digest) = report.digest.as_ref().filter(|_| report.targets.is_empty()) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::{LogStrategy, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
+use super::rules::explain_hint;
 use crate::error::printable;
 use crate::policy::{Level, Rule};
 use crate::shell::logs::{Strategy, apply};
@@ -69,11 +70,11 @@ impl Reportable for Translation {
     }
 
     fn rows(&self) -> Rows<'_> {
-        let notes = self.notes.iter().map(|note| ReportedFinding::note(Rule::from(note).id(), note.to_string()));
+        let notes = self.notes.iter().map(|note| ReportedFinding::note(note.into(), note.to_string()));
         let (outcome, findings): (_, Vec<ReportedFinding>) = match &self.verdict {
             Verdict::Unchanged(_) => (RowOutcome::Unchanged, notes.collect()),
             Verdict::Translate(_) => {
-                let after = ReportedFinding::note(Rule::ExecForm.id(), words(&self.after));
+                let after = ReportedFinding::note(Rule::ExecForm, words(&self.after));
                 (RowOutcome::Translated, [after].into_iter().chain(notes).collect())
             }
             Verdict::Refuse(refusal) => (RowOutcome::Refused, vec![refusal_finding(refusal)]),
@@ -86,7 +87,7 @@ impl Reportable for Translation {
 
 fn refusal_finding(refusal: &Refusal) -> ReportedFinding {
     ReportedFinding {
-        rule: refusal.reason.word(),
+        rule: refusal.reason.into(),
         level: Level::Refuse,
         message: refusal.detail.clone(),
         evidence: caret(refusal).into_iter().flatten().collect::<Vec<_>>().join("\n"),
@@ -193,7 +194,9 @@ fn refused(before: &[String], refusal: &Refusal) -> String {
     for line in caret(refusal).into_iter().flatten() {
         let _ = writeln!(out, "    {line}");
     }
-    let _ = writeln!(out, "hint: {}", Rule::from(refusal.reason).fix());
+    let rule = Rule::from(refusal.reason);
+    let _ = writeln!(out, "hint: {}", rule.fix());
+    out.push_str(&explain_hint([rule]));
     out
 }
 

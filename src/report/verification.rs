@@ -61,7 +61,7 @@ impl Verification {
     fn difference(&self) -> ReportedFinding {
         let Self { source, base, digest, derived, .. } = self;
         ReportedFinding {
-            rule: Rule::DigestUnexpected.id(),
+            rule: Rule::DigestUnexpected,
             level: Level::Refuse,
             message: "the image does not match its recorded inputs".to_owned(),
             evidence: format!("source {source}\nbase {base}\ndigest {digest}\nderived {derived}"),

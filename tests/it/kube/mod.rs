@@ -92,6 +92,7 @@ fn a_refusal_has_file_line_column_container_and_caret() {
     exec /app | grep x
               ^
 hint: only `| tee [-a] FILE` has an equivalent; filter where the log is read
+hint: `underpin explain pipeline` says more
 "
     );
     assert_eq!(read(&sandbox, "piped.yaml"), PIPED);

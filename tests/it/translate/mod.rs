@@ -86,6 +86,7 @@ fn a_refusal_points_at_the_construct() {
     exec kube-proxy --v=2 | grep -v probe
                           ^
 hint: only `| tee [-a] FILE` has an equivalent; filter where the log is read
+hint: `underpin explain pipeline` says more
 "
     );
 }
