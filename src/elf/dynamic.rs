@@ -5,8 +5,8 @@ use object::endian::Endianness;
 use object::pod;
 use object::read::elf::{Dyn, FileHeader};
 
-use super::fault::{Fault, Sound};
-use super::header::{Elf32, Elf64, Header};
+use super::header::{Checked, Malformed};
+use super::header::{Elf32, Elf64, ElfHeader};
 use super::program::Class;
 
 /// No program needs as many libraries.
@@ -25,7 +25,7 @@ pub(super) struct Dynamic {
 }
 
 impl Dynamic {
-    pub fn read(bytes: &[u8], header: &Header) -> Sound<Self> {
+    pub fn read(bytes: &[u8], header: &ElfHeader) -> Checked<Self> {
         let endian = header.endianness();
         match header.class {
             Class::Bits32 => Self::of(entries::<Elf32>(bytes), endian),
@@ -33,7 +33,7 @@ impl Dynamic {
         }
     }
 
-    fn of<D: Dyn<Endian = Endianness>>(entries: &[D], endian: Endianness) -> Sound<Self> {
+    fn of<D: Dyn<Endian = Endianness>>(entries: &[D], endian: Endianness) -> Checked<Self> {
         let mut dynamic = Self::default();
         for entry in entries {
             match entry.d_tag(endian) {
@@ -41,13 +41,13 @@ impl Dynamic {
                 tag => dynamic.add(tag, entry.val(endian))?,
             }
         }
-        Err(Fault::new("the dynamic section has no end"))
+        Err(Malformed::new("the dynamic section has no end"))
     }
 
-    fn add(&mut self, tag: elf::DynamicTag, value: u64) -> Sound<()> {
+    fn add(&mut self, tag: elf::DynamicTag, value: u64) -> Checked<()> {
         match tag {
             elf::DT_NEEDED if self.needed.len() == MOST_NEEDED => {
-                return Err(Fault::new("the dynamic section names more libraries than any program needs"));
+                return Err(Malformed::new("the dynamic section names more libraries than any program needs"));
             }
             elf::DT_NEEDED => self.needed.push(value),
             elf::DT_STRTAB => self.strings = Some(value),

@@ -1,13 +1,161 @@
-//! The rule: which linkage follows from what the headers say.
+//! From the headers of an ELF file to its linkage.
+//!
+//! ElfHeader, program headers, dynamic section, names: each says where the next one is. Most often it
+//! is near the beginning and still in the window, or is yet to come and can be asked for.
 
 use object::elf::{ET_EXEC, FileType};
 
-use super::program::Linkage;
+use super::dynamic::Dynamic;
+use super::header::{Checked, Malformed, require};
+use super::header::{ElfHeader, LARGEST, float_abi, machine_name};
+use super::program::{Linkage, Program};
+use super::segments::{FilePart, Segments};
+use super::window::{WantedFor, Window};
+
+/// Names are asked for at this length; where they stand at the beginning they can be longer.
+const NAME: usize = 256;
+
+/// What is known of the headers so far.
+pub(super) struct LinkageReader {
+    size: u64,
+    header: Option<ElfHeader>,
+    segments: Option<Segments>,
+    dynamic: Option<Dynamic>,
+    fault: Option<Malformed>,
+}
+
+impl LinkageReader {
+    pub fn new(size: u64) -> Self {
+        Self { size, header: None, segments: None, dynamic: None, fault: None }
+    }
+
+    pub fn segments(&self) -> Option<&Segments> {
+        self.segments.as_ref()
+    }
+
+    /// Reads what has become readable.
+    pub fn advance(&mut self, window: &mut Window) {
+        if self.fault.is_none() {
+            self.fault = self.read(window).err();
+        }
+    }
+
+    fn read(&mut self, window: &mut Window) -> Checked<()> {
+        if self.header.is_none() {
+            self.header = Some(ElfHeader::read(window.run(0, LARGEST))?);
+        }
+        let Some(header) = &self.header else { return Ok(()) };
+        if self.segments.is_none() {
+            self.segments = read_segments(header, self.size, window)?;
+        }
+        if let (None, Some(segments)) = (&self.dynamic, &self.segments) {
+            self.dynamic = read_dynamic(header, segments, window)?;
+        }
+        Ok(())
+    }
+
+    /// What the headers say, after the last byte.
+    pub fn finish(self, window: &Window) -> Program {
+        let mut program = Program::of(Linkage::Other);
+        let outcome = match self.fault.clone() {
+            Some(fault) => Err(fault),
+            None => self.describe(window, &mut program),
+        };
+        if let Some(header) = &self.header {
+            program.class = Some(header.class);
+            program.endian = Some(header.endian);
+            program.machine = Some(machine_name(header.machine, header.class, header.endian));
+            program.float_abi = float_abi(header.machine, header.flags);
+        }
+        if let Err(Malformed(why)) = outcome {
+            program.linkage = Linkage::Other;
+            program.notes.push(why);
+        }
+        program
+    }
+
+    fn describe(&self, window: &Window, program: &mut Program) -> Checked<()> {
+        let Some(header) = &self.header else { return Err(Malformed::new("the ELF header cannot be read")) };
+        let Some(segments) = &self.segments else { return Err(Malformed::new("the program headers cannot be read")) };
+        let empty = Dynamic::default();
+        let dynamic = match (&self.dynamic, segments.dynamic) {
+            (Some(dynamic), _) => dynamic,
+            (None, None) => &empty,
+            (None, Some(_)) => return Err(Malformed::new("the dynamic section cannot be read")),
+        };
+        if let Some(part) = segments.interpreter {
+            program.interpreter = interpreter(part, window, &mut program.notes);
+        }
+        program.needed = needed(dynamic, segments, window, &mut program.notes);
+        program.linkage = linkage(LinkageTraits {
+            kind: header.kind,
+            has_interpreter: segments.interpreter.is_some(),
+            needs_libraries: !dynamic.needed.is_empty(),
+            has_soname: dynamic.has_soname,
+            is_pie: dynamic.is_pie,
+            has_entry: header.entry != 0,
+        });
+        // Files of debug information have the headers of a program, and nothing behind them.
+        let starts = segments.offset_of(header.entry).is_some();
+        require(starts || !program.linkage.is_static(), "its first instruction is not in the file")
+    }
+}
+
+fn read_segments(header: &ElfHeader, size: u64, window: &mut Window) -> Checked<Option<Segments>> {
+    let rows = header.program_headers(size)?;
+    let Some(bytes) = window.bytes(rows.offset, rows.len) else {
+        window.want(rows.offset, rows.len, WantedFor::Header);
+        return Ok(None);
+    };
+    let segments = Segments::read(bytes, rows.count, header, size)?;
+    for part in segments.interpreter.iter().chain(&segments.dynamic).chain(segments.notes.iter().take(8)) {
+        window.want(part.offset, part.len, WantedFor::Header);
+    }
+    Ok(Some(segments))
+}
+
+fn read_dynamic(header: &ElfHeader, segments: &Segments, window: &mut Window) -> Checked<Option<Dynamic>> {
+    let Some(part) = segments.dynamic else { return Ok(None) };
+    let Some(bytes) = window.bytes(part.offset, part.len) else { return Ok(None) };
+    let dynamic = Dynamic::read(bytes, header)?;
+    for name in &dynamic.needed {
+        if let Some(offset) = dynamic.address_of(*name).and_then(|address| segments.offset_of(address)) {
+            window.want(offset, NAME, WantedFor::Header);
+        }
+    }
+    Ok(Some(dynamic))
+}
+
+fn interpreter(part: FilePart, window: &Window, notes: &mut Vec<String>) -> Option<String> {
+    let Some(bytes) = window.bytes(part.offset, part.len) else {
+        notes.push("the name of the interpreter cannot be read".to_owned());
+        return None;
+    };
+    if bytes.last() != Some(&0) {
+        notes.push("the name of the interpreter has no end: Linux will not start this".to_owned());
+    }
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// That a library is needed is known even where its name is not.
+fn needed(dynamic: &Dynamic, segments: &Segments, window: &Window, notes: &mut Vec<String>) -> Vec<String> {
+    let name = |name: &u64| {
+        let text = window.text(segments.offset_of(dynamic.address_of(*name)?)?)?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let names: Vec<Option<String>> = dynamic.needed.iter().map(name).collect();
+    let unknown = names.iter().filter(|name| name.is_none()).count();
+    if unknown > 0 {
+        notes.push(format!("the names of {unknown} of {} needed libraries cannot be read", names.len()));
+    }
+    names.into_iter().map(|name| name.unwrap_or_else(|| "?".to_owned())).collect()
+}
 
 /// What the rule looks at.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of the file, and all combinations occur")]
-pub(super) struct Traits {
+struct LinkageTraits {
     pub kind: FileType,
     pub has_interpreter: bool,
     pub needs_libraries: bool,
@@ -19,8 +167,8 @@ pub(super) struct Traits {
 
 /// Static is a program without interpreter and without libraries. A Go program can have the one
 /// without the other (1.19, `-buildmode=pie`, no cgo), and starts only where the interpreter is.
-pub(super) fn of(traits: Traits) -> Linkage {
-    let Traits { kind, has_interpreter, needs_libraries, has_soname, is_pie, has_entry } = traits;
+fn linkage(traits: LinkageTraits) -> Linkage {
+    let LinkageTraits { kind, has_interpreter, needs_libraries, has_soname, is_pie, has_entry } = traits;
     let is_bare = !has_interpreter && !needs_libraries;
     if kind == ET_EXEC {
         return if is_bare { Linkage::Static } else { Linkage::Dynamic };
@@ -42,9 +190,9 @@ mod tests {
     use super::*;
 
     /// `i` interpreter, `n` needed, `s` soname, `p` marked as a program, `e` entry.
-    fn traits(kind: FileType, letters: &str) -> Traits {
+    fn traits(kind: FileType, letters: &str) -> LinkageTraits {
         let has = |letter| letters.contains(letter);
-        Traits {
+        LinkageTraits {
             kind,
             has_interpreter: has('i'),
             needs_libraries: has('n'),
@@ -75,7 +223,7 @@ mod tests {
             (ET_DYN, "se", Linkage::SharedObject),
             (ET_DYN, "inse", Linkage::SharedObject),
         ] {
-            assert_eq!(of(traits(kind, letters)), expected, "{kind:?} {letters}");
+            assert_eq!(linkage(traits(kind, letters)), expected, "{kind:?} {letters}");
         }
     }
 
@@ -86,7 +234,7 @@ mod tests {
                 let letters: String =
                     "inspe".chars().zip(0..).filter(|(_, bit)| bits >> bit & 1 == 1).map(|(c, _)| c).collect();
                 let is_bare = !letters.contains(['i', 'n']);
-                assert!(is_bare || !of(traits(kind, &letters)).is_static(), "{kind:?} {letters}");
+                assert!(is_bare || !linkage(traits(kind, &letters)).is_static(), "{kind:?} {letters}");
             }
         }
     }

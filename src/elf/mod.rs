@@ -9,27 +9,24 @@
 //! them, Go's build info (`debug/buildinfo`).
 
 mod dynamic;
-mod fault;
-mod go;
+mod go_facts;
+mod go_scan;
 mod header;
 mod linkage;
-mod machine;
-mod memory;
-mod outline;
+mod patterns;
 mod probe;
 mod program;
 mod script;
-mod search;
 mod segments;
-mod sighting;
+mod string_context;
 mod tools;
-mod words;
+mod window;
 
 #[cfg(test)]
-mod hostile;
+mod testing;
 #[cfg(test)]
-mod specimen;
+mod tests;
 
-pub use go::GoFacts;
+pub use go_facts::GoFacts;
 pub use probe::Probe;
 pub use program::{Class, Endian, FloatAbi, Linkage, Program, Script, ShownBy, Tool};

@@ -1,14 +1,13 @@
 //! The way in: fed the bytes of one file, once and in order, it gives what the file is.
 
-use super::go::Trail;
+use super::go_scan::GoScan;
 use super::header::is_elf;
-use super::memory::{Memory, Reason};
-use super::outline::Outline;
+use super::linkage::LinkageReader;
+use super::patterns::{FileEnd, PatternMeaning, PatternSearch};
 use super::program::{Linkage, Program};
 use super::script;
-use super::search::{Rest, Search};
 use super::tools;
-use super::words::Meaning;
+use super::window::{WantedFor, Window};
 
 /// What is remembered around what may be a library's name, and how much of it stands before.
 const NAME: usize = 144;
@@ -19,41 +18,41 @@ const BEFORE: u64 = 112;
 pub struct Probe {
     size: u64,
     fed: u64,
-    memory: Memory,
-    subject: Subject,
+    window: Window,
+    kind: FileKind,
 }
 
 /// What the beginning of the file says it is.
-enum Subject {
+enum FileKind {
     /// The beginning has not been seen.
     Unknown,
-    Elf(Box<Elf>),
+    Elf(Box<ElfProbe>),
     /// Known from its beginning; the rest is of no interest.
     Known(Box<Program>),
 }
 
-struct Elf {
-    outline: Outline,
-    trail: Trail,
-    search: Search,
+struct ElfProbe {
+    reader: LinkageReader,
+    go_scan: GoScan,
+    search: PatternSearch,
 }
 
 impl Probe {
     /// For a file of `size` bytes.
     #[must_use]
     pub fn new(size: u64) -> Self {
-        Self { size, fed: 0, memory: Memory::new(), subject: Subject::Unknown }
+        Self { size, fed: 0, window: Window::new(), kind: FileKind::Unknown }
     }
 
     /// The next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.fed = self.fed.saturating_add(bytes.len() as u64);
         let mut rest = bytes;
-        while !rest.is_empty() && !matches!(self.subject, Subject::Known(_)) {
-            rest = self.memory.take(rest);
-            if self.memory.block_is_full() {
-                self.work(Rest::ToCome);
-                self.memory.turn();
+        while !rest.is_empty() && !matches!(self.kind, FileKind::Known(_)) {
+            rest = self.window.take(rest);
+            if self.window.block_is_full() {
+                self.work(FileEnd::NotYet);
+                self.window.next_block();
             }
         }
     }
@@ -61,11 +60,11 @@ impl Probe {
     /// What the file is. To be asked after the last byte.
     #[must_use]
     pub fn finish(mut self) -> Program {
-        self.work(Rest::Nothing);
-        let mut program = match self.subject {
-            Subject::Elf(elf) => elf.finish(&self.memory),
-            Subject::Known(program) => *program,
-            Subject::Unknown => Program::of(Linkage::Other),
+        self.work(FileEnd::Reached);
+        let mut program = match self.kind {
+            FileKind::Elf(elf) => elf.finish(&self.window),
+            FileKind::Known(program) => *program,
+            FileKind::Unknown => Program::of(Linkage::Other),
         };
         if self.fed != self.size {
             program.linkage = Linkage::Other;
@@ -75,23 +74,23 @@ impl Probe {
     }
 
     /// Looks at a block.
-    fn work(&mut self, rest: Rest) {
-        self.memory.settle();
-        if matches!(self.subject, Subject::Unknown) {
-            self.subject = Subject::of(&self.memory, self.size);
+    fn work(&mut self, rest: FileEnd) {
+        self.window.keep_block();
+        if matches!(self.kind, FileKind::Unknown) {
+            self.kind = FileKind::of(&self.window, self.size);
         }
-        if let Subject::Elf(elf) = &mut self.subject {
-            elf.work(&mut self.memory, rest);
+        if let FileKind::Elf(elf) = &mut self.kind {
+            elf.work(&mut self.window, rest);
         }
     }
 }
 
-impl Subject {
-    fn of(memory: &Memory, size: u64) -> Self {
-        let head = memory.run(0, usize::MAX);
+impl FileKind {
+    fn of(window: &Window, size: u64) -> Self {
+        let head = window.run(0, usize::MAX);
         if is_elf(head) {
-            let (trail, search) = (Trail::default(), Search::default());
-            return Self::Elf(Box::new(Elf { outline: Outline::new(size), trail, search }));
+            let (go_scan, search) = (GoScan::default(), PatternSearch::default());
+            return Self::Elf(Box::new(ElfProbe { reader: LinkageReader::new(size), go_scan, search }));
         }
         Self::Known(Box::new(if script::is_script(head) { script::read(head) } else { foreign(head) }))
     }
@@ -111,23 +110,23 @@ fn foreign(head: &[u8]) -> Program {
     Program { notes: note.into_iter().collect(), ..Program::of(Linkage::Other) }
 }
 
-impl Elf {
-    fn work(&mut self, memory: &mut Memory, rest: Rest) {
-        let (bytes, start, seen) = memory.recent();
+impl ElfProbe {
+    fn work(&mut self, window: &mut Window, rest: FileEnd) {
+        let (bytes, start, seen) = window.recent();
         for hit in self.search.look(bytes, start, seen, rest) {
-            if hit.meaning == Meaning::LibraryName {
-                memory.want(hit.offset.saturating_sub(BEFORE), NAME, Reason::Glimpsed);
+            if hit.meaning == PatternMeaning::LibraryName {
+                window.want(hit.offset.saturating_sub(BEFORE), NAME, WantedFor::Candidate);
             } else {
-                self.trail.see(hit, memory);
+                self.go_scan.add_hit(hit, window);
             }
         }
-        self.outline.advance(memory);
-        self.trail.advance(memory, self.outline.segments());
+        self.reader.advance(window);
+        self.go_scan.advance(window, self.reader.segments());
     }
 
-    fn finish(self, memory: &Memory) -> Program {
-        let (go, note) = self.trail.finish(memory, self.outline.segments(), &self.search);
-        let mut program = self.outline.finish(memory);
+    fn finish(self, window: &Window) -> Program {
+        let (go, note) = self.go_scan.finish(window, self.reader.segments(), &self.search);
+        let mut program = self.reader.finish(window);
         program.notes.extend(note);
         program.tools = tools::run_by(&self.search, go.as_ref());
         program.libraries = tools::loaded_by(&self.search, go.as_ref(), &program.needed);
@@ -137,9 +136,9 @@ impl Elf {
     }
 }
 
-fn mention(meaning: Meaning) -> Option<String> {
+fn mention(meaning: PatternMeaning) -> Option<String> {
     match meaning {
-        Meaning::Mention(word) => Some(word.to_owned()),
+        PatternMeaning::Mention(word) => Some(word.to_owned()),
         _ => None,
     }
 }

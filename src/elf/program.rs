@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::go::GoFacts;
+use super::go_facts::GoFacts;
 
 /// How a file is started, and by what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use object::endian::Endianness;
 use object::pod;
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::fault::{Fault, Sound, require};
-use super::header::{Elf32, Elf64, Header};
+use super::header::{Checked, Malformed, require};
+use super::header::{Elf32, Elf64, ElfHeader};
 use super::program::Class;
 
 /// Linux takes no longer name of an interpreter.
@@ -18,14 +18,14 @@ const NOTE: u64 = 64;
 
 /// A part of the file, within its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FilePart {
     pub offset: u64,
     pub len: usize,
 }
 
 /// A segment that is mapped into memory.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+struct LoadSegment {
     offset: u64,
     address: u64,
     in_file: u64,
@@ -35,21 +35,21 @@ struct Load {
 /// The program headers, checked against the size of the file and against each other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Segments {
-    loads: Vec<Load>,
-    pub interpreter: Option<Part>,
-    pub dynamic: Option<Part>,
+    loads: Vec<LoadSegment>,
+    pub interpreter: Option<FilePart>,
+    pub dynamic: Option<FilePart>,
     dynamic_address: u64,
-    pub notes: Vec<Part>,
+    pub notes: Vec<FilePart>,
 }
 
 /// One row, whatever its class.
-struct Row {
+struct SegmentRow {
     kind: elf::ProgramType,
-    load: Load,
+    load: LoadSegment,
 }
 
 impl Segments {
-    pub fn read(bytes: &[u8], count: usize, header: &Header, size: u64) -> Sound<Self> {
+    pub fn read(bytes: &[u8], count: usize, header: &ElfHeader, size: u64) -> Checked<Self> {
         let rows = match header.class {
             Class::Bits32 => rows::<Elf32>(bytes, count, header.endianness()),
             Class::Bits64 => rows::<Elf64>(bytes, count, header.endianness()),
@@ -64,7 +64,7 @@ impl Segments {
         Ok(segments)
     }
 
-    fn add(&mut self, row: &Row, size: u64) -> Sound<()> {
+    fn add(&mut self, row: &SegmentRow, size: u64) -> Checked<()> {
         let load = row.load;
         match row.kind {
             elf::PT_LOAD => {
@@ -88,7 +88,7 @@ impl Segments {
                 self.dynamic_address = load.address;
             }
             elf::PT_NOTE => {
-                let first = Load { in_file: load.in_file.min(NOTE), ..load };
+                let first = LoadSegment { in_file: load.in_file.min(NOTE), ..load };
                 self.notes.push(first.part(size)?);
             }
             _ => {}
@@ -97,7 +97,7 @@ impl Segments {
     }
 
     /// Two segments over the same addresses: what is in memory is then not what stands in the file.
-    fn check_overlap(&self) -> Sound<()> {
+    fn check_overlap(&self) -> Checked<()> {
         let mut spans: Vec<(u64, u64)> =
             self.loads.iter().map(|load| (load.address, load.address.saturating_add(load.in_memory))).collect();
         spans.retain(|(from, to)| from < to);
@@ -107,7 +107,7 @@ impl Segments {
     }
 
     /// A loader reads the dynamic section where it is in memory, we where it is in the file.
-    fn check_dynamic_is_loaded(&self) -> Sound<()> {
+    fn check_dynamic_is_loaded(&self) -> Checked<()> {
         let Some(dynamic) = self.dynamic else { return Ok(()) };
         let loaded = self.offset_of(self.dynamic_address) == Some(dynamic.offset);
         require(loaded, "the dynamic section is not where the loader will look for it")
@@ -122,23 +122,27 @@ impl Segments {
     }
 }
 
-impl Load {
-    fn part(self, size: u64) -> Sound<Part> {
-        let outside = || Fault::new("a segment lies outside the file: it is cut short");
+impl LoadSegment {
+    fn part(self, size: u64) -> Checked<FilePart> {
+        let outside = || Malformed::new("a segment lies outside the file: it is cut short");
         self.offset.checked_add(self.in_file).filter(|end| *end <= size).ok_or_else(outside)?;
-        Ok(Part { offset: self.offset, len: usize::try_from(self.in_file).map_err(|_| outside())? })
+        Ok(FilePart { offset: self.offset, len: usize::try_from(self.in_file).map_err(|_| outside())? })
     }
 }
 
-fn rows<E: FileHeader<Endian = Endianness>>(bytes: &[u8], count: usize, endian: Endianness) -> Sound<Vec<Row>> {
+fn rows<E: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    count: usize,
+    endian: Endianness,
+) -> Checked<Vec<SegmentRow>> {
     let (rows, _) = pod::slice_from_bytes::<E::ProgramHeader>(bytes, count)
-        .map_err(|()| Fault::new("the program headers cannot be read"))?;
-    Ok(rows.iter().map(|row| Row::of(row, endian)).collect())
+        .map_err(|()| Malformed::new("the program headers cannot be read"))?;
+    Ok(rows.iter().map(|row| SegmentRow::of(row, endian)).collect())
 }
 
-impl Row {
+impl SegmentRow {
     fn of<P: ProgramHeader<Endian = Endianness>>(row: &P, endian: Endianness) -> Self {
-        let load = Load {
+        let load = LoadSegment {
             offset: row.p_offset(endian).into(),
             address: row.p_vaddr(endian).into(),
             in_file: row.p_filesz(endian).into(),

@@ -3,28 +3,27 @@
 //! The rule it owns: every entry can be shown to a person as it is. A name that can mean something
 //! else is none, and neither is one in a Go program that cannot start another program.
 
-use super::go::GoFacts;
+use super::go_facts::GoFacts;
+use super::patterns::{GO_STARTERS, PatternMeaning, PatternSearch, Proof};
 use super::program::{ShownBy, Tool};
-use super::search::Search;
-use super::sighting::Sightings;
-use super::words::{GO_STARTERS, Meaning, Proof};
+use super::string_context::StringUses;
 
 /// The tools that a program runs. Where a name and a package show the same, the name does.
-pub(super) fn run_by(search: &Search, go: Option<&GoFacts>) -> Vec<Tool> {
+pub(super) fn run_by(search: &PatternSearch, go: Option<&GoFacts>) -> Vec<Tool> {
     let runs_none = match go {
         Some(go) => !starts_others(go),
-        None => search.found().any(|meaning| meaning == Meaning::ManyTools),
+        None => search.found().any(|meaning| meaning == PatternMeaning::ManyTools),
     };
     if runs_none {
         return Vec::new();
     }
-    let shown = |(name, proof, seen): (&str, Proof, Sightings)| {
+    let shown = |(name, proof, seen): (&str, Proof, StringUses)| {
         let shown_by = if go.is_some() { in_go(proof, seen) } else { in_c(proof, seen) };
         Some(Tool { name: name.to_owned(), shown_by: shown_by? })
     };
     let mut tools: Vec<Tool> = search.tools().filter_map(shown).collect();
     for meaning in search.found().filter(|_| go.is_some()) {
-        if let Meaning::Runs(name, package) = meaning
+        if let PatternMeaning::Runs(name, package) = meaning
             && tools.iter().all(|tool| tool.name != name)
         {
             tools.push(Tool { name: name.to_owned(), shown_by: ShownBy::Package(package.to_owned()) });
@@ -38,13 +37,13 @@ fn starts_others(go: &GoFacts) -> bool {
     go.packages.iter().any(|package| GO_STARTERS.contains(&package.as_str()))
 }
 
-fn in_go(proof: Proof, seen: Sightings) -> Option<ShownBy> {
+fn in_go(proof: Proof, seen: StringUses) -> Option<ShownBy> {
     shown(seen.loose_path, seen.loose_word && proof == Proof::Word)
 }
 
 /// The names of functions have an end, too, and the system call is called `mount`. But no function
 /// has a slash or a blank in its name.
-fn in_c(proof: Proof, seen: Sightings) -> Option<ShownBy> {
+fn in_c(proof: Proof, seen: StringUses) -> Option<ShownBy> {
     shown(seen.ended_path || seen.ended_line, seen.ended_word && proof == Proof::Word)
 }
 
@@ -53,13 +52,13 @@ fn shown(by_path: bool, by_word: bool) -> Option<ShownBy> {
 }
 
 /// The libraries that a program names without needing them at start. Without cgo, Go loads none.
-pub(super) fn loaded_by(search: &Search, go: Option<&GoFacts>, needed: &[String]) -> Vec<String> {
+pub(super) fn loaded_by(search: &PatternSearch, go: Option<&GoFacts>, needed: &[String]) -> Vec<String> {
     if go.is_some_and(is_without_cgo) {
         return Vec::new();
     }
     let is_needed = |name: &str| needed.iter().any(|needed| needed.starts_with(name));
     let library = |meaning| match meaning {
-        Meaning::Library(name) if !is_needed(name) => Some(name.to_owned()),
+        PatternMeaning::Library(name) if !is_needed(name) => Some(name.to_owned()),
         _ => None,
     };
     search.found().filter_map(library).collect()
@@ -72,7 +71,7 @@ fn is_without_cgo(go: &GoFacts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::specimen::{EXEC, Specimen, probe};
+    use crate::elf::testing::{EXEC, TestElf, probe};
     use crate::elf::{Linkage, Program};
 
     /// A static program with these words in a tail of 3 MiB, each at its place.
@@ -81,7 +80,7 @@ mod tests {
         for (at, word) in words {
             tail[*at..at + word.len()].copy_from_slice(word);
         }
-        probe(&Specimen { tail, ..Specimen::new(EXEC) }.build())
+        probe(&TestElf { tail, ..TestElf::new(EXEC) }.build())
     }
 
     fn tools(program: &Program) -> Vec<(&str, &ShownBy)> {

@@ -1,4 +1,4 @@
-//! What is remembered of a stream that is seen once: its beginning, the stretches that were asked
+//! What is remembered of a stream that is seen once: its beginning, the ranges that were asked
 //! for, and the last block.
 //!
 //! The rule it owns: never more than 2 MiB, whatever the file and whoever asks. Bytes are worked on
@@ -11,34 +11,34 @@ const HEAD: usize = 1 << 20;
 const BLOCK: usize = 64 << 10;
 /// Bytes of the block before that stay in sight.
 pub(super) const CARRY: usize = 4 << 10;
-/// Bytes of all stretches of each kind together.
-const ASKED: usize = 608 << 10;
-const GLIMPSED: usize = 256 << 10;
-/// What it takes to remember a stretch, besides its bytes.
+/// Bytes of all ranges of each kind together.
+const HEADER_BYTES: usize = 608 << 10;
+const CANDIDATE_BYTES: usize = 256 << 10;
+/// What it takes to remember a range, besides its bytes.
 const FRAME: usize = 96;
 
-/// Why a stretch is remembered. What a file has much of must not use up the room of what is needed.
+/// Why a range is remembered. What a file has much of must not use up the room of what is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum WantedFor {
     /// A header says that something is there.
-    Asked,
+    Header,
     /// It looks like something that a header may refer to later.
-    Glimpsed,
+    Candidate,
 }
 
-/// A stretch that was asked for; it fills as the bytes go by.
-struct Stretch {
+/// A range that was asked for; it fills as the bytes go by.
+struct SavedRange {
     start: u64,
     wanted: usize,
     bytes: Vec<u8>,
 }
 
-pub(super) struct Memory {
+pub(super) struct Window {
     head: Vec<u8>,
-    stretches: Vec<Stretch>,
-    /// How many bytes of stretches may still be remembered.
-    asked_left: usize,
-    glimpsed_left: usize,
+    ranges: Vec<SavedRange>,
+    /// How many bytes of ranges may still be remembered.
+    header_bytes_left: usize,
+    candidate_bytes_left: usize,
     /// The carry of the block before, then the block itself.
     recent: Vec<u8>,
     /// Where in the file `recent` begins.
@@ -47,13 +47,13 @@ pub(super) struct Memory {
     carried: usize,
 }
 
-impl Memory {
+impl Window {
     pub fn new() -> Self {
         Self {
             head: Vec::new(),
-            stretches: Vec::new(),
-            asked_left: ASKED,
-            glimpsed_left: GLIMPSED,
+            ranges: Vec::new(),
+            header_bytes_left: HEADER_BYTES,
+            candidate_bytes_left: CANDIDATE_BYTES,
             recent: Vec::new(),
             start: 0,
             carried: 0,
@@ -73,19 +73,19 @@ impl Memory {
     }
 
     /// Puts the block where it was asked for.
-    pub fn settle(&mut self) {
-        let Self { head, stretches, recent, start, carried, .. } = self;
+    pub fn keep_block(&mut self) {
+        let Self { head, ranges, recent, start, carried, .. } = self;
         let fresh = recent.get(*carried..).unwrap_or_default();
         let room = HEAD - head.len();
         head.extend_from_slice(fresh.get(..room).unwrap_or(fresh));
         let at = *start + *carried as u64;
-        for stretch in stretches {
-            stretch.fill(at, fresh);
+        for range in ranges {
+            range.fill(at, fresh);
         }
     }
 
     /// Makes room for the next block.
-    pub fn turn(&mut self) {
+    pub fn next_block(&mut self) {
         let gone = self.recent.len().saturating_sub(CARRY);
         self.recent.drain(..gone);
         self.start += gone as u64;
@@ -97,24 +97,24 @@ impl Memory {
         (&self.recent, self.start, self.carried)
     }
 
-    /// Remembers a stretch that is in sight or still to come. What is gone stays unknown, and so
+    /// Remembers a range that is in sight or still to come. What is gone stays unknown, and so
     /// does what there is no room for.
-    pub fn want(&mut self, start: u64, wanted: usize, reason: Reason) {
+    pub fn want(&mut self, start: u64, wanted: usize, reason: WantedFor) {
         if start.saturating_add(wanted as u64) <= HEAD as u64 {
             return;
         }
         let left = match reason {
-            Reason::Asked => &mut self.asked_left,
-            Reason::Glimpsed => &mut self.glimpsed_left,
+            WantedFor::Header => &mut self.header_bytes_left,
+            WantedFor::Candidate => &mut self.candidate_bytes_left,
         };
         let Some(rest) = left.checked_sub(wanted.saturating_add(FRAME)) else { return };
         *left = rest;
         // The part that is gone is left out: what remains may still be of use.
         let gone = usize::try_from(self.start.saturating_sub(start)).unwrap_or(usize::MAX);
         let wanted = wanted.saturating_sub(gone);
-        let mut stretch = Stretch { start: start.max(self.start), wanted, bytes: Vec::new() };
-        stretch.fill(self.start, &self.recent);
-        self.stretches.push(stretch);
+        let mut range = SavedRange { start: start.max(self.start), wanted, bytes: Vec::new() };
+        range.fill(self.start, &self.recent);
+        self.ranges.push(range);
     }
 
     /// The bytes at `start`, all of them, where they are remembered.
@@ -137,16 +137,16 @@ impl Memory {
     /// Every remembered run that begins at `start`.
     fn known(&self, start: u64) -> impl Iterator<Item = &[u8]> {
         let head = (0, self.head.as_slice());
-        let stretches = self.stretches.iter().map(|stretch| (stretch.start, stretch.bytes.as_slice()));
+        let ranges = self.ranges.iter().map(|range| (range.start, range.bytes.as_slice()));
         let recent = (self.start, self.recent.as_slice());
-        [head].into_iter().chain(stretches).chain([recent]).filter_map(move |(from, bytes)| {
+        [head].into_iter().chain(ranges).chain([recent]).filter_map(move |(from, bytes)| {
             let skip = usize::try_from(start.checked_sub(from)?).ok()?;
             bytes.get(skip..)
         })
     }
 }
 
-impl Stretch {
+impl SavedRange {
     /// Takes what comes next of it out of `bytes`, which stand at `at` in the file.
     fn fill(&mut self, at: u64, bytes: &[u8]) {
         let missing = self.wanted - self.bytes.len();
@@ -164,87 +164,87 @@ impl Stretch {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Reason::{Asked, Glimpsed};
+    use super::WantedFor::{Candidate, Header};
     use super::*;
 
     fn byte(at: usize) -> u8 {
         u8::try_from(at * 7 % 251).unwrap()
     }
 
-    fn feed(memory: &mut Memory, bytes: &[u8], mut each: impl FnMut(&mut Memory)) {
+    fn feed(window: &mut Window, bytes: &[u8], mut each: impl FnMut(&mut Window)) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            rest = memory.take(rest);
-            if memory.block_is_full() {
-                memory.settle();
-                each(memory);
-                memory.turn();
+            rest = window.take(rest);
+            if window.block_is_full() {
+                window.keep_block();
+                each(window);
+                window.next_block();
             }
         }
-        memory.settle();
-        each(memory);
+        window.keep_block();
+        each(window);
     }
 
-    fn held(memory: &Memory) -> usize {
-        let stretches = memory.stretches.iter().map(|stretch| stretch.bytes.capacity() + size_of::<Stretch>());
-        memory.head.capacity() + memory.recent.capacity() + stretches.sum::<usize>()
+    fn held(window: &Window) -> usize {
+        let ranges = window.ranges.iter().map(|range| range.bytes.capacity() + size_of::<SavedRange>());
+        window.head.capacity() + window.recent.capacity() + ranges.sum::<usize>()
     }
 
     #[test]
     fn the_beginning_and_what_was_asked_for_in_time_are_remembered() {
         let file: Vec<u8> = (0..3 * HEAD).map(byte).collect();
-        let mut memory = Memory::new();
+        let mut window = Window::new();
         let mut block = 0;
         let late = 2 * HEAD + 5000;
-        feed(&mut memory, &file, |memory| {
+        feed(&mut window, &file, |window| {
             block += 1;
             match block {
-                1 => memory.want(late as u64, 100_000, Asked),
-                20 => memory.want(HEAD as u64 + 10, 10, Asked),
+                1 => window.want(late as u64, 100_000, Header),
+                20 => window.want(HEAD as u64 + 10, 10, Header),
                 // In sight: the carry of block 29.
-                30 => memory.want((29 * BLOCK - CARRY) as u64, 2 * CARRY, Glimpsed),
+                30 => window.want((29 * BLOCK - CARRY) as u64, 2 * CARRY, Candidate),
                 _ => {}
             }
         });
-        assert_eq!(memory.bytes(0, HEAD), Some(&file[..HEAD]));
-        assert_eq!(memory.bytes(late as u64, 100_000), Some(&file[late..late + 100_000]));
+        assert_eq!(window.bytes(0, HEAD), Some(&file[..HEAD]));
+        assert_eq!(window.bytes(late as u64, 100_000), Some(&file[late..late + 100_000]));
         assert_eq!(
-            memory.bytes((29 * BLOCK - CARRY) as u64, 2 * CARRY),
+            window.bytes((29 * BLOCK - CARRY) as u64, 2 * CARRY),
             Some(&file[29 * BLOCK - CARRY..][..2 * CARRY])
         );
-        assert_eq!(memory.bytes(HEAD as u64 + 10, 10), None, "it was gone");
-        assert_eq!(memory.bytes(u64::MAX, 1), None);
-        assert_eq!(memory.run(HEAD as u64 - 5, 100).len(), 5);
+        assert_eq!(window.bytes(HEAD as u64 + 10, 10), None, "it was gone");
+        assert_eq!(window.bytes(u64::MAX, 1), None);
+        assert_eq!(window.run(HEAD as u64 - 5, 100).len(), 5);
     }
 
     #[test]
     fn text_counts_only_with_its_end() {
-        let mut memory = Memory::new();
-        feed(&mut memory, b"\0one\0two", |_| ());
-        assert_eq!(memory.text(1), Some(&b"one"[..]));
-        assert_eq!(memory.text(0), Some(&b""[..]));
-        assert_eq!(memory.text(5), None);
-        assert_eq!(memory.text(50), None);
+        let mut window = Window::new();
+        feed(&mut window, b"\0one\0two", |_| ());
+        assert_eq!(window.text(1), Some(&b"one"[..]));
+        assert_eq!(window.text(0), Some(&b""[..]));
+        assert_eq!(window.text(5), None);
+        assert_eq!(window.text(50), None);
     }
 
     #[test]
     fn never_holds_more_than_two_mebibytes() {
         let block = vec![0; BLOCK];
-        let mut memory = Memory::new();
+        let mut window = Window::new();
         for _ in 0..100 {
-            feed(&mut memory, &block, |memory| {
-                let (bytes, start, _) = memory.recent();
+            feed(&mut window, &block, |window| {
+                let (bytes, start, _) = window.recent();
                 let end = start + bytes.len() as u64;
                 for at in (start..end).step_by(16) {
-                    memory.want(at, 144, Glimpsed);
-                    memory.want(at, 4000, Asked);
+                    window.want(at, 144, Candidate);
+                    window.want(at, 4000, Header);
                 }
-                memory.want(end, usize::MAX, Asked);
+                window.want(end, usize::MAX, Header);
             });
-            memory.turn();
-            assert!(held(&memory) <= 2 << 20, "{}", held(&memory));
+            window.next_block();
+            assert!(held(&window) <= 2 << 20, "{}", held(&window));
         }
-        assert!(held(&memory) > 1 << 20);
+        assert!(held(&window) > 1 << 20);
     }
 
     proptest! {
@@ -253,16 +253,16 @@ mod tests {
             wants in proptest::collection::vec((HEAD - 9..HEAD + 9 * BLOCK, 0_usize..BLOCK, 0_usize..25), 0..20),
         ) {
             let file: Vec<u8> = (0..HEAD + 10 * BLOCK).map(byte).collect();
-            let mut memory = Memory::new();
+            let mut window = Window::new();
             let mut block = 0;
-            feed(&mut memory, &file, |memory| {
+            feed(&mut window, &file, |window| {
                 for (start, len, _) in wants.iter().filter(|(.., when)| *when == block) {
-                    memory.want(*start as u64, *len, Asked);
+                    window.want(*start as u64, *len, Header);
                 }
                 block += 1;
             });
             for (start, len, _) in &wants {
-                if let Some(bytes) = memory.bytes(*start as u64, *len) {
+                if let Some(bytes) = window.bytes(*start as u64, *len) {
                     prop_assert_eq!(bytes, &file[*start..start + len]);
                 }
             }

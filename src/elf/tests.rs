@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::go::tests::pointer_form;
-use super::specimen::{BASE, DYN, EXEC, FORMS, PIE, SONAME, Segment, Specimen, probe};
+use super::testing::{BASE, DYN, EXEC, FORMS, PIE, SONAME, Segment, TestElf, add_build_info_pointers, probe};
 use super::{Class, FloatAbi, Linkage, Probe, Program};
 
 fn in_pieces(bytes: &[u8], sizes: &[usize]) -> Program {
@@ -24,32 +23,32 @@ fn real() -> Vec<u8> {
 
 #[test]
 fn linkage_is_read_in_every_class_and_byte_order() {
-    let new = Specimen::new;
+    let new = TestElf::new;
     let needs = vec!["libc.so.6", "libm.so.6"];
     let ld = Some("/lib/ld.so");
     for (class, endian) in FORMS {
-        for (specimen, linkage) in [
+        for (elf, linkage) in [
             (new(EXEC), Linkage::Static),
-            (Specimen { is_dynamic: true, ..new(EXEC) }, Linkage::Static),
-            (Specimen { interpreter: ld, ..new(EXEC) }, Linkage::Dynamic),
-            (Specimen { needed: needs.clone(), ..new(EXEC) }, Linkage::Dynamic),
-            (Specimen { tags: vec![PIE], ..new(DYN) }, Linkage::StaticPie),
-            (Specimen { is_dynamic: true, ..new(DYN) }, Linkage::StaticPie),
-            (Specimen { interpreter: ld, tags: vec![PIE], ..new(DYN) }, Linkage::Dynamic),
-            (Specimen { interpreter: ld, needed: needs.clone(), tags: vec![PIE], ..new(DYN) }, Linkage::Dynamic),
-            (Specimen { needed: needs.clone(), tags: vec![SONAME], ..new(DYN) }, Linkage::SharedObject),
-            (Specimen { entry: 0, is_dynamic: true, ..new(DYN) }, Linkage::SharedObject),
+            (TestElf { is_dynamic: true, ..new(EXEC) }, Linkage::Static),
+            (TestElf { interpreter: ld, ..new(EXEC) }, Linkage::Dynamic),
+            (TestElf { needed: needs.clone(), ..new(EXEC) }, Linkage::Dynamic),
+            (TestElf { tags: vec![PIE], ..new(DYN) }, Linkage::StaticPie),
+            (TestElf { is_dynamic: true, ..new(DYN) }, Linkage::StaticPie),
+            (TestElf { interpreter: ld, tags: vec![PIE], ..new(DYN) }, Linkage::Dynamic),
+            (TestElf { interpreter: ld, needed: needs.clone(), tags: vec![PIE], ..new(DYN) }, Linkage::Dynamic),
+            (TestElf { needed: needs.clone(), tags: vec![SONAME], ..new(DYN) }, Linkage::SharedObject),
+            (TestElf { entry: 0, is_dynamic: true, ..new(DYN) }, Linkage::SharedObject),
             (new(1), Linkage::Other),
             (new(4), Linkage::Other),
             (new(0xfe00), Linkage::Other),
         ] {
-            let specimen = Specimen { class, endian, ..specimen };
-            let program = probe(&specimen.build());
-            assert_eq!(program.linkage, linkage, "{specimen:?} {:?}", program.notes);
+            let elf = TestElf { class, endian, ..elf };
+            let program = probe(&elf.build());
+            assert_eq!(program.linkage, linkage, "{elf:?} {:?}", program.notes);
             assert_eq!((program.class, program.endian), (Some(class), Some(endian)));
             if linkage != Linkage::Other {
-                assert_eq!(program.interpreter.as_deref(), specimen.interpreter);
-                assert_eq!(program.needed, specimen.needed);
+                assert_eq!(program.interpreter.as_deref(), elf.interpreter);
+                assert_eq!(program.needed, elf.needed);
                 assert_eq!(program.notes, Vec::<String>::new());
             }
         }
@@ -58,7 +57,7 @@ fn linkage_is_read_in_every_class_and_byte_order() {
 
 #[test]
 fn machine_and_float_abi_are_those_of_the_header() {
-    let arm = Specimen { class: Class::Bits32, machine: 40, flags: 0x0500_0400, ..Specimen::new(EXEC) };
+    let arm = TestElf { class: Class::Bits32, machine: 40, flags: 0x0500_0400, ..TestElf::new(EXEC) };
     let program = probe(&arm.build());
     assert_eq!((program.machine.as_deref(), program.float_abi), (Some("arm"), Some(FloatAbi::Hard)));
 }
@@ -66,7 +65,7 @@ fn machine_and_float_abi_are_those_of_the_header() {
 /// A static program with one thing wrong is never static, and a note says what.
 #[test]
 fn what_does_not_fit_together_is_not_a_program() {
-    let good = Specimen::new(EXEC).build();
+    let good = TestElf::new(EXEC).build();
     assert_eq!(probe(&good).linkage, Linkage::Static);
     let patched = |at: usize, bytes: &[u8]| {
         let mut file = good.clone();
@@ -75,7 +74,7 @@ fn what_does_not_fit_together_is_not_a_program() {
     };
     let far = u64::MAX.to_le_bytes();
     let load = |address, in_file, in_memory| Segment { kind: 1, offset: 0, address, in_file, in_memory };
-    let with = |segment| Specimen { more: vec![segment], ..Specimen::new(EXEC) }.build();
+    let with = |segment| TestElf { more: vec![segment], ..TestElf::new(EXEC) }.build();
     for (name, file) in [
         ("class 0", patched(4, &[0])),
         ("class 3", patched(4, &[3])),
@@ -111,18 +110,18 @@ fn what_does_not_fit_together_is_not_a_program() {
         ("interpreter outside", with(Segment { kind: 3, offset: 1 << 40, ..load(BASE, 16, 16) })),
         ("interpreter without a name", with(Segment { kind: 3, ..load(BASE, 0, 0) })),
         ("interpreter of 1 MiB", with(Segment { kind: 3, ..load(BASE, 1 << 20, 0) })),
-        ("entry that is not in the file", Specimen { entry: BASE + 0x1000, ..Specimen::new(EXEC) }.build()),
-        ("no entry", Specimen { entry: 0, ..Specimen::new(EXEC) }.build()),
+        ("entry that is not in the file", TestElf { entry: BASE + 0x1000, ..TestElf::new(EXEC) }.build()),
+        ("no entry", TestElf { entry: 0, ..TestElf::new(EXEC) }.build()),
         ("note outside", with(Segment { kind: 4, offset: 1 << 40, ..load(BASE, 16, 16) })),
     ] {
         let program = probe(&file);
         assert_eq!(program.linkage, Linkage::Other, "{name}");
         assert_eq!(program.notes.len(), 1, "{name}: {:?}", program.notes);
     }
-    let twice = Specimen { interpreter: Some("/lib/ld.so"), needed: vec!["a"], ..Specimen::new(EXEC) };
+    let twice = TestElf { interpreter: Some("/lib/ld.so"), needed: vec!["a"], ..TestElf::new(EXEC) };
     for kind in [2, 3] {
         let second = Segment { kind, ..load(BASE, 16, 16) };
-        assert_eq!(probe(&Specimen { more: vec![second], ..twice.clone() }.build()).linkage, Linkage::Other);
+        assert_eq!(probe(&TestElf { more: vec![second], ..twice.clone() }.build()).linkage, Linkage::Other);
     }
 }
 
@@ -139,7 +138,7 @@ impl Tap for Vec<u8> {}
 #[test]
 fn a_library_without_a_readable_name_is_still_needed() {
     for tags in [vec![(1, 1 << 40)], vec![(5, 7)], vec![(1, u64::MAX), (5, u64::MAX)]] {
-        let program = probe(&Specimen { needed: vec!["libc.so.6"], tags: tags.clone(), ..Specimen::new(EXEC) }.build());
+        let program = probe(&TestElf { needed: vec!["libc.so.6"], tags: tags.clone(), ..TestElf::new(EXEC) }.build());
         assert_eq!(program.linkage, Linkage::Dynamic, "{tags:?}");
         assert!(program.needed.contains(&"?".to_owned()), "{tags:?} {:?}", program.needed);
         assert!(program.notes[0].contains("cannot be read"), "{:?}", program.notes);
@@ -148,28 +147,27 @@ fn a_library_without_a_readable_name_is_still_needed() {
 
 #[test]
 fn absurd_dynamic_sections_are_not_followed() {
-    let many = Specimen { tags: vec![(1, 0); 300], ..Specimen::new(EXEC) };
+    let many = TestElf { tags: vec![(1, 0); 300], ..TestElf::new(EXEC) };
     assert_eq!(probe(&many.build()).linkage, Linkage::Other);
-    let huge = Specimen { tags: vec![(99, 0); 5000], ..Specimen::new(EXEC) };
+    let huge = TestElf { tags: vec![(99, 0); 5000], ..TestElf::new(EXEC) };
     assert_eq!(probe(&huge.build()).linkage, Linkage::Other);
 }
 
 /// A library's name and the dynamic section that refers to it, both behind what is kept whole.
 fn far_away(table_at: u64, dynamic_at: u64) -> Vec<u8> {
-    let mut specimen = Specimen::new(DYN);
-    specimen.more = vec![Segment { kind: 2, offset: 0, address: 0, in_file: 64, in_memory: 64 }];
-    let tail = specimen.tail_offset();
+    let mut elf = TestElf::new(DYN);
+    elf.more = vec![Segment { kind: 2, offset: 0, address: 0, in_file: 64, in_memory: 64 }];
+    let tail = elf.tail_offset();
     let strings = b"\0liblate.so.1\0".as_slice();
     let tags = [(1, 1), (5, BASE + tail + table_at), (10, strings.len() as u64), (0, 0)];
-    let dynamic: Vec<u8> =
-        tags.iter().flat_map(|(tag, value)| [specimen.word(*tag), specimen.word(*value)].concat()).collect();
-    specimen.tail = vec![0; 4 << 20];
+    let dynamic: Vec<u8> = tags.iter().flat_map(|(tag, value)| [elf.word(*tag), elf.word(*value)].concat()).collect();
+    elf.tail = vec![0; 4 << 20];
     for (at, bytes) in [(table_at, strings), (dynamic_at, &dynamic)] {
-        specimen.tail[usize::try_from(at).unwrap()..][..bytes.len()].copy_from_slice(bytes);
+        elf.tail[usize::try_from(at).unwrap()..][..bytes.len()].copy_from_slice(bytes);
     }
-    specimen.more[0].offset = tail + dynamic_at;
-    specimen.more[0].address = BASE + tail + dynamic_at;
-    specimen.build()
+    elf.more[0].offset = tail + dynamic_at;
+    elf.more[0].address = BASE + tail + dynamic_at;
+    elf.build()
 }
 
 #[test]
@@ -183,8 +181,8 @@ fn names_far_behind_are_found_before_and_after_the_dynamic_section() {
 
 #[test]
 fn a_file_cut_anywhere_is_never_static() {
-    let specimen = Specimen { tags: vec![PIE], ..Specimen::new(DYN) };
-    for file in [Specimen::new(EXEC).build(), specimen.build()] {
+    let elf = TestElf { tags: vec![PIE], ..TestElf::new(DYN) };
+    for file in [TestElf::new(EXEC).build(), elf.build()] {
         assert!(probe(&file).linkage.is_static());
         for cut in 0..file.len() {
             assert_eq!(probe(&file[..cut]).linkage, Linkage::Other, "cut at {cut}");
@@ -199,7 +197,7 @@ fn a_file_cut_anywhere_is_never_static() {
 
 #[test]
 fn a_file_of_another_length_than_announced_is_not_a_program() {
-    let file = Specimen::new(EXEC).build();
+    let file = TestElf::new(EXEC).build();
     for size in [0, file.len() as u64 - 1, file.len() as u64 + 1, u64::MAX] {
         let mut probe = Probe::new(size);
         probe.feed(&file);
@@ -224,9 +222,9 @@ fn files_of_other_kinds_are_other() {
 
 #[test]
 fn a_program_comes_back_from_an_index_as_it_was() {
-    let mut specimen = Specimen { needed: vec!["libc.so.6"], ..Specimen::new(EXEC) };
-    pointer_form(&mut specimen, 1 << 10);
-    let program = probe(&specimen.build());
+    let mut elf = TestElf { needed: vec!["libc.so.6"], ..TestElf::new(EXEC) };
+    add_build_info_pointers(&mut elf, 1 << 10);
+    let program = probe(&elf.build());
     assert!(program.go.is_some());
     let bytes = postcard::to_stdvec(&program).unwrap();
     assert_eq!(postcard::from_bytes::<Program>(&bytes).unwrap(), program);
@@ -238,9 +236,9 @@ proptest! {
         sizes in proptest::collection::vec(1_usize..200_000, 1..8),
         gap in prop_oneof![Just(1_usize << 10), Just((64 << 10) - 16), Just(700 << 10)],
     ) {
-        let mut specimen = Specimen { needed: vec!["libc.so.6"], interpreter: Some("/lib/ld.so"), ..Specimen::new(DYN) };
-        pointer_form(&mut specimen, gap);
-        let file = specimen.build();
+        let mut elf = TestElf { needed: vec!["libc.so.6"], interpreter: Some("/lib/ld.so"), ..TestElf::new(DYN) };
+        add_build_info_pointers(&mut elf, gap);
+        let file = elf.build();
         prop_assert_eq!(in_pieces(&file, &sizes), probe(&file));
     }
 
@@ -250,10 +248,10 @@ proptest! {
         form in 0_usize..4,
     ) {
         let (class, endian) = FORMS[form];
-        let specimen = Specimen {
-            class, endian, needed: vec!["libc.so.6"], interpreter: Some("/lib/ld.so"), ..Specimen::new(DYN)
+        let elf = TestElf {
+            class, endian, needed: vec!["libc.so.6"], interpreter: Some("/lib/ld.so"), ..TestElf::new(DYN)
         };
-        let mut file = specimen.build();
+        let mut file = elf.build();
         for (at, byte) in changes {
             let len = file.len();
             file[at % len] = byte;

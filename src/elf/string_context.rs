@@ -13,7 +13,7 @@ const FOLDER: usize = 64;
 /// Every way in which a name was seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an observation, and all combinations occur")]
-pub(super) struct Sightings {
+pub(super) struct StringUses {
     /// In a program whose strings have an end: the whole string, or a command line with a flag.
     pub ended_word: bool,
     pub ended_line: bool,
@@ -23,7 +23,7 @@ pub(super) struct Sightings {
     pub loose_path: bool,
 }
 
-impl Sightings {
+impl StringUses {
     /// Looks around a word; `after` has [`AFTER`] bytes, or fewer at the end of the file.
     pub fn see(&mut self, before: &[u8], after: &[u8]) {
         let is_whole = after.first().is_none_or(|byte| *byte == 0);
@@ -95,9 +95,9 @@ mod tests {
     use super::*;
 
     fn seen(before: &str, after: &str) -> Vec<&'static str> {
-        let mut seen = Sightings::default();
+        let mut seen = StringUses::default();
         seen.see(before.as_bytes(), after.as_bytes());
-        let Sightings { ended_word, ended_line, ended_path, loose_word, loose_path } = seen;
+        let StringUses { ended_word, ended_line, ended_path, loose_word, loose_path } = seen;
         let all = [
             (ended_word, "word"),
             (ended_line, "line"),

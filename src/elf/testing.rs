@@ -1,5 +1,6 @@
 //! ELF files made by hand for tests: every class and byte order, with whatever parts are wanted.
 
+use super::patterns::{BUILD_INFO, MODULE_INFO};
 use super::{Class, Endian, Probe, Program};
 
 pub const FORMS: [(Class, Endian); 4] = [
@@ -26,9 +27,9 @@ pub struct Segment {
     pub in_memory: u64,
 }
 
-/// A file to be made. Memory begins at [`BASE`] and is the file byte for byte.
+/// A file to be made. Window begins at [`BASE`] and is the file byte for byte.
 #[derive(Debug, Clone)]
-pub struct Specimen {
+pub struct TestElf {
     pub class: Class,
     pub endian: Endian,
     pub kind: u16,
@@ -54,7 +55,7 @@ pub const DYN: u16 = 3;
 pub const SONAME: (u64, u64) = (14, 0);
 pub const PIE: (u64, u64) = (0x6fff_fffb, 0x0800_0000);
 
-impl Specimen {
+impl TestElf {
     /// A static program for amd64.
     pub fn new(kind: u16) -> Self {
         Self {
@@ -173,4 +174,33 @@ impl Specimen {
         out.extend(halves.map(|value| self.number(value, 2)).concat());
         out
     }
+}
+
+const MODULES: &str = "path\texample.com/app\nmod\texample.com/app\t(devel)\t\ndep\tk8s.io/klog/v2\tv2.80.1\th1:atnLQ121W371wYYFawwYx1aEY2eUfs4l3J72wtgAwV4=\n";
+
+/// Go's module info with the marks around it.
+pub fn module_info() -> Vec<u8> {
+    const END: &[u8] = b"\xf9\x32\x43\x31\x86\x18\x20\x72\x00\x82\x42\x10\x41\x16\xd8\xf2";
+    [MODULE_INFO, MODULES.as_bytes(), END].concat()
+}
+
+/// Where in the tail the parts of the old form stand: strings first, as Go's linker does it.
+pub fn add_build_info_pointers(file: &mut TestElf, gap: usize) {
+    let base = BASE + file.tail_offset();
+    let (version, info) = (gap, 2 * gap);
+    let mut tail = vec![0; 3 * gap];
+    tail[version..version + 8].copy_from_slice(b"go1.17.2");
+    let modules = module_info();
+    tail[version + 64..version + 64 + modules.len()].copy_from_slice(&modules);
+    let word = |value: usize| file.word(value as u64);
+    let address = |at: usize| file.word(base + at as u64);
+    let size = word(0).len();
+    let headers = info + 64;
+    let flags = u8::from(file.endian == Endian::Big);
+    let head =
+        [BUILD_INFO, &[u8::try_from(size).unwrap(), flags], &address(headers), &address(headers + 2 * size)].concat();
+    tail[info..info + head.len()].copy_from_slice(&head);
+    let strings = [address(version), word(8), address(version + 64), word(modules.len())].concat();
+    tail[headers..headers + strings.len()].copy_from_slice(&strings);
+    file.tail = tail;
 }

@@ -1,0 +1,309 @@
+//! The strings to look for in an ELF file, what it means to find one, and the search for them.
+//!
+//! At most 64 rows: more could not be searched for at the speed of memory. A row counts wherever
+//! its bytes are, also inside or across another row, and across blocks.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use PatternMeaning::{
+    BuildInfo, GoRuntime, GoVersion, Library, LibraryName, ManyTools, Mention, ModuleInfo, Package, Runs, Tool,
+};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::string_context::{AFTER, StringUses};
+
+/// What it means that a row's bytes stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PatternMeaning {
+    /// The word is mentioned.
+    Mention(&'static str),
+    /// The name of a tool. What stands around it decides; see `string_context`.
+    Tool(&'static str, Proof),
+    /// Functions that are there only to run a tool: the tool, and their package.
+    Runs(&'static str, &'static str),
+    /// The name of a library that programs load at run time.
+    Library(&'static str),
+    /// A program that is many tools, whose names it therefore has.
+    ManyTools,
+    /// A Go package, or a function of one, is linked in.
+    Package(&'static str),
+    /// FilePart of the name of a library: the dynamic section may refer to it later.
+    LibraryName,
+    /// Perhaps the version of a Go toolchain: build info may refer to it later.
+    GoVersion,
+    /// Perhaps the beginning of Go's build info.
+    BuildInfo,
+    /// Perhaps the beginning of Go's list of modules.
+    ModuleInfo,
+    /// A function that every Go program has.
+    GoRuntime,
+}
+
+/// What shows that the name of a tool stands for the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// The word alone: it means nothing else.
+    Word,
+    /// A path, or a command line: the word means other things as well. `mount` is a system call,
+    /// `conntrack` names metrics, `ruby` is an element of HTML, `ipset` a part of words.
+    Path,
+}
+
+/// Functions without which a Go program cannot start another one.
+pub(super) const GO_STARTERS: [&str; 2] = ["syscall.forkExec", "syscall.Exec"];
+
+pub(super) const BUILD_INFO: &[u8] = b"\xff Go buildinf:";
+pub(super) const MODULE_INFO: &[u8] = b"\x30\x77\xaf\x0c\x92\x74\x08\x02\x41\xe1\xc1\x07\xe6\xd6\x18\xe6";
+
+const fn mention(word: &'static str) -> (&'static [u8], PatternMeaning) {
+    (word.as_bytes(), Mention(word))
+}
+
+const fn tool(word: &'static str, proof: Proof) -> (&'static [u8], PatternMeaning) {
+    (word.as_bytes(), Tool(word, proof))
+}
+
+const fn library(name: &'static str) -> (&'static [u8], PatternMeaning) {
+    (name.as_bytes(), Library(name))
+}
+
+/// Packages are recognised by the names of their functions (`k8s.io/klog/v2.InitFlags`), which
+/// stripping does not remove. Paths of source files and of modules have no such dot.
+pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
+    // klog's flags
+    mention("log_file"),
+    mention("log-file"),
+    mention("logtostderr"),
+    mention("log_file_max_size"),
+    mention("add_dir_header"),
+    // tools that programs run
+    tool("iptables", Proof::Word),
+    tool("ip6tables", Proof::Word),
+    tool("ebtables", Proof::Word),
+    tool("dnsmasq", Proof::Word),
+    tool("ethtool", Proof::Word),
+    tool("kubectl", Proof::Word),
+    tool("modprobe", Proof::Word),
+    tool("nsenter", Proof::Word),
+    tool("systemctl", Proof::Word),
+    tool("ipset", Proof::Path),
+    tool("conntrack", Proof::Path),
+    tool("mount", Proof::Path),
+    tool("umount", Proof::Path),
+    tool("socat", Proof::Path),
+    tool("ruby", Proof::Path),
+    tool("mkfs", Proof::Path),
+    tool("fsck", Proof::Path),
+    (b"/iptables.(*runner).", Runs("iptables", "k8s.io/kubernetes/pkg/util/iptables")),
+    (b"/iptables.(*IPTables).", Runs("iptables", "github.com/coreos/go-iptables/iptables")),
+    (b"/ipset.(*runner).", Runs("ipset", "k8s.io/kubernetes/pkg/util/ipset")),
+    (b"/conntrack.Exec\0", Runs("conntrack", "k8s.io/kubernetes/pkg/util/conntrack")),
+    (b"/mount-utils.(*Mounter).", Runs("mount", "k8s.io/mount-utils")),
+    (b"k8s.io/utils/mount.(*Mounter).", Runs("mount", "k8s.io/utils/mount")),
+    (b"/pkg/util/mount.(*Mounter).", Runs("mount", "k8s.io/kubernetes/pkg/util/mount")),
+    (b"BusyBox v", ManyTools),
+    (b"toybox ", ManyTools),
+    // libraries that programs load at run time; not those that a static glibc itself may load
+    library("libsystemd.so"),
+    library("libnvidia-ml.so"),
+    library("libcuda.so"),
+    library("libseccomp.so"),
+    library("libdevmapper.so"),
+    library("libvirt.so"),
+    library("libcrypto.so"),
+    library("libssl.so"),
+    library("libudev.so"),
+    library("libpam.so"),
+    // Go
+    (b"k8s.io/klog.", Package("k8s.io/klog")),
+    (b"k8s.io/klog/v2.", Package("k8s.io/klog/v2")),
+    (b"k8s.io/klog.InitFlags", Package("k8s.io/klog.InitFlags")),
+    (b"k8s.io/klog/v2.InitFlags", Package("k8s.io/klog/v2.InitFlags")),
+    (b"github.com/golang/glog.", Package("github.com/golang/glog")),
+    (b"k8s.io/component-base/", Package("k8s.io/component-base")),
+    (b".WordSepNormalizeFunc", Package("WordSepNormalizeFunc")),
+    (b"github.com/spf13/pflag.", Package("github.com/spf13/pflag")),
+    (b"os/exec.(*Cmd).Start\0", Package("os/exec")),
+    (b"syscall.forkExec\0", Package("syscall.forkExec")),
+    (b"syscall.Exec\0", Package("syscall.Exec")),
+    (b"\0runtime.goexit", GoRuntime),
+    (b"go1.", GoVersion),
+    (BUILD_INFO, BuildInfo),
+    (MODULE_INFO, ModuleInfo),
+    // Names that the dynamic section will refer to. It comes after them.
+    (b".so.", LibraryName),
+    (b".so\0", LibraryName),
+];
+
+struct Patterns {
+    automaton: Option<AhoCorasick>,
+    /// For each row, the rows that begin it and itself, one bit each.
+    heads: Vec<u64>,
+    longest: usize,
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns {
+    // The longest match: every other row that matches there is the beginning of it.
+    automaton: AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(rows()).ok(),
+    heads: rows().map(|row| bits(|other| row.starts_with(other))).collect(),
+    longest: rows().map(<[u8]>::len).max().unwrap_or(0),
+});
+
+fn rows() -> impl Iterator<Item = &'static [u8]> {
+    TABLE.iter().map(|(bytes, _)| *bytes)
+}
+
+fn bits(is_set: impl Fn(&[u8]) -> bool) -> u64 {
+    rows().enumerate().filter(|(_, row)| is_set(row)).fold(0, |bits, (at, _)| bits | 1 << at)
+}
+
+/// A row that was found, where its place is of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PatternHit {
+    pub meaning: PatternMeaning,
+    pub offset: u64,
+}
+
+/// Whether the file goes on after the bytes that are looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileEnd {
+    NotYet,
+    Reached,
+}
+
+/// What has been found so far.
+#[derive(Debug, Default)]
+pub(super) struct PatternSearch {
+    /// One bit for each row.
+    found: u64,
+    /// For the rows that are tools, how their names stand there.
+    tools: BTreeMap<usize, StringUses>,
+}
+
+impl PatternSearch {
+    /// Looks through `bytes`, which stand at `start` in the file. The first `seen` of them have
+    /// been looked through before. A row is found as soon as what stands after it is there, too.
+    pub fn look(&mut self, bytes: &[u8], start: u64, seen: usize, rest: FileEnd) -> Vec<PatternHit> {
+        let Patterns { automaton: Some(automaton), longest, .. } = &*PATTERNS else { return Vec::new() };
+        let mut hits = Vec::new();
+        let mut from = seen.saturating_sub(longest.saturating_add(AFTER));
+        while let Some(found) = automaton.find(Input::new(bytes).range(from..)) {
+            from = found.start() + 1;
+            let needed = found.end() + AFTER;
+            // Found before, or to be found when more is there.
+            if needed <= seen || (rest == FileEnd::NotYet && needed > bytes.len()) {
+                continue;
+            }
+            let meaning = self.note(found.pattern().as_usize(), bytes, found.range());
+            if let Some(meaning) = meaning.filter(|meaning| meaning.has_a_place()) {
+                hits.push(PatternHit { meaning, offset: start + found.start() as u64 });
+            }
+        }
+        hits
+    }
+
+    fn note(&mut self, row: usize, bytes: &[u8], range: Range<usize>) -> Option<PatternMeaning> {
+        self.found |= PATTERNS.heads.get(row).copied().unwrap_or(0);
+        let meaning = TABLE.get(row).map(|(_, meaning)| *meaning)?;
+        if let PatternMeaning::Tool(..) = meaning {
+            let after = bytes.get(range.end..).unwrap_or_default();
+            let before = bytes.get(..range.start).unwrap_or_default();
+            self.tools.entry(row).or_default().see(before, after.get(..AFTER).unwrap_or(after));
+        }
+        Some(meaning)
+    }
+
+    /// How the names of tools stand in the file, in the order of the table.
+    pub fn tools(&self) -> impl Iterator<Item = (&'static str, Proof, StringUses)> {
+        self.tools.iter().filter_map(|(row, sightings)| match TABLE.get(*row)? {
+            (_, PatternMeaning::Tool(name, proof)) => Some((*name, *proof, *sightings)),
+            _ => None,
+        })
+    }
+
+    /// The meanings of all rows that were found, in the order of the table.
+    pub fn found(&self) -> impl Iterator<Item = PatternMeaning> {
+        TABLE.iter().enumerate().filter(|(at, _)| self.found >> at & 1 == 1).map(|(_, (_, meaning))| *meaning)
+    }
+}
+
+impl PatternMeaning {
+    fn has_a_place(self) -> bool {
+        matches!(self, Self::LibraryName | Self::GoVersion | Self::BuildInfo | Self::ModuleInfo)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::patterns::BUILD_INFO;
+
+    fn found(text: &str) -> Vec<&'static str> {
+        let mut search = PatternSearch::default();
+        search.look(text.as_bytes(), 0, 0, FileEnd::Reached);
+        let word = |meaning| match meaning {
+            PatternMeaning::Mention(word)
+            | PatternMeaning::Package(word)
+            | PatternMeaning::Tool(word, _)
+            | PatternMeaning::Library(word) => Some(word),
+            PatternMeaning::Runs(_, package) => Some(package),
+            _ => None,
+        };
+        search.found().filter_map(word).collect()
+    }
+
+    #[test]
+    fn the_table_fits_the_search() {
+        assert!(TABLE.len() <= 64);
+        assert!(PATTERNS.automaton.is_some());
+        assert!(rows().all(|row| row.len() >= 4), "shorter rows would be found everywhere");
+        // A row inside another one, but not at its beginning, would be missed only if it began earlier.
+        assert!(PATTERNS.longest + AFTER < crate::elf::window::CARRY);
+        let tools = TABLE.iter().filter(|(_, meaning)| matches!(meaning, PatternMeaning::Tool(..)));
+        for (tool, _) in tools {
+            assert_eq!(rows().filter(|row| row.starts_with(tool)).count(), 1, "what stands around it would be lost");
+        }
+    }
+
+    #[test]
+    fn rows_are_found_inside_and_across_each_other() {
+        for (text, expected) in [
+            ("--log_file_max_size=0", vec!["log_file", "log_file_max_size"]),
+            ("umount", vec!["mount", "umount"]),
+            ("amountx", vec!["mount"]),
+            ("iptablesocat", vec!["iptables", "socat"]),
+            ("log-filelog_file", vec!["log_file", "log-file"]),
+            ("k8s.io/klog.InitFlags", vec!["k8s.io/klog", "k8s.io/klog.InitFlags"]),
+            ("k8s.io/klog/v2.InitFlags", vec!["k8s.io/klog/v2", "k8s.io/klog/v2.InitFlags"]),
+            ("k8s.io/klog/v2.Info", vec!["k8s.io/klog/v2"]),
+            ("/go/pkg/mod/k8s.io/klog/v2@v2.80.1/klog.go", vec![]),
+            ("k8s.io/kubernetes/vendor/k8s.io/klog.Info", vec!["k8s.io/klog"]),
+            (
+                "k8s.io/component-base/cli/flag.WordSepNormalizeFunc",
+                vec!["k8s.io/component-base", "WordSepNormalizeFunc"],
+            ),
+            ("k8s.io/mount-utils.(*Mounter).Mount", vec!["mount", "k8s.io/mount-utils"]),
+            ("libsystemd.so.0", vec!["libsystemd.so"]),
+            ("moun", vec![]),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_across_two_blocks_is_found_once() {
+        let bytes = [b"xx", BUILD_INFO, b"\0/bin/umount -a"].concat();
+        let whole = PatternSearch::default().look(&bytes, 1000, 0, FileEnd::Reached);
+        assert_eq!(whole, [PatternHit { meaning: PatternMeaning::BuildInfo, offset: 1002 }]);
+        for cut in 0..=bytes.len() {
+            let mut search = PatternSearch::default();
+            let mut hits = search.look(&bytes[..cut], 1000, 0, FileEnd::NotYet);
+            hits.extend(search.look(&bytes, 1000, cut, FileEnd::Reached));
+            assert_eq!(hits, whole, "cut at {cut}");
+            let (_, _, seen) = search.tools().find(|(name, ..)| *name == "umount").unwrap();
+            assert_eq!(seen, StringUses { ended_path: true, ..StringUses::default() }, "cut at {cut}");
+        }
+    }
+}
