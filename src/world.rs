@@ -5,7 +5,7 @@ use crate::oci::{Digest, Location};
 use crate::settings::{CacheChoice, Network, Surroundings};
 use crate::store::disk::Cache;
 use crate::store::fetch::{Bases, Fetcher};
-use crate::store::registry::{Credentials, Options, Pace, Registry};
+use crate::store::registry::{Credentials, Registry, RegistryOptions, Timeouts};
 use crate::store::{Notices, Once, Places, Progress, Tools, Traffic};
 
 pub struct World {
@@ -23,13 +23,13 @@ impl World {
             CacheChoice::Folder(folder) => Cache::open(folder, &notices)?,
             CacheChoice::None => Cache::none(),
         };
-        let options = Options {
+        let options = RegistryOptions {
             insecure: surroundings.insecure.clone(),
             cacert: surroundings.cacert.clone(),
             offline: surroundings.network == Network::Offline,
             jobs: surroundings.jobs,
             credentials: Credentials::from_env(),
-            pace: Pace::scaled(surroundings.pace),
+            timeouts: Timeouts::scaled(surroundings.pace),
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let offline = (surroundings.network == Network::Offline).then(|| cache.clone());

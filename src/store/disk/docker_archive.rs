@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::archive::open;
-use super::archive::{ArchiveSink, Flavor};
+use super::archive::{ArchiveSink, Flavor, open};
 use super::docker_manifest::{DockerImage, DockerManifest};
-use super::layout_reader;
 use super::regular_file::Section;
 use super::tar_reader::TarReader;
-use super::verified;
+use super::{layout_reader, verified};
 use crate::error::{Error, Result};
 use crate::oci::{
     Compression, DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LayerType, LocalImage, Manifest,

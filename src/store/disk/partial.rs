@@ -10,13 +10,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::atomic;
 use super::cache::Cache;
 use super::cache_layout::CacheLayout;
 use super::lock::{LockWait, Wait};
-use super::regular_file::Section;
-use super::regular_file::{self, Symlinks};
-use super::verified;
+use super::regular_file::{self, Section, Symlinks};
+use super::{atomic, verified};
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Hashed};
 

@@ -8,8 +8,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
-use super::credentials::Credential;
-use super::secret::Secret;
+use super::credentials::{Credential, Secret};
 use crate::error::{Error, Kind, Result};
 use crate::oci::RepositoryName;
 use crate::store::disk::read_file;
@@ -21,7 +20,7 @@ const HUB_SERVER: &str = "https://index.docker.io/v1/";
 
 /// What a file says about a repository.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum AuthEntry {
     Credential(Credential),
     /// A program knows: `docker-credential-HELPER get`, asked about `server`.
     Helper {
@@ -59,21 +58,23 @@ impl AuthFile {
     }
 
     /// What the file says about `name`: its own helper, a stored entry, the store for all.
-    pub(super) fn entry(&self, name: &RepositoryName) -> Result<Option<Entry>> {
+    pub(super) fn entry(&self, name: &RepositoryName) -> Result<Option<AuthEntry>> {
         if let Some((key, helper)) = self.best("credHelpers", name) {
             let helper =
                 helper.as_str().ok_or_else(|| self.refuse("names a credential helper that is not a string"))?;
-            return Ok(Some(Entry::Helper { helper: helper.to_owned(), server: server(key, name) }));
+            return Ok(Some(AuthEntry::Helper { helper: helper.to_owned(), server: server(key, name) }));
         }
         if let Some((_, stored)) = self.best("auths", name)
             && let Some(credential) = self.stored(stored)?
         {
-            return Ok(Some(Entry::Credential(credential)));
+            return Ok(Some(AuthEntry::Credential(credential)));
         }
         match self.object.get("credsStore") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(store)) if store.is_empty() => Ok(None),
-            Some(Value::String(store)) => Ok(Some(Entry::Helper { helper: store.clone(), server: server("", name) })),
+            Some(Value::String(store)) => {
+                Ok(Some(AuthEntry::Helper { helper: store.clone(), server: server("", name) }))
+            }
             Some(_) => Err(self.refuse("has a `credsStore` that is not a string")),
         }
     }
@@ -166,9 +167,11 @@ mod tests {
 
     fn user(config: &str, image: &str) -> String {
         match file(config).unwrap().unwrap().entry(&name(image)).unwrap() {
-            Some(Entry::Credential(Credential::Password { user, password })) => format!("{user}/{}", password.reveal()),
-            Some(Entry::Credential(Credential::Identity(token))) => format!("identity {}", token.reveal()),
-            Some(Entry::Helper { helper, server }) => format!("{helper} {server}"),
+            Some(AuthEntry::Credential(Credential::Password { user, password })) => {
+                format!("{user}/{}", password.reveal())
+            }
+            Some(AuthEntry::Credential(Credential::Identity(token))) => format!("identity {}", token.reveal()),
+            Some(AuthEntry::Helper { helper, server }) => format!("{helper} {server}"),
             None => "none".to_owned(),
         }
     }

@@ -4,14 +4,15 @@
 //! output limit, puts what a helper wrote to stderr into its error, and knows no path prefixes.
 //! The rule kept here: a host gets the credentials stored for exactly this host, or none.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, fmt};
 
-use super::auth_file::{AuthFile, Entry};
-use super::helper;
-use super::secret::Secret;
+use reqwest::header::HeaderValue;
+
+use super::auth_file::{AuthEntry, AuthFile};
+use super::credential_helper;
 use crate::error::Result;
 use crate::oci::RepositoryName;
 
@@ -75,9 +76,11 @@ impl Credentials {
             let Some(file) = AuthFile::read(&path)? else { continue };
             let found = match file.entry(name)? {
                 None => None,
-                Some(Entry::Credential(credential)) => Some(credential),
-                Some(Entry::Helper { helper, server }) => helper::ask(&helper, &server, self.path.as_deref(), limit)
-                    .map_err(|e| e.fact("named in", path.display()))?,
+                Some(AuthEntry::Credential(credential)) => Some(credential),
+                Some(AuthEntry::Helper { helper, server }) => {
+                    credential_helper::ask(&helper, &server, self.path.as_deref(), limit)
+                        .map_err(|e| e.fact("named in", path.display()))?
+                }
             };
             if found.is_some() {
                 return Ok(found);
@@ -87,11 +90,56 @@ impl Credentials {
     }
 }
 
+// A secret that cannot be printed by accident: passwords, tokens, `Authorization` values.
+
+/// Text that `Debug` and `Display` show as `***`. Whoever needs it says so: [`Secret::reveal`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// `bytes` with the secret made unreadable: servers may repeat what they were sent.
+    pub(super) fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
+        // Of an `Authorization` value, the scheme is no secret.
+        let bare = self.0.split_once(' ').map_or(self.0.as_str(), |(_, parameter)| parameter);
+        let text = String::from_utf8_lossy(&bytes);
+        if bare.len() < 4 || !text.contains(bare) { bytes } else { text.replace(bare, "***").into_bytes() }
+    }
+
+    /// The secret as the value of a header, marked so that no log of the HTTP stack shows it.
+    /// `None` where it holds bytes that a header cannot.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&self.0).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
     use std::path::Path;
+
+    use super::*;
 
     fn name(text: &str) -> RepositoryName {
         text.parse::<crate::oci::Reference>().unwrap().name().clone()
@@ -135,5 +183,24 @@ mod tests {
     #[test]
     fn no_files_mean_no_credentials() {
         assert_eq!(Credentials::default().find(&name("a.io/x"), Duration::ZERO).unwrap(), None);
+    }
+
+    #[test]
+    fn prints_stars_only() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert!(!format!("{:?}", secret.header()).contains("hunter2"));
+    }
+
+    #[test]
+    fn is_scrubbed_from_what_a_server_repeats() {
+        let scrubbed = Secret::new("Bearer hunter2").scrub(b"bad token hunter2!".to_vec());
+        assert_eq!(scrubbed, b"bad token ***!");
+        assert_eq!(Secret::new("a").scrub(b"\xffabc".to_vec()), b"\xffabc");
+    }
+
+    #[test]
+    fn a_secret_with_a_line_feed_is_no_header() {
+        assert!(Secret::new("a\nX-Evil: 1").header().is_none());
     }
 }

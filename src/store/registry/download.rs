@@ -10,11 +10,11 @@ use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::call::{Answer, Call, Want};
-use super::failure;
-use super::fault::Fault;
+use super::client::{Call, RegistryAnswer, Want};
+use super::http_client::RateMeter;
+use super::http_error;
+use super::http_error::RequestFault;
 use super::repository::Repository;
-use super::wire::Meter;
 use crate::error::{Error, Kind, Result};
 use crate::oci::Descriptor;
 
@@ -39,7 +39,7 @@ pub(super) struct Download {
 /// An answer that is being read.
 struct Current {
     response: Response,
-    meter: Meter,
+    meter: RateMeter,
     /// Bytes still to come that were yielded before.
     skip: u64,
     piece: Bytes,
@@ -98,7 +98,7 @@ impl Download {
                 self.count_restart(&call)?;
             }
             let Some(response) = answer.stream.take() else { return Err(refused(&call, &answer)) };
-            self.current = Some(Current { response, meter: Meter::default(), skip, piece: Bytes::new() });
+            self.current = Some(Current { response, meter: RateMeter::default(), skip, piece: Bytes::new() });
             return Ok(());
         }
     }
@@ -128,7 +128,7 @@ impl Download {
                 self.connect().await?;
                 continue;
             };
-            match self.repository.client().wire.piece(&mut current.response, &mut current.meter).await {
+            match self.repository.client().http.piece(&mut current.response, &mut current.meter).await {
                 Ok(Some(piece)) => {
                     current.take(piece);
                     if !current.piece.is_empty() {
@@ -143,7 +143,7 @@ impl Download {
 
     /// Notes a break, and waits where the last connection brought nothing. `None`: the body ended
     /// early, but as if that were its end.
-    async fn mend(&mut self, fault: Option<Fault>) -> Result<()> {
+    async fn mend(&mut self, fault: Option<RequestFault>) -> Result<()> {
         self.current = None;
         let history = &mut self.history;
         if self.next > history.at {
@@ -154,23 +154,23 @@ impl Download {
         history.reconnects += 1;
         history.at = self.next;
         history.ended_early = fault.is_none();
-        let wire = &self.repository.client().wire;
+        let http = &self.repository.client().http;
         if history.stalls >= MOST_STALLS || history.reconnects > MOST_RECONNECTS {
             return Err(self.given_up(fault));
         }
         let why = fault.map_or_else(|| "it ended early".to_owned(), |fault| fault.text());
         let (blob, at, size) = (self.of.digest, self.next, self.of.size);
-        wire.notices.detail(format!("blob {blob} broke off at byte {at} of {size}: {why}; going on there"));
+        http.notices.detail(format!("blob {blob} broke off at byte {at} of {size}: {why}; going on there"));
         if history.stalls > 0 {
-            sleep(wire.pace.ceiling(history.stalls).mul_f64(fastrand::f64())).await;
+            sleep(http.timeouts.ceiling(history.stalls).mul_f64(fastrand::f64())).await;
         }
         Ok(())
     }
 
-    fn given_up(&self, fault: Option<Fault>) -> Error {
+    fn given_up(&self, fault: Option<RequestFault>) -> Error {
         let about = self.call(false).about();
         let error = match fault {
-            Some(fault) => failure::lost(&about, fault, self.history.reconnects),
+            Some(fault) => http_error::lost(&about, fault, self.history.reconnects),
             None => about
                 .error(Kind::Integrity, "the blob is shorter than its descriptor says")
                 .fact("attempts", self.history.reconnects),
@@ -181,9 +181,9 @@ impl Download {
     /// All bytes are yielded: there must be no more.
     async fn end(&mut self) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
-        let wire = &self.repository.client().wire;
+        let http = &self.repository.client().http;
         let is_over = current.piece.is_empty()
-            && match timeout(wire.pace.linger, wire.piece(&mut current.response, &mut current.meter)).await {
+            && match timeout(http.timeouts.linger, http.piece(&mut current.response, &mut current.meter)).await {
                 Ok(Ok(Some(more))) => more.is_empty(),
                 // Whatever happens after the last byte does not matter.
                 Ok(Ok(None) | Err(_)) | Err(_) => true,
@@ -241,16 +241,16 @@ impl Read for Download {
     }
 }
 
-fn refused(call: &Call<'_>, answer: &Answer) -> Error {
+fn refused(call: &Call<'_>, answer: &RegistryAnswer) -> Error {
     let what = match answer.status {
         StatusCode::NOT_FOUND => "the registry does not have this blob",
         _ => "the registry does not give out this blob",
     };
-    failure::refused(&call.about(), answer, what)
+    http_error::refused(&call.about(), answer, what)
 }
 
 /// Whether a 206 goes on exactly at byte `at` of a blob of `size` bytes.
-fn resumes(answer: &Answer, at: u64, size: u64) -> bool {
+fn resumes(answer: &RegistryAnswer, at: u64, size: u64) -> bool {
     answer
         .text(CONTENT_RANGE)
         .and_then(content_range)

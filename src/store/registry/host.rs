@@ -4,21 +4,21 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use reqwest::{StatusCode, Url};
 
-use super::address::Reach;
 use super::challenge::Challenge;
-use super::fault::Fault;
-use super::wire::Trust;
+use super::http_client::TlsTrust;
+use super::http_error::RequestFault;
+use super::url_policy::Reach;
 use crate::error::{Error, Result};
 
 /// How a registry is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Transport {
     Tls,
     UncheckedTls,
     Plain,
 }
 
-impl Way {
+impl Transport {
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Tls | Self::UncheckedTls => "https",
@@ -26,10 +26,10 @@ impl Way {
         }
     }
 
-    pub(super) fn trust(self) -> Trust {
+    pub(super) fn trust(self) -> TlsTrust {
         match self {
-            Self::Tls => Trust::Checked,
-            Self::UncheckedTls | Self::Plain => Trust::Unchecked,
+            Self::Tls => TlsTrust::Checked,
+            Self::UncheckedTls | Self::Plain => TlsTrust::Unchecked,
         }
     }
 }
@@ -45,8 +45,8 @@ pub(super) enum Fit {
 pub(super) struct Host {
     name: String,
     authority: String,
-    ways: Vec<Way>,
-    settled: OnceLock<Way>,
+    transports: Vec<Transport>,
+    settled: OnceLock<Transport>,
     /// Held by the request that finds out the way.
     pub(super) deciding: tokio::sync::Mutex<()>,
     challenge: Mutex<Option<Challenge>>,
@@ -56,15 +56,15 @@ impl Host {
     /// `insecure` are hosts, with or without a port, that the user allows to be unsafe.
     pub(super) fn new(name: &str, insecure: &[String], has_cacert: bool) -> Self {
         let authority = if name == "docker.io" { "registry-1.docker.io" } else { name };
-        let ways = ways(authority, insecure, has_cacert);
-        let settled = match ways[..] {
+        let transports = transports(authority, insecure, has_cacert);
+        let settled = match transports[..] {
             [only] => OnceLock::from(only),
             _ => OnceLock::new(),
         };
         Self {
             name: name.to_owned(),
             authority: authority.to_owned(),
-            ways,
+            transports,
             settled,
             deciding: tokio::sync::Mutex::default(),
             challenge: Mutex::default(),
@@ -77,21 +77,21 @@ impl Host {
     }
 
     /// The ways to try, in this order.
-    pub(super) fn ways(&self) -> &[Way] {
-        &self.ways
+    pub(super) fn transports(&self) -> &[Transport] {
+        &self.transports
     }
 
-    pub(super) fn way(&self) -> Option<Way> {
+    pub(super) fn transport(&self) -> Option<Transport> {
         self.settled.get().copied()
     }
 
-    pub(super) fn settle(&self, way: Way) {
+    pub(super) fn settle(&self, transport: Transport) {
         // A decision that was made before stands.
-        let _ = self.settled.set(way);
+        let _ = self.settled.set(transport);
     }
 
-    pub(super) fn url(&self, way: Way, path: &str) -> Result<Url> {
-        let text = format!("{}://{}{path}", way.scheme(), self.authority);
+    pub(super) fn url(&self, transport: Transport, path: &str) -> Result<Url> {
+        let text = format!("{}://{}{path}", transport.scheme(), self.authority);
         text.parse().map_err(|_| Error::input("this registry and path make no URL").fact("url", text))
     }
 
@@ -105,13 +105,13 @@ impl Host {
     }
 }
 
-fn ways(authority: &str, insecure: &[String], has_cacert: bool) -> Vec<Way> {
+fn transports(authority: &str, insecure: &[String], has_cacert: bool) -> Vec<Transport> {
     let local = Reach::of_host(without_port(authority)) == Reach::Loopback;
     match (local, is_listed(authority, insecure), has_cacert) {
-        (true, _, false) => vec![Way::Plain, Way::UncheckedTls],
-        (true, false, true) => vec![Way::Tls, Way::Plain],
-        (_, true, _) => vec![Way::UncheckedTls, Way::Plain],
-        (false, false, _) => vec![Way::Tls],
+        (true, _, false) => vec![Transport::Plain, Transport::UncheckedTls],
+        (true, false, true) => vec![Transport::Tls, Transport::Plain],
+        (_, true, _) => vec![Transport::UncheckedTls, Transport::Plain],
+        (false, false, _) => vec![Transport::Tls],
     }
 }
 
@@ -130,19 +130,19 @@ fn without_port(authority: &str) -> &str {
 }
 
 /// Whether `way` was the right one, seen from what came back.
-pub(super) fn judge(way: Way, outcome: Result<(StatusCode, &[u8]), &Fault>) -> Fit {
+pub(super) fn judge(transport: Transport, outcome: Result<(StatusCode, &[u8]), &RequestFault>) -> Fit {
     /// How servers say that they were spoken to without TLS: Go, nginx, Apache.
     const TLS_WANTED: [&str; 3] = ["HTTPS server", "HTTPS port", "SSL-enabled"];
-    match (way, outcome) {
-        (Way::Plain, Ok((StatusCode::BAD_REQUEST, body))) => {
+    match (transport, outcome) {
+        (Transport::Plain, Ok((StatusCode::BAD_REQUEST, body))) => {
             let text = String::from_utf8_lossy(body);
             // The answer to a HEAD has no body to tell.
             let wants_tls = text.is_empty() || TLS_WANTED.iter().any(|phrase| text.contains(phrase));
             if wants_tls { Fit::Wrong } else { Fit::Right }
         }
-        (_, Ok(_)) | (Way::Tls | Way::UncheckedTls, Err(Fault::Certificate(_))) => Fit::Right,
-        (Way::Plain, Err(Fault::NoAnswer(_) | Fault::BrokenBody(_)))
-        | (Way::Tls | Way::UncheckedTls, Err(Fault::NotTls(_))) => Fit::Wrong,
+        (_, Ok(_)) | (Transport::Tls | Transport::UncheckedTls, Err(RequestFault::Certificate(_))) => Fit::Right,
+        (Transport::Plain, Err(RequestFault::NoAnswer(_) | RequestFault::BrokenBody(_)))
+        | (Transport::Tls | Transport::UncheckedTls, Err(RequestFault::NotTls(_))) => Fit::Wrong,
         (_, Err(_)) => Fit::Unknown,
     }
 }
@@ -155,41 +155,41 @@ mod tests {
     fn only_named_and_local_hosts_may_be_unsafe() {
         let insecure = ["corp.example".to_owned(), "other.example:5000".to_owned(), "[fd00::1]:5000".to_owned()];
         for (name, has_cacert, expected) in [
-            ("gcr.io", false, &[Way::Tls][..]),
-            ("docker.io", true, &[Way::Tls]),
-            ("localhost.evil.io", false, &[Way::Tls]),
-            ("127.0.0.1.evil.io", false, &[Way::Tls]),
-            ("corp.example.evil.io", false, &[Way::Tls]),
-            ("other.example", false, &[Way::Tls]),
-            ("10.0.0.1:5000", false, &[Way::Tls]),
-            ("corp.example:8443", false, &[Way::UncheckedTls, Way::Plain]),
-            ("other.example:5000", true, &[Way::UncheckedTls, Way::Plain]),
-            ("[fd00::1]:5000", true, &[Way::UncheckedTls, Way::Plain]),
-            ("localhost:5000", false, &[Way::Plain, Way::UncheckedTls]),
-            ("[::1]:5000", false, &[Way::Plain, Way::UncheckedTls]),
-            ("127.0.0.1", true, &[Way::Tls, Way::Plain]),
+            ("gcr.io", false, &[Transport::Tls][..]),
+            ("docker.io", true, &[Transport::Tls]),
+            ("localhost.evil.io", false, &[Transport::Tls]),
+            ("127.0.0.1.evil.io", false, &[Transport::Tls]),
+            ("corp.example.evil.io", false, &[Transport::Tls]),
+            ("other.example", false, &[Transport::Tls]),
+            ("10.0.0.1:5000", false, &[Transport::Tls]),
+            ("corp.example:8443", false, &[Transport::UncheckedTls, Transport::Plain]),
+            ("other.example:5000", true, &[Transport::UncheckedTls, Transport::Plain]),
+            ("[fd00::1]:5000", true, &[Transport::UncheckedTls, Transport::Plain]),
+            ("localhost:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
+            ("[::1]:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
+            ("127.0.0.1", true, &[Transport::Tls, Transport::Plain]),
         ] {
-            assert_eq!(Host::new(name, &insecure, has_cacert).ways(), expected, "{name}");
+            assert_eq!(Host::new(name, &insecure, has_cacert).transports(), expected, "{name}");
         }
     }
 
     #[test]
     fn docker_hub_has_its_api_elsewhere() {
         let hub = Host::new("docker.io", &[], false);
-        assert_eq!(hub.url(Way::Tls, "/v2/x").unwrap().as_str(), "https://registry-1.docker.io/v2/x");
-        assert_eq!(hub.way(), Some(Way::Tls));
+        assert_eq!(hub.url(Transport::Tls, "/v2/x").unwrap().as_str(), "https://registry-1.docker.io/v2/x");
+        assert_eq!(hub.transport(), Some(Transport::Tls));
     }
 
     #[test]
     fn servers_that_want_tls_are_understood() {
         let go = b"Client sent an HTTP request to an HTTPS server.\n";
-        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, go))), Fit::Wrong);
-        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, b""))), Fit::Wrong);
-        assert_eq!(judge(Way::Plain, Ok((StatusCode::BAD_REQUEST, b"{}"))), Fit::Right);
-        assert_eq!(judge(Way::Plain, Err(&Fault::BrokenBody(String::new()))), Fit::Wrong);
-        assert_eq!(judge(Way::Plain, Err(&Fault::NoAnswer(String::new()))), Fit::Wrong);
-        assert_eq!(judge(Way::Plain, Err(&Fault::Unreachable(String::new()))), Fit::Unknown);
-        assert_eq!(judge(Way::Tls, Err(&Fault::NotTls(String::new()))), Fit::Wrong);
-        assert_eq!(judge(Way::Tls, Err(&Fault::Certificate(String::new()))), Fit::Right);
+        assert_eq!(judge(Transport::Plain, Ok((StatusCode::BAD_REQUEST, go))), Fit::Wrong);
+        assert_eq!(judge(Transport::Plain, Ok((StatusCode::BAD_REQUEST, b""))), Fit::Wrong);
+        assert_eq!(judge(Transport::Plain, Ok((StatusCode::BAD_REQUEST, b"{}"))), Fit::Right);
+        assert_eq!(judge(Transport::Plain, Err(&RequestFault::BrokenBody(String::new()))), Fit::Wrong);
+        assert_eq!(judge(Transport::Plain, Err(&RequestFault::NoAnswer(String::new()))), Fit::Wrong);
+        assert_eq!(judge(Transport::Plain, Err(&RequestFault::Unreachable(String::new()))), Fit::Unknown);
+        assert_eq!(judge(Transport::Tls, Err(&RequestFault::NotTls(String::new()))), Fit::Wrong);
+        assert_eq!(judge(Transport::Tls, Err(&RequestFault::Certificate(String::new()))), Fit::Right);
     }
 }

@@ -10,10 +10,10 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode};
 use tokio::time::sleep;
 
-use super::call::{About, Answer, Call, Want};
-use super::failure::{self, Complaint, beginning};
+use super::client::{About, Call, RegistryAnswer, Want};
+use super::http_client::Payload;
+use super::http_error::{self, Complaint, beginning};
 use super::repository::Repository;
-use super::wire::Payload;
 use crate::error::{Error, Kind, Result};
 use crate::oci::{DOCUMENT_LIMIT, Digest, Document, MediaType};
 
@@ -24,30 +24,30 @@ const REFETCHES: u32 = 2;
 const SETTLING: [u32; 3] = [1, 2, 4];
 
 /// The bytes of a manifest, with the type that the registry gave them, if it says more than "JSON".
-pub(super) struct Fetched {
+pub(super) struct FetchedManifest {
     pub(super) bytes: Vec<u8>,
     pub(super) declared: Option<MediaType>,
 }
 
 impl Repository {
     /// Fetches the manifest `target`; where a digest is expected, the bytes hash to it.
-    pub(super) async fn fetch(&self, target: &str, expected: Option<Digest>) -> Result<Fetched> {
-        let call = self.manifest_call(Method::GET, target).want(Want::Whole(DOCUMENT_LIMIT));
+    pub(super) async fn fetch(&self, target: &str, expected: Option<Digest>) -> Result<FetchedManifest> {
+        let call = self.manifest_call(Method::GET, target).want(Want::LimitedBody(DOCUMENT_LIMIT));
         let mut refetches = 0;
         loop {
             let answer = self.client().send(&call).await?;
             if answer.status != StatusCode::OK {
-                return Err(failure::refused(&call.about(), &answer, unreadable(answer.status)));
+                return Err(http_error::refused(&call.about(), &answer, unreadable(answer.status)));
             }
             let declared = declared_type(&call.about(), &answer)?;
             let Some(mismatch) = expected.and_then(|expected| mismatch(&answer, expected)) else {
-                return Ok(Fetched { bytes: answer.body, declared });
+                return Ok(FetchedManifest { bytes: answer.body, declared });
             };
             if refetches == REFETCHES {
                 return Err(mismatch.error(&call.about(), answer.attempts + refetches));
             }
             refetches += 1;
-            self.client().wire.notices.warn(format!("{}: digest mismatch, fetching again", call.about().request));
+            self.client().http.notices.warn(format!("{}: digest mismatch, fetching again", call.about().request));
         }
     }
 
@@ -75,12 +75,12 @@ impl Repository {
             (401 | 404, _) => return Ok(None),
             _ => {}
         }
-        let call = self.manifest_call(Method::GET, target).want(Want::Whole(DOCUMENT_LIMIT));
+        let call = self.manifest_call(Method::GET, target).want(Want::LimitedBody(DOCUMENT_LIMIT));
         let answer = self.client().send(&call).await?;
         match answer.status.as_u16() {
             200 => Ok(Some(Digest::of(&answer.body))),
             401 | 403 | 404 => Ok(None),
-            _ => Err(failure::refused(&call.about(), &answer, "the registry does not say what the target is now")),
+            _ => Err(http_error::refused(&call.about(), &answer, "the registry does not say what the target is now")),
         }
     }
 
@@ -117,11 +117,11 @@ impl Repository {
     }
 
     fn settle_pause(&self, factor: u32) -> Duration {
-        self.client().wire.pace.settle * factor
+        self.client().http.timeouts.settle * factor
     }
 
     /// A registry that names another digest has other bytes. One that does not say which it took is asked.
-    async fn confirm(&self, document: &Document, target: &str, call: &Call<'_>, answer: &Answer) -> Result<()> {
+    async fn confirm(&self, document: &Document, target: &str, call: &Call<'_>, answer: &RegistryAnswer) -> Result<()> {
         let ours = document.digest();
         let got = match content_digest(answer) {
             Some(digest) if digest == ours && answer.headers.contains_key(LOCATION) => return Ok(()),
@@ -135,7 +135,7 @@ impl Repository {
     }
 }
 
-fn content_digest(answer: &Answer) -> Option<Digest> {
+fn content_digest(answer: &RegistryAnswer) -> Option<Digest> {
     answer.text(CONTENT_DIGEST)?.trim().parse().ok()
 }
 
@@ -156,14 +156,14 @@ impl Mismatch {
 
 /// How an answer differs from what was asked for by digest. A header that contradicts the right
 /// bytes counts too: such a registry does not know what it serves (CVE-2025-24882).
-fn mismatch(answer: &Answer, expected: Digest) -> Option<Mismatch> {
+fn mismatch(answer: &RegistryAnswer, expected: Digest) -> Option<Mismatch> {
     let claimed = content_digest(answer).filter(|claimed| *claimed != expected);
     let got = Some(Digest::of(&answer.body)).filter(|got| *got != expected);
     got.or(claimed).map(|got| Mismatch { expected, got })
 }
 
 /// The type of a manifest's bytes, where `Content-Type` says one.
-fn declared_type(about: &About, answer: &Answer) -> Result<Option<MediaType>> {
+fn declared_type(about: &About, answer: &RegistryAnswer) -> Result<Option<MediaType>> {
     let Some(text) = answer.text(CONTENT_TYPE) else { return Ok(None) };
     let declared = MediaType::new(text);
     match declared.as_str() {
@@ -191,7 +191,7 @@ fn unreadable(status: StatusCode) -> &'static str {
 const UNSETTLED: [&str; 4] = ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN", "DIGEST_INVALID"];
 
 /// Why a registry does not take a manifest.
-fn not_taken(about: &About, answer: &Answer, complaint: &Complaint) -> Error {
+fn not_taken(about: &About, answer: &RegistryAnswer, complaint: &Complaint) -> Error {
     const FIXED: [&str; 4] = ["immutable", "cannot be overwritten", "already exists", "overwrite"];
     const TYPES: [&str; 5] = ["media type", "mediatype", "media-type", "manifest invalid", "manifest_invalid"];
     let (kind, what) = match answer.status.as_u16() {
@@ -205,9 +205,9 @@ fn not_taken(about: &About, answer: &Answer, complaint: &Complaint) -> Error {
         400 | 404 if complaint.mentions(&["unknown"]) => {
             (Kind::Network, "the registry does not see parts of the image that it took before")
         }
-        _ => return failure::refused(about, answer, "the registry does not take the manifest"),
+        _ => return http_error::refused(about, answer, "the registry does not take the manifest"),
     };
-    let error = failure::explained(about.error(kind, what), answer.status, answer.attempts, complaint);
+    let error = http_error::explained(about.error(kind, what), answer.status, answer.attempts, complaint);
     match kind {
         Kind::Conflict => error.hint("choose another tag, or allow this one to change in the registry's settings"),
         _ => error,

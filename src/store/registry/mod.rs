@@ -1,68 +1,88 @@
 //! The registry client (OCI distribution-spec 1.1): the part of `store` that speaks HTTP.
 //!
 //! ```text
-//! repository   the interface: Source and Sink of one repository
-//!   manifest     manifests and indexes by tag and digest
-//!   download     blobs down, resumed after a break
-//!   upload       blobs up: found, mounted or sent;  chunks  where one PUT is too large
-//! client       one call: way, credentials, redirects, tries
-//!   retry        when a request is made again;      pace    all time constants
-//!   host         TLS or not;                        address what is near
-//!   redirect     where a registry may send us;      realm   which token server it may name
-//!   challenge    WWW-Authenticate;                  token, token_request  Authorization values
-//!   credentials  where they are looked for;         auth_file, helper     and how they are read
-//! wire         one request: connections, time limits, counting
-//!   lane         what requests to one host share;   body    bytes of an upload
-//!   fault        why there is no answer;            failure from refusal to error
-//! ../engine    the threads: all is blocking outside
+//! repository     the interface: Source and Sink of one repository
+//!   manifest       manifests and indexes by tag and digest
+//!   download       blobs down, resumed after a break
+//!   upload         blobs up: found, mounted or sent, in chunks where one PUT is too large
+//! client         one call: transport, credentials, redirects, attempts
+//!   retry          when a request is made again;     timeouts  all time constants
+//!   host           TLS or plain HTTP, per host
+//!   url_policy     which redirects and token servers are followed
+//!   challenge      WWW-Authenticate;                 token, token_request  Authorization values
+//!   credentials    where they are looked for;        auth_file, credential_helper  how they are read
+//! http_client    one request: connections, time limits, counting
+//!   host_limits    what requests to one host share;  upload_body  bytes of an upload
+//!   http_error     requests without an answer, and refusals, as errors
 //! ```
 
-mod address;
 mod auth_file;
-mod body;
-mod call;
 mod challenge;
-mod chunks;
 mod client;
+mod credential_helper;
 mod credentials;
 mod download;
-mod failure;
-mod fault;
-mod helper;
 mod host;
-mod lane;
+mod host_limits;
+mod http_client;
+mod http_error;
 mod manifest;
-mod options;
-mod pace;
-mod realm;
-mod redirect;
 mod repository;
 mod retry;
-mod secret;
+mod timeouts;
 mod token;
 mod token_request;
 mod upload;
-mod wire;
+mod upload_body;
+mod url_policy;
 
 #[cfg(test)]
-mod double;
+mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use client::Client;
-pub use credentials::Credentials;
-pub use options::Options;
-pub use pace::Pace;
+pub use credentials::{Credentials, Secret};
 pub use repository::Repository;
-use repository::Role;
-pub use secret::Secret;
+use repository::RepositoryRole;
+pub use timeouts::Timeouts;
 
 use crate::error::Result;
 use crate::oci::Reference;
 use crate::store::engine::Engine;
 use crate::store::{Notices, Traffic};
+
+/// What the user decides about registries.
+#[derive(Debug, Clone)]
+pub struct RegistryOptions {
+    /// `HOST` or `HOST:PORT` that may have any certificate, or plain HTTP.
+    pub insecure: Vec<String>,
+    /// Certificates, in PEM form, that are trusted beside the system's.
+    pub cacert: Option<PathBuf>,
+    /// Refuse every request.
+    pub offline: bool,
+    /// Requests to one host at a time.
+    pub jobs: usize,
+    /// Where to look for credentials.
+    pub credentials: Credentials,
+    pub timeouts: Timeouts,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> Self {
+        Self {
+            insecure: Vec::new(),
+            cacert: None,
+            offline: false,
+            jobs: 4,
+            credentials: Credentials::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
 
 /// All registries of a run: connections, tokens, and what was learnt about hosts. Cheap to clone.
 ///
@@ -74,7 +94,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(options: Options, traffic: Traffic, notices: Notices) -> Result<Self> {
+    pub fn new(options: RegistryOptions, traffic: Traffic, notices: Notices) -> Result<Self> {
         let client = Client::new(options, traffic, notices)?;
         Ok(Self { engine: Arc::new(Engine::new()?), client: Arc::new(client) })
     }
@@ -82,12 +102,12 @@ impl Registry {
     /// The image as one to read.
     #[must_use]
     pub fn source(&self, reference: &Reference) -> Repository {
-        Repository::new(&self.engine, &self.client, reference, Role::Source)
+        Repository::new(&self.engine, &self.client, reference, RepositoryRole::Source)
     }
 
     /// The image as one to write.
     #[must_use]
     pub fn sink(&self, reference: &Reference) -> Repository {
-        Repository::new(&self.engine, &self.client, reference, Role::Sink)
+        Repository::new(&self.engine, &self.client, reference, RepositoryRole::Sink)
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 
-use super::call::{Call, FAILURE_LIMIT, To, Want};
-use super::client::Client;
+use super::client::{Call, Client, FAILURE_LIMIT, To, Want};
 use super::download::Download;
 use super::host::Host;
-use super::token::Scope;
-use super::wire::Payload;
+use super::http_client::Payload;
+use super::token::TokenScope;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, RepositoryName};
 use crate::store::engine::Engine;
@@ -18,7 +17,7 @@ use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum RepositoryRole {
     Source,
     Sink,
 }
@@ -30,11 +29,11 @@ pub struct Repository {
     client: Arc<Client>,
     host: Arc<Host>,
     reference: Reference,
-    role: Role,
+    role: RepositoryRole,
 }
 
 impl Repository {
-    pub(super) fn new(engine: &Arc<Engine>, client: &Arc<Client>, reference: &Reference, role: Role) -> Self {
+    pub(super) fn new(engine: &Arc<Engine>, client: &Arc<Client>, reference: &Reference, role: RepositoryRole) -> Self {
         Self {
             engine: Arc::clone(engine),
             client: Arc::clone(client),
@@ -71,10 +70,10 @@ impl Repository {
             headers: HeaderMap::new(),
             payload: Payload::Nothing,
             scope: match self.role {
-                Role::Source => Scope::pull(self.name()),
-                Role::Sink => Scope::push(self.name()),
+                RepositoryRole::Source => TokenScope::pull(self.name()),
+                RepositoryRole::Sink => TokenScope::push(self.name()),
             },
-            want: Want::Whole(FAILURE_LIMIT),
+            want: Want::LimitedBody(FAILURE_LIMIT),
         }
     }
 
@@ -130,7 +129,7 @@ impl Sink for Repository {
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {
         let delivery = self.engine.run(self.deliver(blob))?;
-        let traffic = &self.client.wire.traffic;
+        let traffic = &self.client.http.traffic;
         match delivery {
             Delivery::AlreadyThere => traffic.already_there(),
             Delivery::Mounted => traffic.mounted(),

@@ -9,12 +9,11 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::sleep;
 
-use super::call::{About, Answer};
-use super::failure::{self, Complaint};
-use super::fault::Fault;
-use super::lane::Lane;
-use super::pace::{ATTEMPTS, PATIENCE};
-use super::wire::Wire;
+use super::client::{About, RegistryAnswer};
+use super::host_limits::HostLimits;
+use super::http_client::HttpClient;
+use super::http_error::{self, Complaint, RequestFault};
+use super::timeouts::{ATTEMPTS, PATIENCE};
 use crate::error::{Error, Kind, Result};
 
 /// Longer than this is not a wait but a mistake.
@@ -45,10 +44,10 @@ impl Attempts {
     /// Notes an outcome, and waits where another try is worth it. `false`: this outcome stands.
     pub(super) async fn again(
         &mut self,
-        wire: &Wire,
-        lane: &Lane,
+        http: &HttpClient,
+        limits: &HostLimits,
         about: &About,
-        outcome: &Result<Answer, Fault>,
+        outcome: &Result<RegistryAnswer, RequestFault>,
     ) -> Result<bool> {
         self.made += 1;
         let (why, asked) = match outcome {
@@ -65,11 +64,11 @@ impl Attempts {
         if self.made >= ATTEMPTS {
             return Ok(false);
         }
-        let pause = asked.unwrap_or_else(|| jitter(wire.pace.ceiling(self.made)));
-        announce(wire, about, &why, pause, self.made);
+        let pause = asked.unwrap_or_else(|| jitter(http.timeouts.ceiling(self.made)));
+        announce(http, about, &why, pause, self.made);
         if outcome.is_ok() {
             // The host is in trouble, so all requests to it wait, not only this one.
-            lane.rest(pause);
+            limits.rest(pause);
         }
         sleep(pause).await;
         Ok(true)
@@ -78,19 +77,19 @@ impl Attempts {
 
 /// Runs `operation` until its outcome stands. An answer that stands may still be a refusal.
 pub(super) async fn persist(
-    wire: &Wire,
-    lane: &Lane,
+    http: &HttpClient,
+    limits: &HostLimits,
     about: &About,
-    operation: impl AsyncFn() -> Result<Answer, Fault>,
-) -> Result<Answer> {
+    operation: impl AsyncFn() -> Result<RegistryAnswer, RequestFault>,
+) -> Result<RegistryAnswer> {
     let mut attempts = Attempts::default();
     loop {
-        lane.rested().await;
+        limits.rested().await;
         let outcome = operation().await;
-        if !attempts.again(wire, lane, about, &outcome).await? {
+        if !attempts.again(http, limits, about, &outcome).await? {
             return match outcome {
-                Ok(answer) => Ok(Answer { attempts: attempts.made, ..answer }),
-                Err(fault) => Err(failure::lost(about, fault, attempts.made)),
+                Ok(answer) => Ok(RegistryAnswer { attempts: attempts.made, ..answer }),
+                Err(fault) => Err(http_error::lost(about, fault, attempts.made)),
             };
         }
     }
@@ -100,32 +99,32 @@ fn jitter(ceiling: Duration) -> Duration {
     ceiling.mul_f64(fastrand::f64())
 }
 
-fn announce(wire: &Wire, about: &About, why: &str, pause: Duration, made: u32) {
+fn announce(http: &HttpClient, about: &About, why: &str, pause: Duration, made: u32) {
     let line =
         format!("{}: {why}; trying again in {:.1} s ({} of {ATTEMPTS})", about.request, pause.as_secs_f32(), made + 1);
     // A long wait would look like a hang.
     if pause >= Duration::from_secs(5) {
-        wire.notices.warn(line);
+        http.notices.warn(line);
     } else {
-        wire.notices.detail(line);
+        http.notices.detail(line);
     }
 }
 
 /// Docker Hub's pull quota lasts for hours: waiting would not help.
-fn check_quota(about: &About, answer: &Answer, made: u32) -> Result<()> {
+fn check_quota(about: &About, answer: &RegistryAnswer, made: u32) -> Result<()> {
     let complaint = Complaint::of(&answer.body);
     if answer.status != StatusCode::TOO_MANY_REQUESTS || !complaint.mentions(&["pull rate limit"]) {
         return Ok(());
     }
     let error = about.error(Kind::Network, "the registry's pull quota is used up");
-    let error = failure::explained(error, answer.status, made, &complaint);
+    let error = http_error::explained(error, answer.status, made, &complaint);
     Err(error.hint(format!("log in to {} for a larger quota, or try again in some hours", about.registry)))
 }
 
-fn too_long(about: &About, answer: &Answer, wait: Duration, made: u32) -> Error {
+fn too_long(about: &About, answer: &RegistryAnswer, wait: Duration, made: u32) -> Error {
     let seconds = wait.as_secs();
     let error = about.error(Kind::Network, format!("the registry asks to be left alone for {seconds} s"));
-    let error = failure::explained(error, answer.status, made, &Complaint::of(&answer.body));
+    let error = http_error::explained(error, answer.status, made, &Complaint::of(&answer.body));
     error.hint(format!("try again at {}", httpdate::fmt_http_date(now() + wait)))
 }
 

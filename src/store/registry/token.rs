@@ -11,27 +11,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 
-use super::call::Call;
 use super::challenge::{Bearer, Challenge};
-use super::credentials::{Credential, Credentials};
-use super::fault::Fault;
-use super::host::Way;
-use super::realm;
-use super::secret::Secret;
+use super::client::Call;
+use super::credentials::{Credential, Credentials, Secret};
+use super::host::Transport;
+use super::http_client::HttpClient;
+use super::http_error::RequestFault;
 use super::token_request::{Granted, TokenRequest};
-use super::wire::Wire;
+use super::url_policy;
 use crate::error::{Kind, Result};
 use crate::oci::RepositoryName;
 
 /// What a token must allow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Scope {
+pub(super) struct TokenScope {
     repository: String,
     actions: &'static str,
     mount_from: Option<String>,
 }
 
-impl Scope {
+impl TokenScope {
     pub(super) fn pull(name: &RepositoryName) -> Self {
         Self { repository: name.repository().to_owned(), actions: "pull", mount_from: None }
     }
@@ -59,9 +58,9 @@ impl Scope {
 
 /// A registry as seen by a call: its origin, and how it is spoken to.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct RegistryOrigin {
     pub(super) url: Url,
-    pub(super) way: Way,
+    pub(super) transport: Transport,
 }
 
 #[derive(Default)]
@@ -76,7 +75,7 @@ struct Held {
     until: Option<Instant>,
 }
 
-type Slots = HashMap<(String, Scope), Arc<tokio::sync::Mutex<Slot>>>;
+type Slots = HashMap<(String, TokenScope), Arc<tokio::sync::Mutex<Slot>>>;
 
 pub(super) struct Tokens {
     credentials: Credentials,
@@ -91,14 +90,19 @@ impl Tokens {
     }
 
     /// What to send along without being asked: what is held, or what the registry is known to want.
-    pub(super) async fn ready(&self, wire: &Wire, call: &Call<'_>, door: &Door) -> Result<Option<Secret>, Fault> {
+    pub(super) async fn ready(
+        &self,
+        http: &HttpClient,
+        call: &Call<'_>,
+        origin: &RegistryOrigin,
+    ) -> Result<Option<Secret>, RequestFault> {
         let slot = self.slot(call);
         let mut slot = slot.lock().await;
         if let Some(held) = slot.held.as_ref().filter(|held| held.is_fresh()) {
             return Ok(Some(held.authorization.clone()));
         }
         match call.host.challenge() {
-            Some(challenge) => self.fill(&mut slot, wire, call, door, &challenge).await,
+            Some(challenge) => self.fill(&mut slot, http, call, origin, &challenge).await,
             None => Ok(None),
         }
     }
@@ -106,12 +110,12 @@ impl Tokens {
     /// What to send after `used` was refused. `None` where there is nothing else to show.
     pub(super) async fn renew(
         &self,
-        wire: &Wire,
+        http: &HttpClient,
         call: &Call<'_>,
-        door: &Door,
+        origin: &RegistryOrigin,
         challenge: &Challenge,
         used: Option<&Secret>,
-    ) -> Result<Option<Secret>, Fault> {
+    ) -> Result<Option<Secret>, RequestFault> {
         call.host.remember(challenge);
         let slot = self.slot(call);
         let mut slot = slot.lock().await;
@@ -119,60 +123,60 @@ impl Tokens {
         if let Some(held) = slot.held.as_ref().filter(|held| held.is_fresh() && Some(&held.authorization) != used) {
             return Ok(Some(held.authorization.clone()));
         }
-        self.fill(&mut slot, wire, call, door, challenge).await
+        self.fill(&mut slot, http, call, origin, challenge).await
     }
 
     async fn fill(
         &self,
         slot: &mut Slot,
-        wire: &Wire,
+        http: &HttpClient,
         call: &Call<'_>,
-        door: &Door,
+        origin: &RegistryOrigin,
         challenge: &Challenge,
-    ) -> Result<Option<Secret>, Fault> {
+    ) -> Result<Option<Secret>, RequestFault> {
         slot.held = None;
-        let credential = self.credential(wire, call)?;
+        let credential = self.credential(http, call)?;
         slot.held = match challenge {
             Challenge::Basic => basic(call, credential)?.map(|authorization| Held { authorization, until: None }),
-            Challenge::Bearer(bearer) => Some(self.fetch(wire, call, door, bearer, credential).await?),
+            Challenge::Bearer(bearer) => Some(self.fetch(http, call, origin, bearer, credential).await?),
         };
         Ok(slot.held.as_ref().map(|held| held.authorization.clone()))
     }
 
     async fn fetch(
         &self,
-        wire: &Wire,
+        http: &HttpClient,
         call: &Call<'_>,
-        door: &Door,
+        origin: &RegistryOrigin,
         bearer: &Bearer,
         credential: Option<Credential>,
-    ) -> Result<Held, Fault> {
-        let realm = realm::accept(&door.url, &bearer.realm).map_err(|why| {
+    ) -> Result<Held, RequestFault> {
+        let realm = url_policy::accept_realm(&origin.url, &bearer.realm).map_err(|why| {
             call.about()
                 .error(Kind::Auth, "the registry sends us to a token server that is not safe to ask")
                 .fact("realm", bearer.realm.chars().take(300).collect::<String>())
                 .cause(why)
         })?;
         if credential.is_some() {
-            self.warn_of_stranger(wire, call, door, &realm);
+            self.warn_of_stranger(http, call, origin, &realm);
         }
         let scopes = call.scope.texts(&bearer.scopes);
-        let request = TokenRequest { call, door, realm, service: bearer.service.as_deref(), scopes, credential };
-        let Granted { token, lifetime } = request.send(wire).await?;
+        let request = TokenRequest { call, origin, realm, service: bearer.service.as_deref(), scopes, credential };
+        let Granted { token, lifetime } = request.send(http).await?;
         let authorization = Secret::new(format!("Bearer {}", token.reveal()));
         Ok(Held { authorization, until: Some(Instant::now() + usable(lifetime)) })
     }
 
     /// Says once that credentials go to a host that belongs to somebody else.
-    fn warn_of_stranger(&self, wire: &Wire, call: &Call<'_>, door: &Door, realm: &Url) {
-        if !realm::is_foreign(&door.url, realm) {
+    fn warn_of_stranger(&self, http: &HttpClient, call: &Call<'_>, origin: &RegistryOrigin, realm: &Url) {
+        if !url_policy::is_foreign_realm(&origin.url, realm) {
             return;
         }
         let host = realm.host_str().unwrap_or_default().to_owned();
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.insert(host.clone()) {
             let registry = call.host.name();
-            wire.notices.warn(format!("the credentials for {registry} go to the token server {host}, which it names"));
+            http.notices.warn(format!("the credentials for {registry} go to the token server {host}, which it names"));
         }
     }
 
@@ -182,12 +186,12 @@ impl Tokens {
     }
 
     /// Looked up when a registry asks for the first time, then remembered.
-    fn credential(&self, wire: &Wire, call: &Call<'_>) -> Result<Option<Credential>> {
+    fn credential(&self, http: &HttpClient, call: &Call<'_>) -> Result<Option<Credential>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&call.name).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let found = self.credentials.find(&call.name, wire.pace.helper);
+        let found = self.credentials.find(&call.name, http.timeouts.helper);
         let found = found.map_err(|error| error.fact("registry", call.host.name()).fact("image", &call.image))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(call.name.clone(), found.clone());
@@ -228,9 +232,9 @@ mod tests {
     fn needed_scopes_go_first_and_strange_ones_are_passed_on() {
         let name = |text: &str| text.parse::<crate::oci::Reference>().unwrap().name().clone();
         let asked = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let push = Scope::push(&name("a.io/x/y"));
+        let push = TokenScope::push(&name("a.io/x/y"));
         for (scope, challenge, expected) in [
-            (Scope::pull(&name("a.io/x")), asked(&["repository:x:pull"]), vec!["repository:x:pull"]),
+            (TokenScope::pull(&name("a.io/x")), asked(&["repository:x:pull"]), vec!["repository:x:pull"]),
             (push.clone(), asked(&["repository:x/y:pull"]), vec!["repository:x/y:pull,push"]),
             (push.clone(), asked(&["aws"]), vec!["repository:x/y:pull,push", "aws"]),
             (push.clone(), asked(&["repository:y:pull"]), vec!["repository:x/y:pull,push", "repository:y:pull"]),

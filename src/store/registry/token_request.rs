@@ -10,16 +10,13 @@ use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, H
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
-use super::address::same_origin;
-use super::call::{About, Answer, By, Call, FAILURE_LIMIT};
-use super::credentials::Credential;
-use super::failure::{self, Complaint};
-use super::fault::Fault;
-use super::redirect::MOST_HOPS;
-use super::secret::Secret;
-use super::token::{Door, basic_of};
-use super::wire::{Outgoing, Payload, Wire};
-use super::{realm, retry};
+use super::client::{About, By, Call, FAILURE_LIMIT, RegistryAnswer};
+use super::credentials::{Credential, Secret};
+use super::http_client::{HttpClient, Outgoing, Payload};
+use super::http_error::{self, Complaint, RequestFault};
+use super::retry;
+use super::token::{RegistryOrigin, basic_of};
+use super::url_policy::{self, MOST_HOPS, same_origin};
 use crate::error::{Error, Kind, Result};
 
 const LARGEST_ANSWER: u64 = 256 << 10;
@@ -28,7 +25,7 @@ const LONGEST_LIFETIME: u64 = 24 * 3600;
 
 pub(super) struct TokenRequest<'a> {
     pub(super) call: &'a Call<'a>,
-    pub(super) door: &'a Door,
+    pub(super) origin: &'a RegistryOrigin,
     pub(super) realm: Url,
     pub(super) service: Option<&'a str>,
     pub(super) scopes: Vec<String>,
@@ -43,10 +40,10 @@ pub(super) struct Granted {
 }
 
 impl TokenRequest<'_> {
-    pub(super) async fn send(&self, wire: &Wire) -> Result<Granted> {
-        let lane = wire.lane(&self.realm);
+    pub(super) async fn send(&self, http: &HttpClient) -> Result<Granted> {
+        let limits = http.limits(&self.realm);
         let about = self.call.about().asking(&self.method(), &self.realm);
-        let answer = retry::persist(wire, &lane, &about, async || self.travel(wire, &about).await).await?;
+        let answer = retry::persist(http, &limits, &about, async || self.travel(http, &about).await).await?;
         if !answer.status.is_success() {
             return Err(self.refused(&about, &answer));
         }
@@ -59,10 +56,10 @@ impl TokenRequest<'_> {
     }
 
     /// One try, redirects included.
-    async fn travel(&self, wire: &Wire, about: &About) -> Result<Answer, Fault> {
+    async fn travel(&self, http: &HttpClient, about: &About) -> Result<RegistryAnswer, RequestFault> {
         let mut url = self.question();
         for _ in 0..=MOST_HOPS {
-            let answer = self.once(wire, about, url.clone()).await?;
+            let answer = self.once(http, about, url.clone()).await?;
             if !answer.status.is_redirection() {
                 return Ok(answer);
             }
@@ -101,7 +98,7 @@ impl TokenRequest<'_> {
     fn next(&self, from: &Url, location: Option<&str>) -> Result<Url, String> {
         let location = location.filter(|text| text.len() <= 8192).ok_or("the answer has no usable Location")?;
         let to = from.join(location).map_err(|_| "its Location is not a URL".to_owned())?;
-        realm::check(&self.door.url, &to)?;
+        url_policy::check_realm(&self.origin.url, &to)?;
         if from.scheme() == "https" && to.scheme() == "http" {
             return Err("it leads from https to plain http".to_owned());
         }
@@ -111,7 +108,7 @@ impl TokenRequest<'_> {
         Ok(to)
     }
 
-    async fn once(&self, wire: &Wire, about: &About, url: Url) -> Result<Answer, Fault> {
+    async fn once(&self, http: &HttpClient, about: &About, url: Url) -> Result<RegistryAnswer, RequestFault> {
         let payload = self.payload();
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -124,17 +121,17 @@ impl TokenRequest<'_> {
         {
             headers.insert(AUTHORIZATION, value);
         }
-        let trust = wire.trust(&url, &self.door.url, self.door.way);
+        let trust = http.trust(&url, &self.origin.url, self.origin.transport);
         let outgoing = Outgoing { method: self.method(), url: url.clone(), headers, payload: &payload, trust };
-        let mut response = wire.exchange(outgoing).await?;
+        let mut response = http.exchange(outgoing).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let limit = if status.is_success() { LARGEST_ANSWER } else { FAILURE_LIMIT };
-        let whole = wire.body(&mut response, limit).await?;
+        let whole = http.body(&mut response, limit).await?;
         if whole.is_cut && status.is_success() {
             return Err(about.error(Kind::Input, "the token server's answer is larger than 256 KiB").into());
         }
         let body = if status.is_success() { whole.bytes } else { self.scrub(whole.bytes) };
-        Ok(Answer { status, headers, url, by: By::Registry, body, stream: None, attempts: 1 })
+        Ok(RegistryAnswer { status, headers, url, by: By::Registry, body, stream: None, attempts: 1 })
     }
 
     fn scrub(&self, body: Vec<u8>) -> Vec<u8> {
@@ -145,7 +142,7 @@ impl TokenRequest<'_> {
         }
     }
 
-    fn refused(&self, about: &About, answer: &Answer) -> Error {
+    fn refused(&self, about: &About, answer: &RegistryAnswer) -> Error {
         let registry = &about.registry;
         let (kind, what) = match answer.status {
             StatusCode::NOT_FOUND => (Kind::Auth, "there is no token server where the registry says"),
@@ -153,7 +150,7 @@ impl TokenRequest<'_> {
             _ => (Kind::Network, "the token server fails"),
         };
         let error = about.error(kind, what);
-        let error = failure::explained(error, answer.status, answer.attempts, &Complaint::of(&answer.body));
+        let error = http_error::explained(error, answer.status, answer.attempts, &Complaint::of(&answer.body));
         match self.credential {
             Some(_) => error.hint(format!("log in to {registry} again: the stored credentials may be out of date")),
             None => error.hint(format!("log in to {registry}: no credentials are stored for it")),

@@ -4,20 +4,23 @@
 //! registry knows. After an unclear answer the registry is asked whether it has the blob before it
 //! is sent again, in a new session.
 
-use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use std::io::Read;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 
-use super::call::{About, Answer, Call, To};
-use super::failure::{self, Complaint};
-use super::fault::Fault;
-use super::redirect::{self, Errand};
+use super::client::{About, Call, RegistryAnswer, To};
+use super::http_client::Payload;
+use super::http_error::{self, Complaint, RequestFault};
 use super::repository::Repository;
 use super::retry::{Attempts, is_passing};
-use super::token::Scope;
-use super::wire::Payload;
+use super::token::TokenScope;
+use super::url_policy::{self, Errand};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, RepositoryName};
-use crate::store::{Blob, Delivery};
+use crate::store::engine::aside;
+use crate::store::{Blob, Delivery, Stream};
 
 /// Below this size a blob is sent sooner than it is asked for.
 const SMALL: u64 = 64 << 10;
@@ -71,18 +74,18 @@ impl Repository {
     /// Asks once; whatever is not a clear yes is answered by an upload.
     async fn mount(&self, digest: Digest, from: &RepositoryName) -> Result<Mount> {
         let path = format!("/blobs/uploads/?mount={digest}&from={}", from.repository());
-        let call = self.posting(&path).scope(Scope::push(self.name()).mounting(from));
+        let call = self.posting(&path).scope(TokenScope::push(self.name()).mounting(from));
         match self.client().attempt(&call).await {
             Ok(answer) if answer.status == StatusCode::CREATED => Ok(Mount::Mounted),
             Ok(answer) if answer.status == StatusCode::ACCEPTED => session(&call.about(), &answer).map(Mount::Session),
             Ok(answer) => {
                 let line = format!("{} does not mount {digest} from {from}: {}", self.name(), answer.status);
-                self.client().wire.notices.detail(line);
+                self.client().http.notices.detail(line);
                 Ok(Mount::Refused)
             }
             Err(fault) => {
                 let line = format!("{} does not mount {digest} from {from}: {}", self.name(), fault.text());
-                self.client().wire.notices.detail(line);
+                self.client().http.notices.detail(line);
                 Ok(Mount::Refused)
             }
         }
@@ -99,7 +102,7 @@ impl Repository {
         if answer.status.is_success() {
             return session(&call.about(), &answer);
         }
-        Err(failure::refused(&call.about(), &answer, "the registry does not let us upload"))
+        Err(http_error::refused(&call.about(), &answer, "the registry does not let us upload"))
     }
 
     /// Sends the blob until the registry has it.
@@ -128,16 +131,16 @@ impl Repository {
         &self,
         attempts: &mut Attempts,
         call: &Call<'_>,
-        outcome: Result<Answer, Fault>,
+        outcome: Result<RegistryAnswer, RequestFault>,
         digest: Digest,
     ) -> Result<bool> {
-        let wire = &self.client().wire;
+        let http = &self.client().http;
         let about = call.about();
-        let lane = match &call.to {
-            To::Place(url) => wire.lane(url),
+        let limits = match &call.to {
+            To::Place(url) => http.limits(url),
             To::Path(_) => return Ok(false),
         };
-        let goes_on = attempts.again(wire, &lane, &about, &outcome).await?;
+        let goes_on = attempts.again(http, &limits, &about, &outcome).await?;
         if outcome.as_ref().is_err_and(|fault| !fault.is_worth_another_try()) {
             return Err(given_up(&about, outcome, attempts.made));
         }
@@ -157,14 +160,14 @@ impl Repository {
 }
 
 /// The session that an answer opens; or why its `Location` is not gone to.
-pub(super) fn session(about: &About, answer: &Answer) -> Result<Session> {
+pub(super) fn session(about: &About, answer: &RegistryAnswer) -> Result<Session> {
     let place = next_place(about, answer)?;
     let minimum = answer.text(CHUNK_MINIMUM).and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     Ok(Session { place, minimum })
 }
 
-pub(super) fn next_place(about: &About, answer: &Answer) -> Result<Url> {
-    redirect::follow(&answer.url, answer.text(LOCATION), Errand::Upload).map_err(|why| {
+pub(super) fn next_place(about: &About, answer: &RegistryAnswer) -> Result<Url> {
+    url_policy::follow_redirect(&answer.url, answer.text(LOCATION), Errand::Upload).map_err(|why| {
         about
             .error(Kind::Network, "the registry opens an upload where underpin does not send data")
             .fact("status", answer.status)
@@ -181,7 +184,7 @@ pub(super) fn finishing(place: &Url, digest: Digest) -> Url {
 }
 
 /// Sorts a refusal of bytes: what may pass, or what may be a session that was lost, is unclear.
-pub(super) fn unclear(about: &About, answer: Answer) -> Result<Result<Answer, Fault>> {
+pub(super) fn unclear(about: &About, answer: RegistryAnswer) -> Result<Result<RegistryAnswer, RequestFault>> {
     let complaint = Complaint::of(&answer.body);
     let is_lost = complaint.is(&["BLOB_UPLOAD_UNKNOWN", "BLOB_UPLOAD_INVALID"])
         || matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE);
@@ -189,20 +192,133 @@ pub(super) fn unclear(about: &About, answer: Answer) -> Result<Result<Answer, Fa
         return Ok(Ok(answer));
     }
     if is_lost {
-        return Ok(Err(Fault::NoAnswer(format!("the upload session is lost ({})", answer.status))));
+        return Ok(Err(RequestFault::NoAnswer(format!("the upload session is lost ({})", answer.status))));
     }
     if complaint.is(&["DIGEST_INVALID"]) {
         let error = about.error(Kind::Integrity, "the registry says that the blob's bytes do not have its digest");
-        return Err(failure::explained(error, answer.status, answer.attempts, &complaint));
+        return Err(http_error::explained(error, answer.status, answer.attempts, &complaint));
     }
-    Err(failure::refused(about, &answer, "the registry does not take the blob"))
+    Err(http_error::refused(about, &answer, "the registry does not take the blob"))
 }
 
-fn given_up(about: &About, outcome: Result<Answer, Fault>, attempts: u32) -> Error {
+fn given_up(about: &About, outcome: Result<RegistryAnswer, RequestFault>, attempts: u32) -> Error {
     match outcome {
-        Ok(answer) => failure::refused(about, &Answer { attempts, ..answer }, "the registry does not take the blob"),
-        Err(fault) => failure::lost(about, fault, attempts),
+        Ok(answer) => {
+            http_error::refused(about, &RegistryAnswer { attempts, ..answer }, "the registry does not take the blob")
+        }
+        Err(fault) => http_error::lost(about, fault, attempts),
     }
+}
+
+// Sending a blob in chunks: only for registries that find one PUT too large.
+//
+// GHCR takes 4 MiB at most, so that is the size, unless the registry names a larger minimum. A
+// chunk that goes wrong is not resumed (ECR and ACR cannot): a new session begins.
+
+const CHUNK: u64 = 4 << 20;
+/// A larger minimum would have to be held in memory.
+const LARGEST_MINIMUM: u64 = 32 << 20;
+
+/// How a try to send all chunks ended.
+enum Try<'a> {
+    Done,
+    /// At this call, in this way.
+    Unclear(Box<(Call<'a>, Result<RegistryAnswer, RequestFault>)>),
+}
+
+impl<'a> Try<'a> {
+    fn unclear(call: Call<'a>, outcome: Result<RegistryAnswer, RequestFault>) -> Self {
+        Self::Unclear(Box::new((call, outcome)))
+    }
+}
+
+impl Repository {
+    pub(super) async fn send_chunks(&self, blob: &Blob<'_>) -> Result<()> {
+        let mut attempts = Attempts::default();
+        loop {
+            let session = self.begin().await?;
+            match self.try_chunks(blob, session).await? {
+                Try::Done => return Ok(()),
+                Try::Unclear(unclear) => {
+                    let (call, outcome) = *unclear;
+                    if self.is_settled(&mut attempts, &call, outcome, blob.descriptor.digest).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn try_chunks<'a>(&self, blob: &Blob<'_>, session: Session) -> Result<Try<'a>> {
+        let length = self.chunk_length(&session)?;
+        let mut stream = aside(blob.open)?;
+        let mut place = session.place;
+        let mut sent = 0;
+        while sent < blob.descriptor.size {
+            let (chunk, rest) = aside(move || read_chunk(stream, length))?;
+            stream = rest;
+            if chunk.is_empty() {
+                return Err(Error::integrity("the blob to upload is shorter than its descriptor says")
+                    .fact("blob", blob.descriptor.digest)
+                    .fact("size", blob.descriptor.size)
+                    .fact("got", sent));
+            }
+            let end = sent + chunk.len() as u64;
+            let call = self.patching(place.clone(), chunk, &format!("{sent}-{}", end - 1));
+            match self.client().attempt(&call).await {
+                Ok(answer) if answer.status.is_success() => place = next_or_same(&call, &answer, place)?,
+                Ok(answer) if answer.status == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large(&call, &answer)),
+                Ok(answer) => return Ok(Try::unclear(self.bare(&place), unclear(&call.about(), answer)?)),
+                Err(fault) => return Ok(Try::unclear(self.bare(&place), Err(fault))),
+            }
+            sent = end;
+        }
+        let place = finishing(&place, blob.descriptor.digest);
+        let call = self.call_to(Method::PUT, To::Place(place)).payload(Payload::Bytes(Bytes::new()));
+        match self.client().attempt(&call).await {
+            Ok(answer) if answer.status.is_success() => Ok(Try::Done),
+            Ok(answer) => unclear(&call.about(), answer).map(|outcome| Try::unclear(call, outcome)),
+            Err(fault) => Ok(Try::unclear(call, Err(fault))),
+        }
+    }
+
+    fn chunk_length(&self, session: &Session) -> Result<u64> {
+        if session.minimum <= LARGEST_MINIMUM {
+            return Ok(CHUNK.max(session.minimum));
+        }
+        let about = self.bare(&session.place).about();
+        Err(about
+            .error(Kind::Network, "the registry takes the blob neither whole nor in chunks of a sensible size")
+            .fact("smallest chunk", session.minimum))
+    }
+
+    fn patching<'a>(&self, place: Url, chunk: Bytes, range: &str) -> Call<'a> {
+        self.call_to(Method::PATCH, To::Place(place))
+            .header(CONTENT_TYPE, "application/octet-stream")
+            .header(CONTENT_RANGE, range)
+            .payload(Payload::Bytes(chunk))
+    }
+
+    /// The call without its chunk, for messages.
+    fn bare<'a>(&self, place: &Url) -> Call<'a> {
+        self.call_to(Method::PATCH, To::Place(place.clone()))
+    }
+}
+
+fn next_or_same(call: &Call<'_>, answer: &RegistryAnswer, place: Url) -> Result<Url> {
+    if answer.headers.contains_key(LOCATION) { next_place(&call.about(), answer) } else { Ok(place) }
+}
+
+fn read_chunk(stream: Stream, length: u64) -> Result<(Bytes, Stream)> {
+    let mut chunk = Vec::new();
+    let mut limited = stream.take(length);
+    limited.read_to_end(&mut chunk).map_err(|error| Error::from_stream(error, "cannot read the blob to upload"))?;
+    Ok((chunk.into(), limited.into_inner()))
+}
+
+fn too_large(call: &Call<'_>, answer: &RegistryAnswer) -> Error {
+    let error = call.about().error(Kind::Input, "the blob is too large for this registry, in chunks too");
+    error.fact("status", answer.status).fact("chunk", CHUNK)
 }
 
 #[cfg(test)]

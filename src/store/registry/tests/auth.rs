@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::{Error, Kind};
-use crate::store::registry::{Credentials, Options};
+use crate::store::registry::{Credentials, RegistryOptions};
 use crate::store::{Notice, Sink, Source};
 
 /// A client that has USER `u` and password `CANARY-password` for every double in `hosts`.
@@ -12,7 +12,7 @@ fn rig_with(hosts: &[&str], entry: &str) -> (Rig, tempfile::TempDir) {
     let entries: Vec<String> = hosts.iter().map(|host| format!(r#""{host}":{entry}"#)).collect();
     std::fs::write(&path, format!(r#"{{"auths":{{{}}}}}"#, entries.join(","))).unwrap();
     let credentials = Credentials { registry_auth_file: Some(path), ..Credentials::default() };
-    (Rig::with(Options { credentials, ..Options::default() }), dir)
+    (Rig::with(RegistryOptions { credentials, ..RegistryOptions::default() }), dir)
 }
 
 const PASSWORD: &str = r#"{"username":"u","password":"CANARY-password"}"#;
@@ -25,10 +25,10 @@ fn challenge(realm: &str) -> Reply {
 }
 
 /// A registry with its own token server at `/token`; tokens are `token-N`, and only the newest is good.
-fn guarded(mut inner: impl FnMut(&Seen, usize) -> Reply + Send + 'static, expire_at: usize) -> Double {
+fn guarded(mut inner: impl FnMut(&SeenRequest, usize) -> Reply + Send + 'static, expire_at: usize) -> FakeRegistry {
     let state = std::sync::Mutex::new((0_usize, 0_usize));
-    let inner = std::sync::Mutex::new(move |seen: &Seen, nth: usize| inner(seen, nth));
-    Double::start(move |seen, nth| {
+    let inner = std::sync::Mutex::new(move |seen: &SeenRequest, nth: usize| inner(seen, nth));
+    FakeRegistry::start(move |seen, nth| {
         let mut state = state.lock().unwrap();
         if seen.target.starts_with("/token") {
             state.0 += 1;
@@ -51,100 +51,100 @@ fn guarded(mut inner: impl FnMut(&Seen, usize) -> Reply + Send + 'static, expire
 fn a_token_is_had_once_and_used_for_all() {
     let bytes = noise(10);
     let served = bytes.clone();
-    let double = guarded(
+    let fake = guarded(
         move |seen, _| if seen.target.contains("manifests") { manifest_reply() } else { ranged(seen, &served) },
         0,
     );
-    let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-    let source = rig.registry.source(&double.image("a/b:c"));
+    let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+    let source = rig.registry.source(&fake.image("a/b:c"));
     source.top().unwrap();
     source.open(&blob_of(&bytes), 0).unwrap();
     assert_eq!(
-        double.lines()[..3],
+        fake.lines()[..3],
         [
             "GET /v2/a/b/manifests/c".to_owned(),
             "GET /token?service=s&scope=repository%3Aa%2Fb%3Apull".to_owned(),
             "GET /v2/a/b/manifests/c".to_owned(),
         ]
     );
-    let seen = double.seen();
+    let seen = fake.seen();
     assert_eq!((seen.len(), seen[0].header("authorization"), seen[1].header("authorization")), (4, None, Some(BASIC)));
     assert_eq!(rig.traffic.tally().requests, 4);
 }
 
 #[test]
 fn a_second_scope_needs_no_second_refusal() {
-    let double = guarded(|_, _| manifest_reply().with("Docker-Content-Digest", digest(&manifest())), 0);
+    let fake = guarded(|_, _| manifest_reply().with("Docker-Content-Digest", digest(&manifest())), 0);
     let rig = Rig::new();
-    rig.registry.source(&double.image("a/b:c")).top().unwrap();
-    rig.registry.source(&double.image("x/y:z")).top().ok();
-    rig.registry.sink(&double.image("a/b:d")).current().unwrap();
-    assert_eq!(double.count("GET /token?service=s&scope=repository%3Aa%2Fb%3Apull%2Cpush"), 1);
-    assert_eq!(double.count("HEAD /v2/a/b/manifests/d"), 1);
+    rig.registry.source(&fake.image("a/b:c")).top().unwrap();
+    rig.registry.source(&fake.image("x/y:z")).top().ok();
+    rig.registry.sink(&fake.image("a/b:d")).current().unwrap();
+    assert_eq!(fake.count("GET /token?service=s&scope=repository%3Aa%2Fb%3Apull%2Cpush"), 1);
+    assert_eq!(fake.count("HEAD /v2/a/b/manifests/d"), 1);
 }
 
 #[test]
 fn a_token_that_expires_on_the_way_is_renewed_once() {
     let bytes = noise(10);
     let served = bytes.clone();
-    let double = guarded(move |seen, _| ranged(seen, &served), 3);
+    let fake = guarded(move |seen, _| ranged(seen, &served), 3);
     let rig = Rig::new();
-    let source = rig.registry.source(&double.image("a/b:c"));
+    let source = rig.registry.source(&fake.image("a/b:c"));
     for _ in 0..5 {
         source.open(&blob_of(&bytes), 0).unwrap();
     }
-    assert_eq!(double.count("GET /token"), 2);
+    assert_eq!(fake.count("GET /token"), 2);
 }
 
 #[test]
 fn many_threads_share_one_renewal() {
     let bytes = noise(10);
     let served = bytes.clone();
-    let double = guarded(move |seen, _| ranged(seen, &served), 0);
+    let fake = guarded(move |seen, _| ranged(seen, &served), 0);
     let rig = Rig::new();
-    let source = rig.registry.source(&double.image("a/b:c"));
+    let source = rig.registry.source(&fake.image("a/b:c"));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| source.open(&blob_of(&bytes), 0).unwrap());
         }
     });
-    assert_eq!(double.count("GET /token"), 1);
+    assert_eq!(fake.count("GET /token"), 1);
 }
 
 #[test]
 fn two_refusals_in_a_row_are_final_and_show_no_secret() {
-    let double = Double::start(|seen, _| {
+    let fake = FakeRegistry::start(|seen, _| {
         if seen.target.starts_with("/token") {
             return Reply::new(200).body(r#"{"token":"CANARY-token"}"#);
         }
         let refusal = challenge(&format!("http://{}/token", seen.header("host").unwrap()));
         refusal.body(format!("you sent {:?}", seen.header("authorization")))
     });
-    let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-    let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
-    assert_eq!((error.kind(), double.count("GET")), (Kind::Auth, 3));
+    let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+    let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
+    assert_eq!((error.kind(), fake.count("GET")), (Kind::Auth, 3));
     assert!(error.to_string().contains("you sent"), "{error}");
     assert!(!format!("{error}{error:?}{:?}", rig.said.lock().unwrap()).contains("CANARY"), "{error}");
 }
 
 #[test]
 fn basic_credentials_go_to_the_registry_itself() {
-    let double = Double::start(|seen, _| match seen.header("authorization") {
+    let fake = FakeRegistry::start(|seen, _| match seen.header("authorization") {
         Some(BASIC) => manifest_reply(),
         _ => Reply::new(401).with("WWW-Authenticate", "Basic realm=\"r\""),
     });
-    let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-    assert!(rig.registry.source(&double.image("a/b:c")).top().is_ok());
-    let error = Rig::new().registry.source(&double.image("a/b:c")).top().unwrap_err();
+    let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
+    let error = Rig::new().registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert_eq!(error.kind(), Kind::Auth);
 }
 
 #[test]
 fn an_identity_token_is_traded_in_the_body_with_one_scope() {
-    let double = guarded(|_, _| manifest_reply(), 0);
-    let (rig, _dir) = rig_with(&[&double.host], r#"{"auth":"dTpw","identitytoken":"CANARY id"}"#);
-    rig.registry.source(&double.image("a/b:c")).top().unwrap();
-    let token = double.seen().into_iter().find(|seen| seen.target.starts_with("/token")).unwrap();
+    let fake = guarded(|_, _| manifest_reply(), 0);
+    let (rig, _dir) = rig_with(&[&fake.host], r#"{"auth":"dTpw","identitytoken":"CANARY id"}"#);
+    rig.registry.source(&fake.image("a/b:c")).top().unwrap();
+    let token = fake.seen().into_iter().find(|seen| seen.target.starts_with("/token")).unwrap();
     let body = String::from_utf8(token.body.clone()).unwrap();
     assert_eq!((token.line().as_str(), token.header("authorization")), ("POST /token", None));
     assert_eq!(
@@ -155,26 +155,26 @@ fn an_identity_token_is_traded_in_the_body_with_one_scope() {
 
 #[test]
 fn a_broken_credentials_file_is_told_and_nothing_is_sent() {
-    let double = guarded(|_, _| manifest_reply(), 0);
-    let (rig, dir) = rig_with(&[&double.host], PASSWORD);
+    let fake = guarded(|_, _| manifest_reply(), 0);
+    let (rig, dir) = rig_with(&[&fake.host], PASSWORD);
     std::fs::write(dir.path().join("auth.json"), "{CANARY").unwrap();
-    let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
-    assert_eq!((error.kind(), double.count("GET /token")), (Kind::Auth, 0));
+    let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
+    assert_eq!((error.kind(), fake.count("GET /token")), (Kind::Auth, 0));
     assert!(error.to_string().contains("auth.json") && !error.to_string().contains("CANARY"), "{error}");
 }
 
 #[test]
 fn credentials_are_not_looked_for_when_nobody_asks() {
-    let double = Double::start(|_, _| manifest_reply());
-    let (rig, dir) = rig_with(&[&double.host], PASSWORD);
+    let fake = FakeRegistry::start(|_, _| manifest_reply());
+    let (rig, dir) = rig_with(&[&fake.host], PASSWORD);
     std::fs::write(dir.path().join("auth.json"), "{broken").unwrap();
-    assert!(rig.registry.source(&double.image("a/b:c")).top().is_ok());
-    assert_eq!(double.seen()[0].header("authorization"), None);
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
+    assert_eq!(fake.seen()[0].header("authorization"), None);
 }
 
 #[test]
 fn an_unsafe_realm_gets_no_request() {
-    let trap = Double::start(|_, _| Reply::new(200).body(r#"{"token":"t"}"#));
+    let trap = FakeRegistry::start(|_, _| Reply::new(200).body(r#"{"token":"t"}"#));
     let port = trap.host.rsplit_once(':').unwrap().1.to_owned();
     for realm in [
         "http://169.254.169.254/token".to_owned(),
@@ -185,9 +185,9 @@ fn an_unsafe_realm_gets_no_request() {
         "file:///etc/passwd".to_owned(),
     ] {
         let named = realm.clone();
-        let double = Double::start(move |_, _| challenge(&named));
-        let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-        let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
+        let fake = FakeRegistry::start(move |_, _| challenge(&named));
+        let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+        let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
         assert_eq!((error.kind(), rig.traffic.tally().requests), (Kind::Auth, 1), "{realm}: {error}");
     }
     assert!(trap.lines().is_empty());
@@ -195,16 +195,17 @@ fn an_unsafe_realm_gets_no_request() {
 
 #[test]
 fn each_hop_of_a_token_request_is_checked_and_gets_no_password_elsewhere() {
-    let other = Double::start(|_, _| Reply::new(200).body(r#"{"token":"t"}"#));
+    let other = FakeRegistry::start(|_, _| Reply::new(200).body(r#"{"token":"t"}"#));
     for (to, works) in [(format!("http://{}/t", other.host), true), ("http://169.254.169.254/t".to_owned(), false)] {
-        let double =
-            Double::start(move |seen, _| match (seen.target.starts_with("/token"), seen.header("authorization")) {
+        let fake = FakeRegistry::start(move |seen, _| {
+            match (seen.target.starts_with("/token"), seen.header("authorization")) {
                 (true, _) => Reply::new(307).with("Location", &to),
                 (false, Some("Bearer t")) => manifest_reply(),
                 _ => challenge(&format!("http://{}/token", seen.header("host").unwrap())),
-            });
-        let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-        assert_eq!(rig.registry.source(&double.image("a/b:c")).top().is_ok(), works);
+            }
+        });
+        let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+        assert_eq!(rig.registry.source(&fake.image("a/b:c")).top().is_ok(), works);
     }
     assert_eq!((other.seen().len(), other.seen()[0].header("authorization")), (1, None));
 }
@@ -222,15 +223,16 @@ fn token_servers_have_their_faults_too() {
     ];
     for (reply, times, kind) in cases {
         let shown = format!("{:?}", (kind, times));
-        let double =
-            Double::start(move |seen, nth| match (seen.target.starts_with("/token"), seen.header("authorization")) {
+        let fake = FakeRegistry::start(move |seen, nth| {
+            match (seen.target.starts_with("/token"), seen.header("authorization")) {
                 (true, _) if nth < times => reply.clone(),
                 (true, _) => Reply::new(200).body(r#"{"access_token":"t","token":"u"}"#),
                 (false, Some("Bearer t")) => manifest_reply(),
                 _ => challenge(&format!("http://{}/token", seen.header("host").unwrap())),
-            });
-        let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-        let outcome = rig.registry.source(&double.image("a/b:c")).top();
+            }
+        });
+        let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+        let outcome = rig.registry.source(&fake.image("a/b:c")).top();
         assert_eq!(outcome.as_ref().err().map(Error::kind), kind, "{shown}");
         assert!(!format!("{outcome:?}").contains("CANARY"), "{outcome:?}");
     }
@@ -240,20 +242,20 @@ fn token_servers_have_their_faults_too() {
 fn a_redirect_to_another_host_gets_no_authorization_even_if_it_asks() {
     let bytes = noise(1000);
     let served = bytes.clone();
-    let storage = Double::start(move |seen, nth| match (seen.target.as_str(), nth) {
+    let storage = FakeRegistry::start(move |seen, nth| match (seen.target.as_str(), nth) {
         ("/open?sig=CANARY", _) => ranged(seen, &served),
         _ => Reply::new(401).with("WWW-Authenticate", r#"Bearer realm="http://127.0.0.1:1/token""#),
     });
     let host = storage.host.clone();
-    let double = guarded(
+    let fake = guarded(
         move |seen, nth| {
             let path = if seen.target.contains("manifests") || nth > 1 { "closed" } else { "open" };
             Reply::new(307).with("Location", format!("http://{host}/{path}?sig=CANARY"))
         },
         0,
     );
-    let (rig, _dir) = rig_with(&[&double.host, &storage.host], PASSWORD);
-    let source = rig.registry.source(&double.image("a/b:c"));
+    let (rig, _dir) = rig_with(&[&fake.host, &storage.host], PASSWORD);
+    let source = rig.registry.source(&fake.image("a/b:c"));
     assert!(source.open(&blob_of(&bytes), 0).is_ok());
     let error = source.top().unwrap_err();
     assert_eq!(error.kind(), Kind::Network);
@@ -265,19 +267,19 @@ fn a_redirect_to_another_host_gets_no_authorization_even_if_it_asks() {
 fn coming_back_from_another_host_brings_no_authorization_back() {
     let back = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let to = std::sync::Arc::clone(&back);
-    let other = Double::start(move |_, _| Reply::new(307).with("Location", to.lock().unwrap().clone()));
+    let other = FakeRegistry::start(move |_, _| Reply::new(307).with("Location", to.lock().unwrap().clone()));
     let host = other.host.clone();
-    let double = guarded(move |_, _| Reply::new(307).with("Location", format!("http://{host}/x")), 0);
-    *back.lock().unwrap() = format!("http://{}/v2/a/b/blobs/again", double.host);
-    let (rig, _dir) = rig_with(&[&double.host], PASSWORD);
-    rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
-    let again = double.seen().into_iter().find(|seen| seen.target.ends_with("/again")).unwrap();
+    let fake = guarded(move |_, _| Reply::new(307).with("Location", format!("http://{host}/x")), 0);
+    *back.lock().unwrap() = format!("http://{}/v2/a/b/blobs/again", fake.host);
+    let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+    rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
+    let again = fake.seen().into_iter().find(|seen| seen.target.ends_with("/again")).unwrap();
     assert_eq!(again.header("authorization"), None);
 }
 
 #[test]
 fn a_scope_that_only_the_registry_knows_is_passed_on() {
-    let double = Double::start(|seen, _| match (seen.target.starts_with("/token"), seen.header("authorization")) {
+    let fake = FakeRegistry::start(|seen, _| match (seen.target.starts_with("/token"), seen.header("authorization")) {
         (true, _) => Reply::new(200).body(r#"{"token":"t"}"#),
         (false, Some("Bearer t")) => manifest_reply(),
         _ => Reply::new(401).with(
@@ -286,7 +288,7 @@ fn a_scope_that_only_the_registry_knows_is_passed_on() {
         ),
     });
     let rig = Rig::new();
-    assert!(rig.registry.source(&double.image("a/b:c")).top().is_ok());
-    assert_eq!(double.lines()[1], "GET /token?scope=repository%3Aa%2Fb%3Apull&scope=aws");
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
+    assert_eq!(fake.lines()[1], "GET /token?scope=repository%3Aa%2Fb%3Apull&scope=aws");
     assert!(!rig.said.lock().unwrap().iter().any(|notice| matches!(notice, Notice::Warning(_))));
 }

@@ -5,7 +5,7 @@ mod pull;
 mod push;
 mod safety;
 
-use super::double::{Double, End, Reply, Rig, Seen};
+use super::testing::{End, FakeRegistry, Reply, Rig, SeenRequest};
 use crate::oci::{Descriptor, Digest, Document, MediaType};
 
 /// A small manifest, as bytes.
@@ -34,7 +34,7 @@ fn blob_of(bytes: &[u8]) -> Descriptor {
 }
 
 /// Serves `bytes` as a registry that knows `Range` does.
-fn ranged(seen: &Seen, bytes: &[u8]) -> Reply {
+fn ranged(seen: &SeenRequest, bytes: &[u8]) -> Reply {
     match seen.header("range") {
         None => Reply::new(200).body(bytes),
         Some(range) => {

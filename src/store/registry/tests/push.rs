@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::error::{Error, Kind, Result};
 use crate::oci::RepositoryName;
-use crate::store::registry::{Credentials, Options};
+use crate::store::registry::{Credentials, RegistryOptions};
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 const LARGE: usize = 300_000;
 
-fn name(double: &Double, repository: &str) -> RepositoryName {
-    double.image(repository).name().clone()
+fn name(fake: &FakeRegistry, repository: &str) -> RepositoryName {
+    fake.image(repository).name().clone()
 }
 
-fn put(rig: &Rig, double: &Double, bytes: &[u8], held_by: &[RepositoryName]) -> Result<Delivery> {
+fn put(rig: &Rig, fake: &FakeRegistry, bytes: &[u8], held_by: &[RepositoryName]) -> Result<Delivery> {
     let open = || Ok(Box::new(Cursor::new(bytes.to_vec())) as Stream);
     let blob = Blob { descriptor: &blob_of(bytes), held_by, open: &open };
-    rig.registry.sink(&double.image("a/b:c")).put_blob(&blob)
+    rig.registry.sink(&fake.image("a/b:c")).put_blob(&blob)
 }
 
 /// A registry that takes uploads; `special` may answer first.
-fn taking(special: impl Fn(&Seen, usize) -> Option<Reply> + Send + Sync + 'static) -> Double {
+fn taking(special: impl Fn(&SeenRequest, usize) -> Option<Reply> + Send + Sync + 'static) -> FakeRegistry {
     let sessions = AtomicUsize::new(0);
-    Double::start(move |seen, nth| {
+    FakeRegistry::start(move |seen, nth| {
         special(seen, nth).unwrap_or_else(|| match seen.method.as_str() {
             "POST" => {
                 let session = sessions.fetch_add(1, Ordering::Relaxed);
@@ -48,14 +48,14 @@ fn short(lines: &[String]) -> Vec<String> {
 fn a_large_blob_is_asked_for_and_sent_in_one_put() {
     let bytes = noise(LARGE);
     let hex = digest(&bytes).hex();
-    let double = taking(|_, _| None);
+    let fake = taking(|_, _| None);
     let rig = Rig::new();
-    assert_eq!(put(&rig, &double, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!(put(&rig, &fake, &bytes, &[]).unwrap(), Delivery::Sent);
     assert_eq!(
-        short(&double.lines()),
+        short(&fake.lines()),
         [format!("HEAD {hex}"), "POST uploads/".to_owned(), format!("PUT uploads/0?_state=x%3D&digest={hex}")]
     );
-    let seen = double.seen();
+    let seen = fake.seen();
     assert_eq!((seen[1].header("content-length"), &seen[2].body), (Some("0"), &bytes));
     assert_eq!(rig.traffic.tally().bytes_up, LARGE as u64);
 }
@@ -63,109 +63,109 @@ fn a_large_blob_is_asked_for_and_sent_in_one_put() {
 #[test]
 fn a_small_or_empty_blob_is_not_asked_for() {
     for bytes in [&b"{}"[..], b""] {
-        let double = taking(|_, _| None);
-        assert_eq!(put(&Rig::new(), &double, bytes, &[]).unwrap(), Delivery::Sent);
-        assert_eq!((double.count("HEAD"), double.seen()[1].body.as_slice()), (0, bytes));
+        let fake = taking(|_, _| None);
+        assert_eq!(put(&Rig::new(), &fake, bytes, &[]).unwrap(), Delivery::Sent);
+        assert_eq!((fake.count("HEAD"), fake.seen()[1].body.as_slice()), (0, bytes));
     }
 }
 
 #[test]
 fn a_blob_that_is_there_is_not_sent() {
-    let double = taking(|seen, _| (seen.method == "HEAD").then(|| Reply::new(200)));
+    let fake = taking(|seen, _| (seen.method == "HEAD").then(|| Reply::new(200)));
     let rig = Rig::new();
-    let here = [name(&double, "a/b")];
-    assert_eq!(put(&rig, &double, &noise(LARGE), &[]).unwrap(), Delivery::AlreadyThere);
-    assert_eq!(put(&rig, &double, b"{}", &here).unwrap(), Delivery::AlreadyThere);
-    assert_eq!((double.count("POST"), rig.traffic.tally().already_there), (0, 2));
+    let here = [name(&fake, "a/b")];
+    assert_eq!(put(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::AlreadyThere);
+    assert_eq!(put(&rig, &fake, b"{}", &here).unwrap(), Delivery::AlreadyThere);
+    assert_eq!((fake.count("POST"), rig.traffic.tally().already_there), (0, 2));
 }
 
 #[test]
 fn only_201_is_a_mount_and_everything_else_is_an_upload() {
     let bytes = noise(100);
     for status in [201, 202, 400, 401, 403, 404, 405, 429, 500] {
-        let double = taking(move |seen, _| {
+        let fake = taking(move |seen, _| {
             seen.target.contains("mount=").then(|| Reply::new(status).with("Location", "/v2/a/b/blobs/uploads/m"))
         });
         let rig = Rig::new();
-        let delivery = put(&rig, &double, &bytes, &[name(&double, "x/y"), name(&double, "z")]).unwrap();
-        let mounts = double.lines().iter().filter(|line| line.contains("mount=")).count();
-        let posts = double.count("POST");
+        let delivery = put(&rig, &fake, &bytes, &[name(&fake, "x/y"), name(&fake, "z")]).unwrap();
+        let mounts = fake.lines().iter().filter(|line| line.contains("mount=")).count();
+        let posts = fake.count("POST");
         match status {
             201 => assert_eq!((delivery, posts, rig.traffic.tally().mounted), (Delivery::Mounted, 1, 1)),
-            202 => assert_eq!((delivery, posts, double.count("PUT /v2/a/b/blobs/uploads/m")), (Delivery::Sent, 1, 1)),
-            _ => assert_eq!((delivery, posts, double.count("PUT")), (Delivery::Sent, 2, 1), "{status}"),
+            202 => assert_eq!((delivery, posts, fake.count("PUT /v2/a/b/blobs/uploads/m")), (Delivery::Sent, 1, 1)),
+            _ => assert_eq!((delivery, posts, fake.count("PUT")), (Delivery::Sent, 2, 1), "{status}"),
         }
         assert_eq!(mounts, 1, "{status}");
         let expected = format!("POST /v2/a/b/blobs/uploads/?mount={}&from=x/y", digest(&bytes));
-        assert_eq!(double.lines()[0], expected);
+        assert_eq!(fake.lines()[0], expected);
     }
 }
 
 #[test]
 fn nothing_is_mounted_from_another_host() {
-    let double = taking(|_, _| None);
+    let fake = taking(|_, _| None);
     let other = "other.example/x/y".parse::<crate::oci::Reference>().unwrap().name().clone();
-    put(&Rig::new(), &double, b"{}", &[other]).unwrap();
-    assert!(double.lines().iter().all(|line| !line.contains("mount=")));
+    put(&Rig::new(), &fake, b"{}", &[other]).unwrap();
+    assert!(fake.lines().iter().all(|line| !line.contains("mount=")));
 }
 
 #[test]
 fn a_put_that_breaks_is_asked_about_and_sent_again_in_a_new_session() {
     let bytes = noise(LARGE);
     for taken in [0, LARGE / 2, LARGE - 1] {
-        let double = taking(move |seen, _| seen.target.contains("uploads/0?").then(|| Reply::new(201).taking(taken)));
-        assert_eq!(put(&Rig::new(), &double, &bytes, &[]).unwrap(), Delivery::Sent, "{taken}");
-        let methods: Vec<String> = double.seen().iter().map(|seen| seen.method.clone()).collect();
+        let fake = taking(move |seen, _| seen.target.contains("uploads/0?").then(|| Reply::new(201).taking(taken)));
+        assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent, "{taken}");
+        let methods: Vec<String> = fake.seen().iter().map(|seen| seen.method.clone()).collect();
         assert_eq!(methods, ["HEAD", "POST", "PUT", "HEAD", "POST", "PUT"], "{taken}");
-        assert_eq!(double.seen()[5].body, bytes);
+        assert_eq!(fake.seen()[5].body, bytes);
     }
 }
 
 #[test]
 fn an_answer_that_was_lost_costs_a_head_and_no_second_upload() {
     let bytes = noise(LARGE);
-    let double = taking(|seen, nth| match seen.method.as_str() {
+    let fake = taking(|seen, nth| match seen.method.as_str() {
         "PUT" => Some(Reply::new(201).end(End::NoAnswer)),
         "HEAD" if nth > 0 => Some(Reply::new(200)),
         _ => None,
     });
-    assert_eq!(put(&Rig::new(), &double, &bytes, &[]).unwrap(), Delivery::Sent);
-    assert_eq!((double.count("PUT"), double.count("HEAD"), double.count("POST")), (1, 2, 1));
+    assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!((fake.count("PUT"), fake.count("HEAD"), fake.count("POST")), (1, 2, 1));
 }
 
 #[test]
 fn lost_sessions_and_passing_faults_of_a_put_are_survived() {
     for (status, times) in [(404, 1), (416, 1), (500, 3), (502, 3), (503, 3), (429, 1)] {
         let count = AtomicUsize::new(0);
-        let double = taking(move |seen, _| {
+        let fake = taking(move |seen, _| {
             let is_faulty = seen.method == "PUT" && count.fetch_add(1, Ordering::Relaxed) < times;
             is_faulty.then(|| Reply::new(status).body(r#"{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}"#))
         });
-        assert_eq!(put(&Rig::new(), &double, b"{}", &[]).unwrap(), Delivery::Sent, "{status}");
-        assert_eq!((double.count("PUT"), double.count("HEAD"), double.count("POST")), (times + 1, times, times + 1));
+        assert_eq!(put(&Rig::new(), &fake, b"{}", &[]).unwrap(), Delivery::Sent, "{status}");
+        assert_eq!((fake.count("PUT"), fake.count("HEAD"), fake.count("POST")), (times + 1, times, times + 1));
     }
 }
 
 #[test]
 fn a_registry_that_never_takes_a_blob_is_told_after_six_tries() {
-    let double = taking(|seen, _| (seen.method == "PUT").then(|| Reply::new(500)));
-    let error = put(&Rig::new(), &double, b"{}", &[]).unwrap_err();
-    assert_eq!((error.kind(), double.count("PUT")), (Kind::Network, 6));
+    let fake = taking(|seen, _| (seen.method == "PUT").then(|| Reply::new(500)));
+    let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+    assert_eq!((error.kind(), fake.count("PUT")), (Kind::Network, 6));
 }
 
 #[test]
 fn what_the_registry_says_about_the_bytes_is_believed() {
     let body = r#"{"errors":[{"code":"DIGEST_INVALID","message":"no"}]}"#;
-    let double = taking(move |seen, _| (seen.method == "PUT").then(|| Reply::new(400).body(body)));
-    let error = put(&Rig::new(), &double, b"{}", &[]).unwrap_err();
-    assert_eq!((error.kind(), double.count("PUT")), (Kind::Integrity, 1));
+    let fake = taking(move |seen, _| (seen.method == "PUT").then(|| Reply::new(400).body(body)));
+    let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+    assert_eq!((error.kind(), fake.count("PUT")), (Kind::Integrity, 1));
 }
 
 #[test]
 fn a_source_that_fails_is_told_as_it_is_and_not_tried_again() {
-    let double = taking(|_, _| None);
+    let fake = taking(|_, _| None);
     let rig = Rig::new();
-    let sink = rig.registry.sink(&double.image("a/b:c"));
+    let sink = rig.registry.sink(&fake.image("a/b:c"));
     let bytes = noise(LARGE);
     let short = || Ok(Box::new(Cursor::new(vec![0_u8; 10])) as Stream);
     let closed = || Err(Error::integrity("SOURCE"));
@@ -175,14 +175,14 @@ fn a_source_that_fails_is_told_as_it_is_and_not_tried_again() {
         let error = sink.put_blob(&blob).unwrap_err();
         assert_eq!(error.kind(), Kind::Integrity, "{error}");
     }
-    assert!(double.count("POST") == 2 && double.count("PUT") <= 1);
+    assert!(fake.count("POST") == 2 && fake.count("PUT") <= 1);
 }
 
 #[test]
 fn a_blob_goes_from_one_registry_to_another_through_faults_on_both_sides() {
     let bytes = noise(LARGE);
     let served = bytes.clone();
-    let from = Double::start(move |seen, nth| match nth {
+    let from = FakeRegistry::start(move |seen, nth| match nth {
         0 => ranged(seen, &served).end(End::CutAt(1000)),
         _ => ranged(seen, &served),
     });
@@ -200,9 +200,9 @@ fn a_blob_goes_from_one_registry_to_another_through_faults_on_both_sides() {
 fn many_blobs_go_up_and_down_at_one_host_without_waiting_for_each_other() {
     let bytes = noise(LARGE);
     let served = bytes.clone();
-    let double = taking(move |seen, _| (seen.method == "GET").then(|| ranged(seen, &served)));
+    let fake = taking(move |seen, _| (seen.method == "GET").then(|| ranged(seen, &served)));
     let rig = Rig::new();
-    let (source, sink) = (rig.registry.source(&double.image("x/y:z")), rig.registry.sink(&double.image("a/b:c")));
+    let (source, sink) = (rig.registry.source(&fake.image("x/y:z")), rig.registry.sink(&fake.image("a/b:c")));
     let descriptor = blob_of(&bytes);
     let open = || source.open(&descriptor, 0);
     std::thread::scope(|scope| {
@@ -219,7 +219,7 @@ fn many_blobs_go_up_and_down_at_one_host_without_waiting_for_each_other() {
 fn a_registry_that_finds_the_put_too_large_gets_chunks() {
     let bytes = noise((9 << 20) + 5);
     for (minimum, chunks) in [("", 3), ("6291456", 2)] {
-        let double = taking(move |seen, nth| match seen.method.as_str() {
+        let fake = taking(move |seen, nth| match seen.method.as_str() {
             "PUT" if nth == 0 && seen.header("content-length") != Some("0") => Some(Reply::new(413)),
             "POST" => Some(
                 Reply::new(202)
@@ -229,43 +229,43 @@ fn a_registry_that_finds_the_put_too_large_gets_chunks() {
             "PATCH" => Some(Reply::new([200, 201, 202, 204][nth % 4]).with("Location", &seen.target)),
             _ => None,
         });
-        assert_eq!(put(&Rig::new(), &double, &bytes, &[]).unwrap(), Delivery::Sent);
-        let patches: Vec<Seen> = double.seen().into_iter().filter(|seen| seen.method == "PATCH").collect();
+        assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+        let patches: Vec<SeenRequest> = fake.seen().into_iter().filter(|seen| seen.method == "PATCH").collect();
         assert_eq!(patches.len(), chunks);
         assert_eq!(patches.iter().flat_map(|seen| seen.body.clone()).collect::<Vec<u8>>(), bytes);
         let end = patches[0].body.len() - 1;
         assert_eq!(patches[0].header("content-range"), Some(format!("0-{end}").as_str()));
-        assert!(double.lines().last().unwrap().contains("&digest="));
+        assert!(fake.lines().last().unwrap().contains("&digest="));
     }
 }
 
 #[test]
 fn a_chunk_out_of_step_begins_a_new_session() {
     let bytes = noise((4 << 20) + 5);
-    let double = taking(move |seen, _| match (seen.method.as_str(), seen.target.contains("uploads/1?")) {
+    let fake = taking(move |seen, _| match (seen.method.as_str(), seen.target.contains("uploads/1?")) {
         ("PUT", _) if seen.header("content-length") != Some("0") => Some(Reply::new(413)),
         ("PATCH", true) if seen.header("content-range").unwrap().starts_with("4194304") => Some(Reply::new(416)),
         _ => None,
     });
-    assert_eq!(put(&Rig::new(), &double, &bytes, &[]).unwrap(), Delivery::Sent);
-    assert_eq!((double.count("POST"), double.count("PATCH")), (3, 4));
+    assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!((fake.count("POST"), fake.count("PATCH")), (3, 4));
 }
 
 #[test]
 fn an_upload_elsewhere_gets_the_bytes_but_no_authorization() {
     let storage = taking(|_, _| None);
     let place = format!("http://{}/upload?sig=CANARY#frag", storage.host);
-    let double = taking(move |seen, _| match (seen.method.as_str(), seen.header("authorization")) {
+    let fake = taking(move |seen, _| match (seen.method.as_str(), seen.header("authorization")) {
         (_, None) => Some(Reply::new(401).with("WWW-Authenticate", "Basic realm=\"x\"")),
         ("POST", _) => Some(Reply::new(202).with("Location", &place)),
         _ => None,
     });
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
-    std::fs::write(&path, format!(r#"{{"auths":{{"{}":{{"username":"u","password":"p"}}}}}}"#, double.host)).unwrap();
+    std::fs::write(&path, format!(r#"{{"auths":{{"{}":{{"username":"u","password":"p"}}}}}}"#, fake.host)).unwrap();
     let credentials = Credentials { registry_auth_file: Some(path), ..Credentials::default() };
-    let rig = Rig::with(Options { credentials, ..Options::default() });
-    assert_eq!(put(&rig, &double, b"{}", &[]).unwrap(), Delivery::Sent);
+    let rig = Rig::with(RegistryOptions { credentials, ..RegistryOptions::default() });
+    assert_eq!(put(&rig, &fake, b"{}", &[]).unwrap(), Delivery::Sent);
     let seen = storage.seen();
     assert_eq!((seen.len(), seen[0].header("authorization"), seen[0].body.as_slice()), (1, None, &b"{}"[..]));
     assert!(seen[0].target.starts_with("/upload?sig=CANARY&digest=sha256"));
@@ -276,12 +276,12 @@ fn a_location_that_is_not_safe_gets_no_data() {
     let long = format!("/{}", "x".repeat(9000));
     for location in ["", "http://10.0.0.1/u", "http://169.254.169.254/u", "ftp://127.0.0.1/u", &long] {
         let named = location.to_owned();
-        let double = taking(move |seen, _| (seen.method == "POST").then(|| Reply::new(202).with("Location", &named)));
-        let error = put(&Rig::new(), &double, b"{}", &[]).unwrap_err();
-        assert_eq!((error.kind(), double.count("PUT"), error.causes().len()), (Kind::Network, 0, 1), "{location}");
+        let fake = taking(move |seen, _| (seen.method == "POST").then(|| Reply::new(202).with("Location", &named)));
+        let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+        assert_eq!((error.kind(), fake.count("PUT"), error.causes().len()), (Kind::Network, 0, 1), "{location}");
     }
-    let double = taking(|seen, _| (seen.method == "POST").then(|| Reply::new(202)));
-    assert_eq!(put(&Rig::new(), &double, b"{}", &[]).unwrap_err().kind(), Kind::Network);
+    let fake = taking(|seen, _| (seen.method == "POST").then(|| Reply::new(202)));
+    assert_eq!(put(&Rig::new(), &fake, b"{}", &[]).unwrap_err().kind(), Kind::Network);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_token_that_expires_is_renewed_at_every_step() {
     for expired in ["POST", "PUT /v2/a/b/blobs", "PUT /v2/a/b/manifests"] {
         let tokens = AtomicUsize::new(0);
         let refused = AtomicUsize::new(0);
-        let double = taking(move |seen, _| {
+        let fake = taking(move |seen, _| {
             if seen.target.starts_with("/token") {
                 let token = tokens.fetch_add(1, Ordering::Relaxed) + 1;
                 return Some(Reply::new(200).body(format!(r#"{{"token":"t{token}"}}"#)));
@@ -304,12 +304,12 @@ fn a_token_that_expires_is_renewed_at_every_step() {
             seen.target.contains("manifests").then_some(accepted)
         });
         let rig = Rig::new();
-        let sink = rig.registry.sink(&double.image("a/b:c"));
+        let sink = rig.registry.sink(&fake.image("a/b:c"));
         sink.put_document(&document()).unwrap();
-        assert_eq!(put(&rig, &double, &noise(LARGE), &[]).unwrap(), Delivery::Sent);
+        assert_eq!(put(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::Sent);
         sink.tag(&document()).unwrap();
         let expected = if expired.ends_with("manifests") { 1 } else { 2 };
-        assert_eq!(double.count("GET /token"), expected, "{expired}");
+        assert_eq!(fake.count("GET /token"), expected, "{expired}");
     }
 }
 
@@ -319,14 +319,14 @@ fn accepted() -> Reply {
 
 #[test]
 fn a_manifest_is_put_by_digest_or_tag_with_its_type() {
-    let double = Double::start(|_, _| accepted());
+    let fake = FakeRegistry::start(|_, _| accepted());
     let rig = Rig::new();
-    rig.registry.sink(&double.image("a/b:c")).put_document(&document()).unwrap();
-    rig.registry.sink(&double.image("a/b:c")).tag(&document()).unwrap();
-    rig.registry.sink(&double.image(&format!("a/b@{}", digest(&manifest())))).tag(&document()).unwrap();
+    rig.registry.sink(&fake.image("a/b:c")).put_document(&document()).unwrap();
+    rig.registry.sink(&fake.image("a/b:c")).tag(&document()).unwrap();
+    rig.registry.sink(&fake.image(&format!("a/b@{}", digest(&manifest())))).tag(&document()).unwrap();
     let by_digest = format!("PUT /v2/a/b/manifests/{}", digest(&manifest()));
-    assert_eq!(double.lines(), [by_digest.clone(), "PUT /v2/a/b/manifests/c".to_owned(), by_digest]);
-    let seen = &double.seen()[0];
+    assert_eq!(fake.lines(), [by_digest.clone(), "PUT /v2/a/b/manifests/c".to_owned(), by_digest]);
+    let seen = &fake.seen()[0];
     assert_eq!((seen.header("content-type"), seen.body.clone()), (Some(document().media_type().as_str()), manifest()));
 }
 
@@ -339,11 +339,11 @@ fn a_registry_that_does_not_say_what_it_took_is_asked() {
         (accepted(), Vec::new(), None),
         (Reply::new(201).with("Docker-Content-Digest", digest(b"lie")), manifest(), Some(Kind::Integrity)),
     ] {
-        let double = Double::start(move |seen, _| match seen.method.as_str() {
+        let fake = FakeRegistry::start(move |seen, _| match seen.method.as_str() {
             "PUT" => reply.clone(),
             _ => Reply::new(200).body(stored.clone()),
         });
-        let outcome = Rig::new().registry.sink(&double.image("a/b:c")).tag(&document());
+        let outcome = Rig::new().registry.sink(&fake.image("a/b:c")).tag(&document());
         assert_eq!(outcome.as_ref().err().map(Error::kind), kind, "{outcome:?}");
     }
 }
@@ -361,11 +361,11 @@ fn a_refused_manifest_is_told_with_its_reason() {
         (413, "too big".to_owned(), Kind::Input),
         (500, String::new(), Kind::Network),
     ] {
-        let double = Double::start(move |seen, _| match seen.method.as_str() {
+        let fake = FakeRegistry::start(move |seen, _| match seen.method.as_str() {
             "PUT" => Reply::new(status).body(body.clone()),
             _ => Reply::new(200).with("Docker-Content-Digest", digest(b"other")),
         });
-        let error = Rig::new().registry.sink(&double.image("a/b:c")).tag(&document()).unwrap_err();
+        let error = Rig::new().registry.sink(&fake.image("a/b:c")).tag(&document()).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.facts().iter().any(|(key, value)| *key == "status" && value.starts_with(&status.to_string())));
     }
@@ -373,20 +373,20 @@ fn a_refused_manifest_is_told_with_its_reason() {
 
 #[test]
 fn an_immutable_tag_that_is_right_already_is_no_conflict() {
-    let double = Double::start(|seen, _| match seen.method.as_str() {
+    let fake = FakeRegistry::start(|seen, _| match seen.method.as_str() {
         "PUT" => Reply::new(412),
         _ => Reply::new(200).with("Docker-Content-Digest", digest(&manifest())),
     });
-    assert!(Rig::new().registry.sink(&double.image("a/b:c")).tag(&document()).is_ok());
+    assert!(Rig::new().registry.sink(&fake.image("a/b:c")).tag(&document()).is_ok());
 }
 
 #[test]
 fn blobs_that_are_not_seen_yet_are_waited_for_three_times() {
     for unseen in [1, 3, 4] {
         let unknown = Reply::new(400).body(r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}"#);
-        let double = Double::start(move |_, nth| if nth < unseen { unknown.clone() } else { accepted() });
-        let outcome = Rig::new().registry.sink(&double.image("a/b:c")).tag(&document());
-        assert_eq!((outcome.is_ok(), double.count("PUT")), (unseen < 4, unseen.min(3) + 1));
+        let fake = FakeRegistry::start(move |_, nth| if nth < unseen { unknown.clone() } else { accepted() });
+        let outcome = Rig::new().registry.sink(&fake.image("a/b:c")).tag(&document());
+        assert_eq!((outcome.is_ok(), fake.count("PUT")), (unseen < 4, unseen.min(3) + 1));
     }
 }
 
@@ -405,11 +405,11 @@ fn the_current_digest_is_a_head_or_else_a_get() {
         (Reply::new(500), 401, None, 1),
     ] {
         let shown = format!("{head:?} {get}");
-        let double = Double::start(move |seen, _| match seen.method.as_str() {
+        let fake = FakeRegistry::start(move |seen, _| match seen.method.as_str() {
             "HEAD" => head.clone(),
             _ => Reply::new(get).body(manifest()),
         });
-        let current = Rig::new().registry.sink(&double.image("a/b:c")).current().unwrap();
-        assert_eq!((current, double.count("GET")), (expected, gets), "{shown}");
+        let current = Rig::new().registry.sink(&fake.image("a/b:c")).current().unwrap();
+        assert_eq!((current, fake.count("GET")), (expected, gets), "{shown}");
     }
 }

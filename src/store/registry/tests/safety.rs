@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::error::Kind;
 use crate::store::Source;
-use crate::store::registry::Options;
+use crate::store::registry::RegistryOptions;
 
 /// A certificate for 127.0.0.1 that signs itself: the server's side, and its PEM.
 fn certificate() -> (Arc<rustls::ServerConfig>, String) {
@@ -17,23 +17,23 @@ fn certificate() -> (Arc<rustls::ServerConfig>, String) {
     (Arc::new(config), made.cert.pem())
 }
 
-fn cacert(pem: &str) -> (Options, tempfile::TempDir) {
+fn cacert(pem: &str) -> (RegistryOptions, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ca.pem");
     std::fs::write(&path, pem).unwrap();
-    (Options { cacert: Some(path), ..Options::default() }, dir)
+    (RegistryOptions { cacert: Some(path), ..RegistryOptions::default() }, dir)
 }
 
 #[test]
 fn a_local_registry_may_speak_plain_http_or_tls() {
     let (server, pem) = certificate();
-    let tls = Double::start_tls(server, |_, _| manifest_reply());
-    let plain = Double::start(|_, _| manifest_reply());
-    for double in [&tls, &plain] {
-        assert!(Rig::new().registry.source(&double.image("a/b:c")).top().is_ok());
+    let tls = FakeRegistry::start_tls(server, |_, _| manifest_reply());
+    let plain = FakeRegistry::start(|_, _| manifest_reply());
+    for fake in [&tls, &plain] {
+        assert!(Rig::new().registry.source(&fake.image("a/b:c")).top().is_ok());
         let (options, _dir) = cacert(&pem);
         let rig = Rig::with(options);
-        let source = rig.registry.source(&double.image("a/b:c"));
+        let source = rig.registry.source(&fake.image("a/b:c"));
         assert!(source.top().is_ok() && source.top().is_ok());
     }
 }
@@ -41,15 +41,15 @@ fn a_local_registry_may_speak_plain_http_or_tls() {
 #[test]
 fn go_servers_that_want_tls_are_understood() {
     // What a Go server answers on its TLS port; there is no TLS here, so the way is not found.
-    let double = Double::start(|_, _| Reply::new(400).body("Client sent an HTTP request to an HTTPS server.\n"));
+    let fake = FakeRegistry::start(|_, _| Reply::new(400).body("Client sent an HTTP request to an HTTPS server.\n"));
     let rig = Rig::new();
-    let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
+    let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert_eq!((error.kind(), rig.traffic.tally().requests), (Kind::Network, 1), "{error}");
 }
 
 #[test]
 fn the_way_is_found_out_once() {
-    let plain = Double::start(|_, _| manifest_reply());
+    let plain = FakeRegistry::start(|_, _| manifest_reply());
     let (options, _dir) = cacert(&certificate().1);
     let rig = Rig::with(options);
     let source = rig.registry.source(&plain.image("a/b:c"));
@@ -61,10 +61,10 @@ fn the_way_is_found_out_once() {
 #[test]
 fn a_certificate_that_is_not_trusted_is_named_and_not_tried_again() {
     let (server, _) = certificate();
-    let double = Double::start_tls(server, |_, _| manifest_reply());
+    let fake = FakeRegistry::start_tls(server, |_, _| manifest_reply());
     let (options, _dir) = cacert(&certificate().1);
     let rig = Rig::with(options);
-    let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
+    let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert_eq!((error.kind(), rig.traffic.tally().requests), (Kind::Network, 0), "{error}");
     assert!(error.facts().contains(&("attempts", "1".to_owned())), "{error}");
     assert!(error.what().contains("certificate") && error.hints()[0].contains("--cacert"), "{error}");
@@ -74,36 +74,39 @@ fn a_certificate_that_is_not_trusted_is_named_and_not_tried_again() {
 #[test]
 fn an_insecure_host_may_have_any_certificate() {
     let (server, _) = certificate();
-    let double = Double::start_tls(server, |_, _| manifest_reply());
+    let fake = FakeRegistry::start_tls(server, |_, _| manifest_reply());
     let (options, _dir) = cacert(&certificate().1);
-    let rig = Rig::with(Options { insecure: vec![double.host.clone()], ..options });
-    assert!(rig.registry.source(&double.image("a/b:c")).top().is_ok());
+    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.clone()], ..options });
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
 }
 
 #[test]
 fn a_token_server_is_not_trusted_because_the_registry_is() {
     let (server, _) = certificate();
-    let tokens = Double::start_tls(Arc::clone(&server), |_, _| Reply::new(200).body(r#"{"token":"t"}"#));
+    let tokens = FakeRegistry::start_tls(Arc::clone(&server), |_, _| Reply::new(200).body(r#"{"token":"t"}"#));
     let realm = format!(r#"Bearer realm="https://{}/token""#, tokens.host);
-    let double = Double::start_tls(server, move |seen, _| match seen.header("authorization") {
+    let fake = FakeRegistry::start_tls(server, move |seen, _| match seen.header("authorization") {
         Some("Bearer t") => manifest_reply(),
         _ => Reply::new(401).with("WWW-Authenticate", &realm),
     });
-    let rig = Rig::with(Options { insecure: vec![double.host.clone()], ..Options::default() });
-    let error = rig.registry.source(&double.image("a/b:c")).top().unwrap_err();
+    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.clone()], ..RegistryOptions::default() });
+    let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert!(error.what().contains("certificate"), "{error}");
     assert!(tokens.lines().is_empty());
-    let rig = Rig::with(Options { insecure: vec![double.host.clone(), tokens.host.clone()], ..Options::default() });
-    assert!(rig.registry.source(&double.image("a/b:c")).top().is_ok());
+    let rig = Rig::with(RegistryOptions {
+        insecure: vec![fake.host.clone(), tokens.host.clone()],
+        ..RegistryOptions::default()
+    });
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
 }
 
 #[test]
 fn tls_is_not_left_by_a_redirect() {
     let (server, _) = certificate();
-    let plain = Double::start(|_, _| manifest_reply());
+    let plain = FakeRegistry::start(|_, _| manifest_reply());
     let to = format!("http://{}/x", plain.host);
-    let double = Double::start_tls(server, move |_, _| Reply::new(307).with("Location", &to));
-    let error = Rig::new().registry.source(&double.image("a/b:c")).top().unwrap_err();
+    let fake = FakeRegistry::start_tls(server, move |_, _| Reply::new(307).with("Location", &to));
+    let error = Rig::new().registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert!(error.kind() == Kind::Network && error.causes()[0].contains("plain http"), "{error}");
     assert!(plain.lines().is_empty());
 }
@@ -111,29 +114,29 @@ fn tls_is_not_left_by_a_redirect() {
 #[test]
 fn redirects_end_in_a_circle_or_after_ten() {
     for circle in [true, false] {
-        let double = Double::start(move |seen, _| {
+        let fake = FakeRegistry::start(move |seen, _| {
             let step: usize = seen.target.rsplit_once('/').unwrap().1.parse().unwrap_or(0);
             let next = if circle { (step + 1) % 3 } else { step + 1 };
             Reply::new(302).with("Location", format!("/hop/{next}"))
         });
-        let error = Rig::new().registry.source(&double.image("a/b:c")).top().unwrap_err();
-        assert_eq!((error.kind(), double.count("GET")), (Kind::Network, if circle { 4 } else { 11 }), "{error}");
+        let error = Rig::new().registry.source(&fake.image("a/b:c")).top().unwrap_err();
+        assert_eq!((error.kind(), fake.count("GET")), (Kind::Network, if circle { 4 } else { 11 }), "{error}");
     }
-    let double = Double::start(|seen, _| match seen.target.rsplit_once('/').unwrap().1.parse().unwrap_or(0) {
+    let fake = FakeRegistry::start(|seen, _| match seen.target.rsplit_once('/').unwrap().1.parse().unwrap_or(0) {
         10 => manifest_reply(),
         step => Reply::new(307).with("Location", format!("/hop/{}", step + 1)),
     });
-    assert!(Rig::new().registry.source(&double.image("a/b:c")).top().is_ok());
+    assert!(Rig::new().registry.source(&fake.image("a/b:c")).top().is_ok());
 }
 
 #[test]
 fn a_redirect_to_a_dead_host_is_tried_again_from_the_start() {
-    let double = Double::start(|_, nth| match nth {
+    let fake = FakeRegistry::start(|_, nth| match nth {
         0 => Reply::new(307).with("Location", "http://127.0.0.1:1/x"),
         _ => manifest_reply(),
     });
-    assert!(Rig::new().registry.source(&double.image("a/b:c")).top().is_ok());
-    assert_eq!(double.count("GET"), 2);
+    assert!(Rig::new().registry.source(&fake.image("a/b:c")).top().is_ok());
+    assert_eq!(fake.count("GET"), 2);
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::time::Duration;
 pub(super) const ATTEMPTS: u32 = 6;
 /// The longest `Retry-After` that is waited for. The registry chose it, so it is never scaled.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// Bytes per second that a body must bring, measured over [`Pace::window`].
+/// Bytes per second that a body must bring, measured over [`Timeouts::window`].
 pub(super) const FLOOR: u64 = 1024;
 
 /// The waits of the client. The default is what `docs/` promises; tests shrink it as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct Timeouts {
     /// Until a connection stands, TLS included.
     pub connect: Duration,
     /// Until the head of an answer is there, counted from the end of the request's body.
@@ -30,7 +30,7 @@ pub struct Pace {
     pub linger: Duration,
 }
 
-impl Default for Pace {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -45,7 +45,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl Timeouts {
     /// The same pace, `divisor` times as fast. Attempts and `Retry-After` do not change.
     #[must_use]
     pub fn scaled(divisor: u32) -> Self {
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn ceilings_double_from_half_a_second_to_eight() {
-        let pace = Pace::default();
-        let ceilings: Vec<u128> = (1..=7).map(|made| pace.ceiling(made).as_millis()).collect();
+        let timeouts = Timeouts::default();
+        let ceilings: Vec<u128> = (1..=7).map(|made| timeouts.ceiling(made).as_millis()).collect();
         assert_eq!(ceilings, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
     }
 
     #[test]
     fn scaling_by_nothing_is_the_default() {
-        assert_eq!((Pace::scaled(0), Pace::scaled(1)), (Pace::default(), Pace::default()));
-        assert_eq!(Pace::scaled(10).header, Duration::from_secs(3));
+        assert_eq!((Timeouts::scaled(0), Timeouts::scaled(1)), (Timeouts::default(), Timeouts::default()));
+        assert_eq!(Timeouts::scaled(10).header, Duration::from_secs(3));
     }
 }

@@ -11,13 +11,13 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Method, Request, Response, Url};
 use tokio::time::{sleep, timeout};
 
-use super::address::{Reach, redacted, same_authority};
-use super::body::{Phase, Pump};
-use super::fault::Fault;
-use super::host::{Way, is_listed};
-use super::lane::Lane;
-use super::options::Options;
-use super::pace::{FLOOR, Pace};
+use super::RegistryOptions;
+use super::host::{Transport, is_listed};
+use super::host_limits::HostLimits;
+use super::http_error::RequestFault;
+use super::timeouts::{FLOOR, Timeouts};
+use super::upload_body::{Phase, Pump};
+use super::url_policy::{Reach, redacted, same_authority};
 use crate::error::{Error, Kind, Result};
 use crate::store::disk::read_file;
 use crate::store::engine::aside;
@@ -28,7 +28,7 @@ const COMMIT_RATE: u64 = 32 << 20;
 
 /// Whether the peer's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum TlsTrust {
     Checked,
     Unchecked,
 }
@@ -46,18 +46,18 @@ pub(super) struct Outgoing<'a> {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) payload: &'a Payload<'a>,
-    pub(super) trust: Trust,
+    pub(super) trust: TlsTrust,
 }
 
 /// A body as far as it was read.
-pub(super) struct Whole {
+pub(super) struct LimitedBody {
     pub(super) bytes: Vec<u8>,
     /// There was more.
     pub(super) is_cut: bool,
 }
 
-pub(super) struct Wire {
-    pub(super) pace: Pace,
+pub(super) struct HttpClient {
+    pub(super) timeouts: Timeouts,
     pub(super) traffic: Traffic,
     pub(super) notices: Notices,
     insecure: Vec<String>,
@@ -65,37 +65,37 @@ pub(super) struct Wire {
     certificates: Vec<Certificate>,
     /// By trust and by whether a proxy may be used; built when first needed.
     clients: [OnceLock<reqwest::Client>; 4],
-    lanes: Mutex<HashMap<String, Arc<Lane>>>,
+    host_limits: Mutex<HashMap<String, Arc<HostLimits>>>,
 }
 
-impl Wire {
-    pub(super) fn new(options: &Options, traffic: Traffic, notices: Notices) -> Result<Self> {
+impl HttpClient {
+    pub(super) fn new(options: &RegistryOptions, traffic: Traffic, notices: Notices) -> Result<Self> {
         let certificates = options.cacert.as_deref().map(read_certificates).transpose()?.unwrap_or_default();
         // Fails where a provider is installed already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
-            pace: options.pace,
+            timeouts: options.timeouts,
             traffic,
             notices,
             insecure: options.insecure.clone(),
             jobs: options.jobs,
             certificates,
             clients: Default::default(),
-            lanes: Mutex::default(),
+            host_limits: Mutex::default(),
         })
     }
 
-    pub(super) fn lane(&self, url: &Url) -> Arc<Lane> {
+    pub(super) fn limits(&self, url: &Url) -> Arc<HostLimits> {
         let key = format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0));
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(Lane::new(self.jobs))))
+        let mut host_limits = self.host_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(host_limits.entry(key).or_insert_with(|| Arc::new(HostLimits::new(self.jobs))))
     }
 
     /// Sends a request and returns the head of its answer, with the body still to come.
-    pub(super) async fn exchange(&self, outgoing: Outgoing<'_>) -> Result<Response, Fault> {
-        let lane = self.lane(&outgoing.url);
+    pub(super) async fn exchange(&self, outgoing: Outgoing<'_>) -> Result<Response, RequestFault> {
+        let limits = self.limits(&outgoing.url);
         let is_upload = matches!(outgoing.payload, Payload::Blob { .. });
-        let _turn = if is_upload { lane.upload().await } else { lane.request().await };
+        let _turn = if is_upload { limits.upload().await } else { limits.request().await };
         let client = self.client(outgoing.trust, &outgoing.url)?;
         let asked = format!("{} {}", outgoing.method, redacted(&outgoing.url));
         let mut request = Request::new(outgoing.method, outgoing.url);
@@ -115,19 +115,19 @@ impl Wire {
                 self.send_watched(&client, request, &pump, *size).await
             }
         };
-        if !outcome.as_ref().is_err_and(Fault::is_before_request) {
+        if !outcome.as_ref().is_err_and(RequestFault::is_before_request) {
             self.traffic.request();
         }
-        let answer = outcome.as_ref().map_or_else(Fault::text, |response| response.status().to_string());
+        let answer = outcome.as_ref().map_or_else(RequestFault::text, |response| response.status().to_string());
         self.notices.detail(format!("{asked}: {answer}"));
         outcome
     }
 
-    async fn send(&self, client: &reqwest::Client, request: Request) -> Result<Response, Fault> {
-        let limit = self.pace.connect + self.pace.header;
+    async fn send(&self, client: &reqwest::Client, request: Request) -> Result<Response, RequestFault> {
+        let limit = self.timeouts.connect + self.timeouts.header;
         match timeout(limit, client.execute(request)).await {
-            Ok(outcome) => outcome.map_err(|error| Fault::of(&error)),
-            Err(_) => Err(Fault::timeout("no answer", limit)),
+            Ok(outcome) => outcome.map_err(|error| RequestFault::of(&error)),
+            Err(_) => Err(RequestFault::timeout("no answer", limit)),
         }
     }
 
@@ -138,21 +138,21 @@ impl Wire {
         request: Request,
         pump: &Pump,
         size: u64,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, RequestFault> {
         let answer = client.execute(request);
         tokio::pin!(answer);
-        let commit = self.pace.header + Duration::from_secs(size / COMMIT_RATE);
-        let tick = (self.pace.idle / 16).clamp(Duration::from_millis(5), Duration::from_secs(1));
+        let commit = self.timeouts.header + Duration::from_secs(size / COMMIT_RATE);
+        let tick = (self.timeouts.idle / 16).clamp(Duration::from_millis(5), Duration::from_secs(1));
         loop {
             tokio::select! {
                 outcome = &mut answer => {
-                    return outcome.map_err(|error| pump.failure().map_or_else(|| Fault::of(&error), Fault::Final));
+                    return outcome.map_err(|error| pump.failure().map_or_else(|| RequestFault::of(&error), RequestFault::Final));
                 }
                 () = sleep(tick) => match pump.phase() {
-                    (Phase::Registry, waited) if waited > self.pace.idle => {
-                        return Err(Fault::timeout("the registry took no bytes", waited));
+                    (Phase::Registry, waited) if waited > self.timeouts.idle => {
+                        return Err(RequestFault::timeout("the registry took no bytes", waited));
                     }
-                    (Phase::Done, waited) if waited > commit => return Err(Fault::timeout("no answer", waited)),
+                    (Phase::Done, waited) if waited > commit => return Err(RequestFault::timeout("no answer", waited)),
                     _ => {}
                 },
             }
@@ -160,52 +160,56 @@ impl Wire {
     }
 
     /// The next piece of a body; `None` at its end. Too slow is as bad as broken.
-    pub(super) async fn piece(&self, response: &mut Response, meter: &mut Meter) -> Result<Option<Bytes>, Fault> {
+    pub(super) async fn piece(
+        &self,
+        response: &mut Response,
+        meter: &mut RateMeter,
+    ) -> Result<Option<Bytes>, RequestFault> {
         let asked = Instant::now();
-        let piece = match timeout(self.pace.idle, response.chunk()).await {
+        let piece = match timeout(self.timeouts.idle, response.chunk()).await {
             Ok(Ok(piece)) => piece,
-            Ok(Err(error)) => return Err(Fault::of_body(&error)),
-            Err(_) => return Err(Fault::timeout("no bytes", self.pace.idle)),
+            Ok(Err(error)) => return Err(RequestFault::of_body(&error)),
+            Err(_) => return Err(RequestFault::timeout("no bytes", self.timeouts.idle)),
         };
         let got = piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
         self.traffic.down(got);
-        if meter.is_too_slow(asked.elapsed(), got, self.pace.window) {
-            return Err(Fault::timeout("fewer than 1 KiB/s", self.pace.window));
+        if meter.is_too_slow(asked.elapsed(), got, self.timeouts.window) {
+            return Err(RequestFault::timeout("fewer than 1 KiB/s", self.timeouts.window));
         }
         Ok(piece)
     }
 
     /// The body of an answer, up to `limit` bytes.
-    pub(super) async fn body(&self, response: &mut Response, limit: u64) -> Result<Whole, Fault> {
+    pub(super) async fn body(&self, response: &mut Response, limit: u64) -> Result<LimitedBody, RequestFault> {
         let mut bytes = Vec::new();
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         while let Some(piece) = self.piece(response, &mut meter).await? {
             let room = usize::try_from(limit.saturating_sub(bytes.len() as u64)).unwrap_or(usize::MAX);
             bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
             if piece.len() > room {
-                return Ok(Whole { bytes, is_cut: true });
+                return Ok(LimitedBody { bytes, is_cut: true });
             }
         }
-        Ok(Whole { bytes, is_cut: false })
+        Ok(LimitedBody { bytes, is_cut: false })
     }
 
     /// Whether the certificate of `url` is checked, asked for on behalf of `registry`. What holds
     /// for the registry holds for its own host and port only.
-    pub(super) fn trust(&self, url: &Url, registry: &Url, way: Way) -> Trust {
+    pub(super) fn trust(&self, url: &Url, registry: &Url, transport: Transport) -> TlsTrust {
         let host = url.host_str().unwrap_or_default();
         let authority = format!("{host}:{}", url.port_or_known_default().unwrap_or(0));
         if same_authority(url, registry) {
-            way.trust()
+            transport.trust()
         } else if is_listed(&authority, &self.insecure) {
-            Trust::Unchecked
+            TlsTrust::Unchecked
         } else {
-            Trust::Checked
+            TlsTrust::Checked
         }
     }
 
-    fn client(&self, trust: Trust, url: &Url) -> Result<reqwest::Client> {
+    fn client(&self, trust: TlsTrust, url: &Url) -> Result<reqwest::Client> {
         // Without TLS there is nothing to check, and no need to load the system's certificates.
-        let unchecked = trust == Trust::Unchecked || url.scheme() == "http";
+        let unchecked = trust == TlsTrust::Unchecked || url.scheme() == "http";
         let direct = Reach::of(url) == Reach::Loopback;
         let [checked_proxied, checked_direct, unchecked_proxied, unchecked_direct] = &self.clients;
         let cell = match (unchecked, direct) {
@@ -228,7 +232,7 @@ impl Wire {
             .referer(false)
             .retry(reqwest::retry::never())
             .http1_only()
-            .connect_timeout(self.pace.connect)
+            .connect_timeout(self.timeouts.connect)
             .pool_max_idle_per_host(self.jobs.clamp(1, 64))
             .tls_danger_accept_invalid_certs(unchecked);
         if direct {
@@ -261,12 +265,12 @@ fn read_certificates(path: &Path) -> Result<Vec<Certificate>> {
 
 /// Measures a body against the floor rate, counting only the time that we waited for it.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct RateMeter {
     waited: Duration,
     got: u64,
 }
 
-impl Meter {
+impl RateMeter {
     fn is_too_slow(&mut self, waited: Duration, got: u64, window: Duration) -> bool {
         self.waited += waited;
         self.got += got;
@@ -287,7 +291,7 @@ mod tests {
     fn a_drip_is_too_slow_and_a_trickle_is_not() {
         let window = Duration::from_secs(60);
         let minute = |rate: u64| {
-            let mut meter = Meter::default();
+            let mut meter = RateMeter::default();
             (0..60).any(|_| meter.is_too_slow(Duration::from_secs(1), rate, window))
         };
         assert!(minute(100) && minute(1023));
@@ -299,8 +303,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.pem");
         let open = |path: &Path| {
-            let options = Options { cacert: Some(path.to_owned()), ..Options::default() };
-            Wire::new(&options, Traffic::default(), Notices::silent()).err().map(|e| e.kind())
+            let options = RegistryOptions { cacert: Some(path.to_owned()), ..RegistryOptions::default() };
+            HttpClient::new(&options, Traffic::default(), Notices::silent()).err().map(|e| e.kind())
         };
         assert_eq!(open(&path), Some(Kind::Io));
         for text in ["", "hello", "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"] {

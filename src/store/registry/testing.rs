@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::{Options, Pace, Registry};
+use super::{Registry, RegistryOptions, Timeouts};
 use crate::oci::Reference;
 use crate::store::{Notice, Notices, Traffic};
 
 /// A request as it arrived.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     pub(super) method: String,
     /// Path and query.
     pub(super) target: String,
@@ -20,7 +20,7 @@ pub(super) struct Seen {
     pub(super) body: Vec<u8>,
 }
 
-impl Seen {
+impl SeenRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -84,29 +84,29 @@ impl Reply {
 }
 
 /// Gets the request's head and how often the same method and path came before.
-type Script = dyn Fn(&Seen, usize) -> Reply + Send + Sync;
+type Script = dyn Fn(&SeenRequest, usize) -> Reply + Send + Sync;
 
-pub(super) struct Double {
+pub(super) struct FakeRegistry {
     /// `127.0.0.1:PORT`.
     pub(super) host: String,
-    log: Arc<Mutex<Vec<Seen>>>,
+    log: Arc<Mutex<Vec<SeenRequest>>>,
 }
 
-impl Double {
-    pub(super) fn start(script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Self {
+impl FakeRegistry {
+    pub(super) fn start(script: impl Fn(&SeenRequest, usize) -> Reply + Send + Sync + 'static) -> Self {
         Self::listen(script, None)
     }
 
     /// The same, behind TLS.
     pub(super) fn start_tls(
         config: Arc<rustls::ServerConfig>,
-        script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static,
+        script: impl Fn(&SeenRequest, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::listen(script, Some(config))
     }
 
     fn listen(
-        script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static,
+        script: impl Fn(&SeenRequest, usize) -> Reply + Send + Sync + 'static,
         tls: Option<Arc<rustls::ServerConfig>>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -132,13 +132,13 @@ impl Double {
         Self { host, log }
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<SeenRequest> {
         self.log.lock().unwrap().clone()
     }
 
     /// Method and target of every request.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.seen().iter().map(Seen::line).collect()
+        self.seen().iter().map(SeenRequest::line).collect()
     }
 
     pub(super) fn count(&self, start: &str) -> usize {
@@ -151,10 +151,10 @@ impl Double {
     }
 }
 
-fn serve(stream: impl Read + Write, closer: &TcpStream, script: &Script, log: &Mutex<Vec<Seen>>) {
+fn serve(stream: impl Read + Write, closer: &TcpStream, script: &Script, log: &Mutex<Vec<SeenRequest>>) {
     let mut stream = BufReader::new(stream);
     while let Some(mut seen) = head(&mut stream) {
-        let key = |seen: &Seen| format!("{} {}", seen.method, seen.target.split('?').next().unwrap());
+        let key = |seen: &SeenRequest| format!("{} {}", seen.method, seen.target.split('?').next().unwrap());
         let before = log.lock().unwrap().iter().filter(|other| key(other) == key(&seen)).count();
         let reply = script(&seen, before);
         let length: usize = seen.header("content-length").map_or(0, |text| text.parse().unwrap());
@@ -169,7 +169,7 @@ fn serve(stream: impl Read + Write, closer: &TcpStream, script: &Script, log: &M
     let _ = closer.shutdown(Shutdown::Both);
 }
 
-fn head(stream: &mut impl BufRead) -> Option<Seen> {
+fn head(stream: &mut impl BufRead) -> Option<SeenRequest> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -182,7 +182,7 @@ fn head(stream: &mut impl BufRead) -> Option<Seen> {
     let mut first = lines.first()?.split(' ').map(str::to_owned);
     let headers = lines.iter().skip(1).filter_map(|line| line.split_once(": "));
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Some(Seen { method: first.next()?, target: first.next()?, headers, body: Vec::new() })
+    Some(SeenRequest { method: first.next()?, target: first.next()?, headers, body: Vec::new() })
 }
 
 /// Sends a reply; `false` when the connection is to be closed.
@@ -224,14 +224,15 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new() -> Self {
-        Self::with(Options::default())
+        Self::with(RegistryOptions::default())
     }
 
-    pub(super) fn with(options: Options) -> Self {
+    pub(super) fn with(options: RegistryOptions) -> Self {
         // Short where a test waits for it, long where a busy machine might.
         let seconds = Duration::from_secs;
-        let pace = Pace { connect: seconds(10), header: seconds(10), idle: seconds(1), ..Pace::scaled(200) };
-        let options = Options { pace, ..options };
+        let timeouts =
+            Timeouts { connect: seconds(10), header: seconds(10), idle: seconds(1), ..Timeouts::scaled(200) };
+        let options = RegistryOptions { timeouts, ..options };
         let (traffic, said) = (Traffic::default(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);
         let notices = Notices::new(move |notice| kept.lock().unwrap().push(notice));

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
-pub(super) struct Lane {
+pub(super) struct HostLimits {
     requests: Semaphore,
     /// Apart from `requests`: an upload may wait for a download from the same host.
     uploads: Semaphore,
     rest_until: Mutex<Instant>,
 }
 
-impl Lane {
+impl HostLimits {
     pub(super) fn new(jobs: usize) -> Self {
         let jobs = jobs.clamp(1, 64);
         Self { requests: Semaphore::new(jobs), uploads: Semaphore::new(jobs), rest_until: Mutex::new(Instant::now()) }

@@ -13,8 +13,7 @@ use std::{env, thread};
 
 use serde_json::Value;
 
-use super::credentials::Credential;
-use super::secret::Secret;
+use super::credentials::{Credential, Secret};
 use crate::error::{Error, Kind, Result};
 
 const LONGEST_ANSWER: u64 = 64 << 10;
@@ -46,13 +45,13 @@ pub(super) fn ask(helper: &str, server: &str, path: Option<&OsStr>, limit: Durat
     if NOTHING.iter().any(|phrase| said.contains(phrase)) { Ok(None) } else { Err(refuse("fails")) }
 }
 
-struct Answer {
+struct HelperAnswer {
     bytes: Vec<u8>,
     success: bool,
 }
 
 /// Puts the question and collects the answer, until `limit` has passed.
-fn converse(child: &mut Child, server: &str, limit: Duration) -> Result<Answer, &'static str> {
+fn converse(child: &mut Child, server: &str, limit: Duration) -> Result<HelperAnswer, &'static str> {
     let deadline = Instant::now() + limit;
     if let Some(mut stdin) = child.stdin.take() {
         // A helper that does not read its question may still answer.
@@ -65,7 +64,7 @@ fn converse(child: &mut Child, server: &str, limit: Duration) -> Result<Answer, 
     }
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return Ok(Answer { bytes, success: status.success() }),
+            Ok(Some(status)) => return Ok(HelperAnswer { bytes, success: status.success() }),
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
             Ok(None) => return Err("does not end in time"),
             Err(_) => return Err("cannot be waited for"),
