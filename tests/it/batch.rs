@@ -13,6 +13,7 @@ use crate::support::layouts::upon;
 use crate::support::programs::{Machine, prints};
 use crate::support::proxy::Proxy;
 use crate::support::published;
+use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 /// A registry with `count` applications on one base, and a file that moves them all.
@@ -24,7 +25,7 @@ struct Setup {
 }
 
 impl Setup {
-    fn new(count: usize) -> Option<Self> {
+    fn new(count: usize) -> Part<Self> {
         let registry = Registry::plain()?;
         let proxy = Proxy::before(registry.host());
         let setup = Self { registry, proxy, sandbox: Sandbox::new(), count };
@@ -34,7 +35,7 @@ impl Setup {
         fixtures::old_base("linux/amd64").build().push(setup.registry.host(), "base/old", "v1");
         fixtures::new_base("linux/amd64").build().push(setup.registry.host(), "base/new", "v1");
         setup.write("batch.yaml", &setup.file());
-        Some(setup)
+        Ok(setup)
     }
 
     fn push_app(&self, at: usize, line: &str) {
@@ -81,7 +82,7 @@ fn outcomes(report: &Value) -> Vec<&str> {
 
 #[test]
 fn a_batch_gives_what_single_runs_give_and_asks_for_its_base_once() {
-    let Some(setup) = Setup::new(6) else { return };
+    let setup = or_skip!(Setup::new(6));
     let run = setup.batch(&["--no-cache"]).run().ok().says("6 images: 6 rebased");
     assert_eq!(run.pinned().len(), 6);
     for base in ["base/new", "base/old"] {
@@ -102,7 +103,7 @@ fn a_batch_gives_what_single_runs_give_and_asks_for_its_base_once() {
 
 #[test]
 fn a_finished_target_costs_one_head_request() {
-    let Some(setup) = Setup::new(4) else { return };
+    let setup = or_skip!(Setup::new(4));
     setup.batch(&[]).run().ok();
     let (lock, digests) = (setup.read("underpin.lock"), setup.digests());
     let report = setup.batch(&["--no-cache", "--json"]).run().ok().json();
@@ -116,7 +117,7 @@ fn a_finished_target_costs_one_head_request() {
 
 #[test]
 fn each_image_has_its_own_outcome() {
-    let Some(setup) = Setup::new(2) else { return };
+    let setup = or_skip!(Setup::new(2));
     let host = setup.proxy.host();
     let piped = json!({"Entrypoint": ["/bin/sh", "-c", "/app | grep x"]});
     let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
@@ -140,7 +141,7 @@ fn each_image_has_its_own_outcome() {
 
 #[test]
 fn the_lock_pins_what_names_led_to() {
-    let Some(setup) = Setup::new(2) else { return };
+    let setup = or_skip!(Setup::new(2));
     setup.batch(&["--locked"]).run().fails("usage").says("no underpin.lock");
     setup.batch(&[]).run().ok();
     let before = setup.digests();
@@ -167,7 +168,7 @@ fn the_lock_pins_what_names_led_to() {
 
 #[test]
 fn a_lost_target_is_made_again_from_the_lock() {
-    let Some(setup) = Setup::new(1) else { return };
+    let setup = or_skip!(Setup::new(1));
     setup.batch(&[]).run().ok();
     let before = setup.digests();
     fixtures::app("linux/amd64", 5).build().push(setup.registry.host(), "out/app0", "v1");
@@ -178,7 +179,7 @@ fn a_lost_target_is_made_again_from_the_lock() {
 
 #[test]
 fn shards_are_the_whole_together_and_nothing_twice() {
-    let Some(setup) = Setup::new(5) else { return };
+    let setup = or_skip!(Setup::new(5));
     let mut seen = BTreeSet::new();
     for index in 0..3 {
         let run = if index == 2 {
@@ -197,7 +198,7 @@ fn shards_are_the_whole_together_and_nothing_twice() {
 
 #[test]
 fn a_batch_that_was_killed_goes_on_where_it_was() {
-    let Some(setup) = Setup::new(8) else { return };
+    let setup = or_skip!(Setup::new(8));
     let expected = {
         setup.batch(&["--no-cache"]).run().ok();
         std::fs::remove_file(setup.sandbox.path("here").join("underpin.lock")).unwrap();
@@ -227,7 +228,7 @@ impl Lines {
 
 #[test]
 fn the_file_is_checked_before_anything_is_asked() {
-    let Some(setup) = Setup::new(1) else { return };
+    let setup = or_skip!(Setup::new(1));
     setup.write("batch.yaml", &setup.file().replace("target:", "taget:"));
     setup.batch(&[]).run().fails("usage").says("unknown key `taget`").says("line 6, column 5").says("batch.yaml");
     setup.write("batch.yaml", "images:\n  - source: a.io/b\n");
@@ -239,7 +240,7 @@ fn the_file_is_checked_before_anything_is_asked() {
 
 #[test]
 fn the_results_can_be_promoted() {
-    let Some(setup) = Setup::new(2) else { return };
+    let setup = or_skip!(Setup::new(2));
     setup.batch(&["--promoter", "images.yaml"]).run().ok();
     let digest = setup.digest(1).unwrap();
     let expected = format!("- name: \"out/app1\"\n  dmap:\n    \"{digest}\": [\"v1\"]\n");
@@ -250,7 +251,7 @@ fn the_results_can_be_promoted() {
 
 #[test]
 fn the_presubmit_looks_at_a_whole_batch() {
-    let Some(setup) = Setup::new(2) else { return };
+    let setup = or_skip!(Setup::new(2));
     let host = setup.proxy.host();
     setup.write("list.md", &format!("|Component|Base|Reason|\n|-|-|-|\n|app0|{host}/base/old|x|\n|gone|b|y|\n"));
     let flags = [

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::invocation::Run;
 use crate::support::proxy::{Action, on};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 /// How often a run is ended, at another moment each time.
 const TIMES: usize = 100;
@@ -20,7 +21,7 @@ fn slow(registries: &Registries) {
 /// Ends runs with these signals in turn, at random moments, and looks at what each has left. `check`
 /// is asked about every run that was ended, and how long it took to end.
 fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, &Run, Duration)) {
-    let Some(registries) = Registries::two(1_000_000) else { return };
+    let registries = or_skip!(Registries::two(1_000_000));
     let trial = registries.trial();
     slow(&registries);
     let whole = trial.gives_the_expected_image(trial.run()).elapsed;
@@ -64,7 +65,7 @@ fn l5_an_interruption_at_any_moment_harms_nothing() {
 
 #[test]
 fn l5_an_interrupted_run_says_so_and_ends_at_once() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         for (method, pattern) in [("GET", "/blobs/"), ("GET", "/manifests/"), ("PUT", "/blobs/uploads/")] {
             let trial = registries.trial();

@@ -12,7 +12,7 @@ use crate::support::layouts::{Layouts, fates, upon};
 use crate::support::programs::{Machine, prints};
 use crate::support::published::{self, Published};
 use crate::support::recipe::{Recipe, blob_path, inflate};
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, or_skip};
 use crate::support::tar_layer::{CAPABILITY, Entry, Layer, Pack, file, folder, program, whiteout};
 use crate::support::{fixtures, tools};
 
@@ -27,7 +27,7 @@ struct Image {
 
 /// An installation, another with the application's files among it, whiteouts of the old base, the
 /// application.
-fn image() -> Option<Image> {
+fn image() -> Part<Image> {
     let packages = [of_this_machine("tzdata")?, of_this_machine("netbase")?];
     let own: [Entry; 4] = [
         folder("opt/"),
@@ -44,7 +44,7 @@ fn image() -> Option<Image> {
         Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, fixtures::LINE))]),
     ];
     let recipe = upon(&old, layers, fixtures::app_config());
-    Some(Image { layouts: Layouts::on(&old, &recipe), recipe, packages })
+    Ok(Image { layouts: Layouts::on(&old, &recipe), recipe, packages })
 }
 
 fn layers_of(report: &Value) -> Vec<&Value> {
@@ -54,7 +54,7 @@ fn layers_of(report: &Value) -> Vec<&Value> {
 
 #[test]
 fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
-    let Some(Image { layouts, packages: [tzdata, netbase], .. }) = image() else { return };
+    let Image { layouts, packages: [tzdata, netbase], .. } = or_skip!(image());
     let report = layouts.plan().arg("--json").run().ok().json();
     assert_eq!(fates(&report), ["dropped", "filtered", "dropped", "kept"]);
     let layers = layers_of(&report);
@@ -87,10 +87,8 @@ fn files_of(root: &Path) -> BTreeSet<String> {
 
 #[test]
 fn the_result_has_the_new_base_and_the_application_and_nothing_else() {
-    if !need(&["umoci", "runc", "skopeo", "getcap"]) {
-        return;
-    }
-    let Some(Image { layouts, .. }) = image() else { return };
+    or_skip!(need(&["umoci", "runc", "skopeo", "getcap"]));
+    let Image { layouts, .. } = or_skip!(image());
     layouts.rebase("out").run().ok();
     let copied = format!("oci:{}:v1", layouts.layout("out").display());
     tools::skopeo_to_layout(&copied, &layouts.layout("copy"), "v1");
@@ -113,7 +111,7 @@ fn filtered(layout: &Path, published: &Published) -> Vec<u8> {
 
 #[test]
 fn a_filtered_layer_has_the_time_that_was_set_and_what_pax_says() {
-    let Some(Image { layouts, .. }) = image() else { return };
+    let Image { layouts, .. } = or_skip!(image());
     for (out, epoch) in [("plain", None), ("set", Some("1234567890"))] {
         let run = layouts.rebase(out);
         epoch.into_iter().fold(run, |run, epoch| run.env("SOURCE_DATE_EPOCH", epoch)).run().ok();
@@ -144,7 +142,7 @@ fn a_filtered_layer_has_the_time_that_was_set_and_what_pax_says() {
 
 #[test]
 fn a_filtered_image_has_the_same_digest_however_it_was_made() {
-    let Some(Image { layouts, .. }) = image() else { return };
+    let Image { layouts, .. } = or_skip!(image());
     let expected = layouts.rebase("out").run().ok().digest();
     let cache = layouts.sandbox.path("cache");
     let cached = |out: &str| layouts.rebase_unnamed(out).args(["--old-base", "oci:old:v1", "--cache"]).arg(&cache);
@@ -165,8 +163,8 @@ fn a_filtered_image_has_the_same_digest_however_it_was_made() {
 
 #[test]
 fn a_filtered_image_is_the_same_from_a_registry_and_verified_there() {
-    let Some(Image { layouts, recipe, .. }) = image() else { return };
-    let Some(registry) = Registry::plain() else { return };
+    let Image { layouts, recipe, .. } = or_skip!(image());
+    let registry = or_skip!(Registry::plain());
     recipe.build().push(registry.host(), "in/app", "v1");
     fixtures::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
     fixtures::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");

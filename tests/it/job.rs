@@ -6,14 +6,16 @@ use serde_json::Value;
 
 use crate::support::invocation::Sandbox;
 use crate::support::python;
+use crate::support::skip::{Part, or_skip};
 
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/kubernetes/indexed-job.yaml");
 
 /// The manifest as a YAML reader that is not ours sees it.
-fn manifest() -> Option<Value> {
+fn manifest() -> Part<Value> {
     let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
-    let printed = python::has("yaml").then(|| python::run(script, &[MANIFEST]).unwrap())?;
-    Some(serde_json::from_str(&printed).unwrap())
+    python::need_module("yaml")?;
+    let printed = python::run(script, &[MANIFEST]).unwrap();
+    Ok(serde_json::from_str(&printed).unwrap())
 }
 
 fn spec(job: &Job) -> (&JobSpec, &PodSpec, &Container) {
@@ -25,7 +27,7 @@ fn spec(job: &Job) -> (&JobSpec, &PodSpec, &Container) {
 
 #[test]
 fn the_manifest_is_a_job_of_the_typed_api_with_nothing_left_over() {
-    let Some(written) = manifest() else { return };
+    let written = or_skip!(manifest());
     let job: Job = serde_json::from_value(written.clone()).unwrap();
     // A field that the API does not have, or has somewhere else, would be lost on the way.
     assert_eq!(serde_json::to_value(&job).unwrap(), written);
@@ -41,7 +43,7 @@ fn the_manifest_is_a_job_of_the_typed_api_with_nothing_left_over() {
 
 #[test]
 fn its_shards_are_its_completions() {
-    let Some(written) = manifest() else { return };
+    let written = or_skip!(manifest());
     let job: Job = serde_json::from_value(written).unwrap();
     let (spec, _, container) = spec(&job);
     assert_eq!(spec.completion_mode.as_deref(), Some("Indexed"));
@@ -66,7 +68,7 @@ fn its_shards_are_its_completions() {
 /// What the API server asks for beyond the types (pkg/apis/batch/validation).
 #[test]
 fn a_part_that_is_refused_fails_alone_and_is_not_tried_again() {
-    let Some(written) = manifest() else { return };
+    let written = or_skip!(manifest());
     let job: Job = serde_json::from_value(written).unwrap();
     let (spec, pod, container) = spec(&job);
     assert!(spec.backoff_limit_per_index.is_some() && spec.max_failed_indexes <= spec.completions);
@@ -79,7 +81,7 @@ fn a_part_that_is_refused_fails_alone_and_is_not_tried_again() {
 
 #[test]
 fn what_the_container_mounts_is_there_and_it_may_write_nowhere_else() {
-    let Some(written) = manifest() else { return };
+    let written = or_skip!(manifest());
     let job: Job = serde_json::from_value(written).unwrap();
     let (_, pod, container) = spec(&job);
     let volumes: Vec<&str> = pod.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();

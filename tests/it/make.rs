@@ -6,7 +6,7 @@ use crate::support::docker_registry::Registry;
 use crate::support::fixtures;
 use crate::support::invocation::{Run, Sandbox, binary};
 use crate::support::published;
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, or_skip};
 
 const AMD64: &str = "linux/amd64";
 
@@ -16,11 +16,9 @@ struct Project {
 }
 
 impl Project {
-    /// `None` where GNU make is not installed. The layouts are `build/`, `old` and `new base`.
-    fn new(makefile: &str) -> Option<Self> {
-        if !need(&["make"]) {
-            return None;
-        }
+    /// Skips where GNU make is not installed. The layouts are `build/`, `old` and `new base`.
+    fn new(makefile: &str) -> Part<Self> {
+        need(&["make"])?;
         let project = Self { sandbox: Sandbox::new() };
         fixtures::app(AMD64, 100).build().layout(&project.at("build"), "app");
         fixtures::old_base(AMD64).build().layout(&project.at("old"), "v1");
@@ -31,7 +29,7 @@ impl Project {
         let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/make/underpin.mk");
         let head = "UNDERPIN = ./tool box/underpin\nUNDERPIN_BASE = oci:new base:v1\n";
         project.write("Makefile", &format!("{head}{makefile}\ninclude {}\n", rules.display()));
-        Some(project)
+        Ok(project)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -71,7 +69,7 @@ fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
     };
     let images: Vec<String> = names.iter().map(image).collect();
     let makefile = format!("UNDERPIN_IMAGES = {}\n{}", names.join(" "), images.concat());
-    let Some(project) = Project::new(&makefile) else { return };
+    let project = or_skip!(Project::new(&makefile));
     let first = project.make(&["-j8", "underpin-release"]).ok();
     assert_eq!((project.calls("rebase"), first.pinned().len()), (20, 20), "{first}");
     for name in &names {
@@ -84,11 +82,9 @@ fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
 
 #[test]
 fn only_what_changed_is_moved_again() {
-    let Some(project) = Project::new(&format!(
+    let project = or_skip!(Project::new(&format!(
         "{ONE}UNDERPIN_IMAGES += two\ntwo_SOURCE = oci:odd:dir/build two:app\ntwo_TARGET = oci:odd:dir/re lease:two\ntwo_OLD_BASE = oci:old:v1\n"
-    )) else {
-        return;
-    };
+    )));
     fixtures::app(AMD64, 200).build().layout(&project.at("odd:dir/build two"), "app");
     let release = |more: &[&str]| {
         project.make(&[&["underpin-release"], more].concat()).ok();
@@ -117,9 +113,7 @@ fn the_file_of_a_docker_archive_with_a_whole_name_is_watched() {
         "UNDERPIN_IMAGES += again\nagain_SOURCE = {archive}\nagain_OLD_BASE = $(UNDERPIN_BASE)\nagain_TARGET = oci:again:app\n"
     );
     let one = ONE.replace("oci:release:app", archive);
-    let Some(project) = Project::new(&format!("{one}{again}sub\\ dir/app.tar: .underpin/app.digest ;\n")) else {
-        return;
-    };
+    let project = or_skip!(Project::new(&format!("{one}{again}sub\\ dir/app.tar: .underpin/app.digest ;\n")));
     std::fs::create_dir(project.at("sub dir")).unwrap();
     let release = || {
         project.make(&["-j4", "underpin-release"]).ok();
@@ -133,7 +127,7 @@ fn the_file_of_a_docker_archive_with_a_whole_name_is_watched() {
 
 #[test]
 fn what_is_written_while_underpin_works_is_moved_next_time() {
-    let Some(project) = Project::new(ONE) else { return };
+    let project = or_skip!(Project::new(ONE));
     let slow = format!(
         "#!/bin/sh\necho \"$@\" >>calls\n'{}' \"$@\" && if [ \"$1$LATE\" = rebaseyes ]; then touch build/index.json; fi\n",
         binary()
@@ -148,7 +142,7 @@ fn what_is_written_while_underpin_works_is_moved_next_time() {
 
 #[test]
 fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
-    let Some(project) = Project::new(ONE) else { return };
+    let project = or_skip!(Project::new(ONE));
     project.make(&["underpin-release"]).ok();
     let good = project.stamp("app");
     assert!(good.as_ref().is_some_and(|digest| digest.starts_with("sha256:") && digest.len() == 71), "{good:?}");
@@ -165,7 +159,7 @@ fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
 /// A tag can move without a file changing; the stamp's time then stays, so what depends on it is not made again.
 #[test]
 fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
-    let Some(registry) = Registry::plain() else { return };
+    let registry = or_skip!(Registry::plain());
     let host = registry.host();
     let app = fixtures::app(AMD64, 100).build();
     app.push(host, "a/app", "v1");
@@ -173,7 +167,7 @@ fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
         "UNDERPIN_IMAGES = app\napp_SOURCE = {host}/a/app$(BY)\napp_OLD_BASE = layers:2\napp_TARGET = {host}/out/app:v1\n\
          BY = :v1\nnotes: .underpin/app.digest ; @echo made >>$@\n"
     );
-    let Some(project) = Project::new(&makefile) else { return };
+    let project = or_skip!(Project::new(&makefile));
     for _ in 0..2 {
         project.make(&["underpin-release", "notes"]).ok();
         assert_eq!(project.calls("rebase"), 1);
@@ -193,7 +187,7 @@ fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
 #[test]
 fn plans_and_the_static_check_are_steps_of_their_own() {
     let makefile = format!("{ONE}UNDERPIN_BINARIES = bin/app\nbin/app: ; @mkdir -p bin && cp '{}' $@\n", "/bin/sh");
-    let Some(project) = Project::new(&makefile) else { return };
+    let project = or_skip!(Project::new(&makefile));
     let plan = project.make(&["underpin-plan"]).ok();
     assert!(plan.stdout.contains("would be  oci:release:app"), "{plan}");
     assert_eq!((project.stamp("app"), project.at("release").exists()), (None, false));
@@ -212,7 +206,7 @@ fn the_policy_check_judges_the_released_targets() {
     for (allowed, code) in [("oci:same:v1", 0), ("oci:old:v1", 2)] {
         // A list of bases cannot have one with a space in its name.
         let flags = "UNDERPIN_BASE = oci:same:v1\nUNDERPIN_CHECK_FLAGS = --offline --no-cache\n";
-        let Some(project) = Project::new(&format!("{ONE}{flags}UNDERPIN_ALLOW_BASES = {allowed}\n")) else { return };
+        let project = or_skip!(Project::new(&format!("{ONE}{flags}UNDERPIN_ALLOW_BASES = {allowed}\n")));
         fixtures::new_base(AMD64).build().layout(&project.at("same"), "v1");
         let run = project.make(&["underpin-check"]);
         assert_eq!(run.code(), Some(code), "{run}");
@@ -228,7 +222,7 @@ fn the_policy_check_gets_the_released_targets() {
         "{ONE}UNDERPIN_EXCEPTIONS = the list.md\nUNDERPIN_ALLOW_BASES = r.example/a r.example/b\n\
          UNDERPIN_CHECK_IMAGES = r.example/other:v1\n"
     );
-    let Some(project) = Project::new(&makefile) else { return };
+    let project = or_skip!(Project::new(&makefile));
     let stub = format!("#!/bin/sh\n[ \"$1\" = check ] && exec printf '%s\\n' \"$@\"\nexec '{}' \"$@\"\n", binary());
     project.write("tool box/underpin", &stub);
     let run = project.make(&["-j4", "underpin-check"]).ok();
@@ -248,12 +242,12 @@ fn what_cannot_work_is_said_at_once() {
         ("", "underpin-release", "UNDERPIN_IMAGES is empty"),
         ("", "underpin-elf", "UNDERPIN_BINARIES is empty"),
     ] {
-        let Some(project) = Project::new(&format!("{makefile}\nother: ; @echo made")) else { return };
+        let project = or_skip!(Project::new(&format!("{makefile}\nother: ; @echo made")));
         let run = project.make(&[goal]).says(said);
         assert_eq!((run.code(), run.stdout.as_str()), (Some(2), ""), "{run}");
     }
     // The twin, and nothing of the included rules is what a plain `make` makes.
-    let Some(project) = Project::new(&format!("{ONE}last:")) else { return };
+    let project = or_skip!(Project::new(&format!("{ONE}last:")));
     let text = std::fs::read_to_string(project.at("Makefile")).unwrap().replace("last:", "");
     project.write("Makefile", &format!("{text}\nother: ; @echo made\n"));
     assert_eq!(project.make(&[]).ok().stdout, "made\n");

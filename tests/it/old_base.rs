@@ -7,6 +7,7 @@ use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Sandbox};
 use crate::support::published;
 use crate::support::recipe::{Content, Dialect, Recipe, attest, index};
+use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Layer, Pack, file, folder};
 
 const NAME: &str = "org.opencontainers.image.base.name";
@@ -19,11 +20,11 @@ struct Setup {
 }
 
 impl Setup {
-    fn new() -> Option<Self> {
+    fn new() -> Part<Self> {
         let registry = Registry::plain()?;
         fixtures::old_base("linux/amd64").build().push(registry.host(), "base/old", "v1");
         fixtures::new_base("linux/amd64").build().push(registry.host(), "base/new", "v1");
-        Some(Self { registry, sandbox: Sandbox::new() })
+        Ok(Self { registry, sandbox: Sandbox::new() })
     }
 
     fn old_base(&self) -> (String, String) {
@@ -64,7 +65,7 @@ fn app() -> Recipe {
 
 #[test]
 fn the_annotations_of_the_manifest_name_it() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, digest) = setup.old_base();
     let mut app = app();
     app.annotations.insert(NAME.to_owned(), name.clone().into());
@@ -77,7 +78,7 @@ fn the_annotations_of_the_manifest_name_it() {
 
 #[test]
 fn the_annotations_of_the_index_name_it() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, digest) = setup.old_base();
     let plain = index(Dialect::Oci, &[("linux/amd64", app().build())]);
     let annotated = plain.with_manifest(|index| index["annotations"] = json!({NAME: name, DIGEST: digest}));
@@ -86,7 +87,7 @@ fn the_annotations_of_the_index_name_it() {
 
 #[test]
 fn the_labels_name_it() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, digest) = setup.old_base();
     let mut app = app();
     app.config["Labels"] = json!({NAME: name, DIGEST: digest});
@@ -95,7 +96,7 @@ fn the_labels_name_it() {
 
 #[test]
 fn the_label_of_a_buildpack_names_its_top_layer() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let top = &fixtures::old_base_layers()[1].diff_id;
     let metadata = json!({"runImage": {"topLayer": top, "reference": "x"}, "stack": {"runImage": {"image": "run"}}});
     let mut app = app();
@@ -105,7 +106,7 @@ fn the_label_of_a_buildpack_names_its_top_layer() {
 
 #[test]
 fn the_provenance_of_buildkit_names_it() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, digest) = setup.old_base();
     let name = name.trim_end_matches(":v1").replace(':', "%3A");
     let material = json!({
@@ -123,7 +124,7 @@ fn the_provenance_of_buildkit_names_it() {
 
 #[test]
 fn a_base_that_was_named_as_known_is_recognised() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, _) = setup.old_base();
     let other = format!("{}/base/new:v1", setup.registry.host());
     let plan = setup.plan(&app().build(), &["--known-base", &other, "--known-base", &name]);
@@ -132,7 +133,7 @@ fn a_base_that_was_named_as_known_is_recognised() {
 
 #[test]
 fn what_the_cache_has_seen_does_not_change_the_answer() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, _) = setup.old_base();
     app().build().push(setup.registry.host(), "in/app", "v1");
     let plan = |more: &[&str]| {
@@ -148,7 +149,7 @@ fn what_the_cache_has_seen_does_not_change_the_answer() {
 
 #[test]
 fn history_shows_where_the_base_ends() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let history = json!([
         {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c #(nop) ADD file:0123 in / "},
         {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c set -xe; echo notes > /usr/share/notes"},
@@ -161,7 +162,7 @@ fn history_shows_where_the_base_ends() {
 
 #[test]
 fn content_shows_what_an_operating_system_is() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let system = Layer::of(
         Pack::Gzip,
         &[
@@ -183,7 +184,7 @@ fn content_shows_what_an_operating_system_is() {
 
 #[test]
 fn an_application_alone_stands_on_nothing() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let image = Recipe { layers: vec![fixtures::app_layer("linux/amd64", 1000)], ..app() }.build();
     let plan = setup.plan(&image, &[]);
     assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("scratch"), &json!(0)), "{plan}");
@@ -192,7 +193,7 @@ fn an_application_alone_stands_on_nothing() {
 
 #[test]
 fn the_flag_decides_in_all_its_forms() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, digest) = setup.old_base();
     let pinned = format!("{name}@{digest}");
     let all = app().build().layers();
@@ -210,7 +211,7 @@ fn the_flag_decides_in_all_its_forms() {
 
 #[test]
 fn a_flag_that_cannot_be_is_an_error() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     for flag in ["layers:4", "layers:x", "layers:-1", "layers:"] {
         let run = setup.underpin("plan", &app().build()).args(["--old-base", flag]).run();
         assert_eq!(run.code(), Some(2), "{flag}\n{run}");
@@ -219,7 +220,7 @@ fn a_flag_that_cannot_be_is_an_error() {
 
 #[test]
 fn a_base_that_the_image_does_not_stand_on_is_an_error() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let new_base = format!("{}/base/new:v1", setup.registry.host());
     setup.underpin("plan", &app().build()).args(["--old-base", &new_base]).run().fails("input").says("/base/new");
     let mut wrong = app();
@@ -230,7 +231,7 @@ fn a_base_that_the_image_does_not_stand_on_is_an_error() {
 
 #[test]
 fn a_base_is_recognised_though_its_layers_were_packed_again() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let mut layers = app().layers;
     for layer in &mut layers[..2] {
         *layer = Layer::packed(Pack::Zstd, &crate::support::recipe::inflate(&layer.bytes));
@@ -244,7 +245,7 @@ fn a_base_is_recognised_though_its_layers_were_packed_again() {
 /// A well-known tool drops the first layer of the application, or keeps the old base, here.
 #[test]
 fn history_never_decides_over_layers() {
-    let Some(setup) = Setup::new() else { return };
+    let setup = or_skip!(Setup::new());
     let (name, _) = setup.old_base();
     let entry = json!({"created_by": "x"});
     let empty = json!({"created_by": "x", "empty_layer": true});

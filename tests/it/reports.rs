@@ -9,7 +9,7 @@ use crate::support::fixtures;
 use crate::support::layouts::{Layouts, upon};
 use crate::support::programs::{Machine, prints};
 use crate::support::python;
-use crate::support::skip::{find, need};
+use crate::support::skip::{find, need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
@@ -107,9 +107,7 @@ fn every_json_report_is_as_its_schema_says() {
 
 #[test]
 fn the_batch_files_schema_says_what_the_program_says() {
-    if !python::has("jsonschema") {
-        return;
-    }
+    or_skip!(python::need_module("jsonschema"));
     let layouts = layouts();
     let written = layouts.layout("schema.json");
     std::fs::write(&written, layouts.underpin(&["batch", "--schema"]).run().ok().stdout).unwrap();
@@ -139,9 +137,7 @@ fn the_batch_files_schema_says_what_the_program_says() {
 
 #[test]
 fn junit_is_xml_that_counts_right() {
-    if !python::has("xml") {
-        return;
-    }
+    or_skip!(python::need_module("xml"));
     let layouts = layouts();
     let script = r#"
 import sys, xml.etree.ElementTree as tree
@@ -178,9 +174,7 @@ fn sarif_schema() -> PathBuf {
 
 #[test]
 fn sarif_is_as_its_official_schema_says() {
-    if !python::has("jsonschema") {
-        return;
-    }
+    or_skip!(python::need_module("jsonschema"));
     let script = r#"
 import json, sys, jsonschema
 schema = json.load(open(sys.argv[1]))
@@ -247,9 +241,7 @@ fn dom(page: &Path, folder: &Path) -> String {
 
 #[test]
 fn a_browser_shows_the_page_and_runs_nothing() {
-    if !need(&["chromium"]) {
-        return;
-    }
+    or_skip!(need(&["chromium"]));
     let layouts = layouts();
     all(&layouts);
     let page = layouts.layout("batch.html");

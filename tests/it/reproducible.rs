@@ -5,6 +5,7 @@ use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Sandbox};
 use crate::support::published;
 use crate::support::recipe::CREATED;
+use crate::support::skip::or_skip;
 
 /// The fixture images as layouts; every run writes to a place of its own.
 fn setup() -> Sandbox {
@@ -89,7 +90,7 @@ fn a_source_date_that_is_no_number_is_an_error() {
 
 #[test]
 fn layers_and_config_are_the_same_from_every_place() {
-    let Some(registry) = Registry::plain() else { return };
+    let registry = or_skip!(Registry::plain());
     let sandbox = setup();
     let mut found = Vec::new();
     let images = [

@@ -7,7 +7,7 @@ use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings, old_base, upon};
 use crate::support::programs::{Machine, c, go, prints};
 use crate::support::recipe::Recipe;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
 
 fn hello() -> Entry {
@@ -159,9 +159,7 @@ fn other_programs_of_the_application_must_start_too() {
 
 #[test]
 fn a_tool_that_only_the_old_base_has_is_refused() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let runs = "package main\nimport \"os/exec\"\nfunc main() { exec.Command(\"iptables\", \"-L\").Run() }\n";
     let speaks = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"iptables\") }\n";
     let iptables = program("usr/sbin/iptables", prints(Machine::Amd64, "rules\n"));
@@ -183,9 +181,7 @@ fn a_tool_that_only_the_old_base_has_is_refused() {
 
 #[test]
 fn a_library_that_only_the_old_base_has_is_refused() {
-    if !need(&["gcc"]) {
-        return;
-    }
+    or_skip!(need(&["gcc"]));
     let source = "#include <stdio.h>\nint main(void) { puts(\"libsystemd.so.0\"); }\n";
     let app = program("app", c("gcc", &["-static"], source));
     let with = old_base(&[file("usr/lib/x86_64-linux-gnu/libsystemd.so.0", "\u{7f}ELF")]);

@@ -1,7 +1,7 @@
 //! Completions in the shells that they are for, and the manual as `man` shows it.
 
 use crate::support::invocation::{Sandbox, binary};
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, or_skip};
 
 /// Fills the current word as bash does when somebody presses Tab.
 const BASH: &str = r#"source <(underpin completions bash)
@@ -35,42 +35,38 @@ complete -C 'underpin cache g'";
 
 const FILLED: [&str; 4] = ["exceptions", "--expect-digest", "klog", "gc"];
 
-/// What the shell prints; `None` where it is not installed.
-fn run(shell: &str, flag: &str, script: &str) -> Option<String> {
-    if !need(&[shell]) {
-        return None;
-    }
+/// What the shell prints; Skips where it is not installed.
+fn run(shell: &str, flag: &str, script: &str) -> Part<String> {
+    need(&[shell])?;
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path("bin")).unwrap();
     std::os::unix::fs::symlink(binary(), sandbox.path("bin/underpin")).unwrap();
     let path = format!("{}:{}", sandbox.path("bin").display(), std::env::var("PATH").unwrap());
-    Some(sandbox.program(shell, [flag, "-c", script]).env("PATH", path).run().ok().stdout)
+    Ok(sandbox.program(shell, [flag, "-c", script]).env("PATH", path).run().ok().stdout)
 }
 
 #[test]
 fn bash_completes() {
-    let Some(filled) = run("bash", "--norc", BASH) else { return };
+    let filled = or_skip!(run("bash", "--norc", BASH));
     assert_eq!(filled.lines().collect::<Vec<_>>(), FILLED);
 }
 
 #[test]
 fn zsh_completes() {
-    let Some(filled) = run("zsh", "-f", ZSH) else { return };
+    let filled = or_skip!(run("zsh", "-f", ZSH));
     assert_eq!(filled, "both\n");
 }
 
 #[test]
 fn fish_completes() {
-    let Some(filled) = run("fish", "--no-config", FISH) else { return };
+    let filled = or_skip!(run("fish", "--no-config", FISH));
     let words: Vec<&str> = filled.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(words, FILLED);
 }
 
 #[test]
 fn every_page_of_the_manual_is_shown_without_a_warning() {
-    if !need(&["man"]) {
-        return;
-    }
+    or_skip!(need(&["man"]));
     let sandbox = Sandbox::new();
     sandbox.underpin(["man", "--all", "man1"]).run().ok();
     for command in [""].iter().chain(&crate::reference::COMMANDS) {

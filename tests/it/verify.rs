@@ -3,6 +3,7 @@
 use crate::support::invocation::Run;
 use crate::support::recipe::{Content, Document};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 fn verify(registries: &Registries, image: &str) -> Run {
     registries.sandbox.underpin(["verify", image]).run()
@@ -19,7 +20,7 @@ fn republished(registries: &Registries, change: impl FnOnce(&mut serde_json::Val
 
 #[test]
 fn an_image_that_underpin_made_is_verified() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     let digest = registries.rebase(&registries.target.name("out/app:v1"), "cache").run().ok().digest();
     verify(&registries, &registries.target.name("out/app:v1")).ok();
     verify(&registries, &registries.target.name(&format!("out/app@{digest}"))).ok();
@@ -27,7 +28,7 @@ fn an_image_that_underpin_made_is_verified() {
 
 #[test]
 fn an_image_that_was_tampered_with_is_not() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     registries.rebase(&registries.target.name("out/app:v1"), "cache").run().ok();
     let changed = republished(&registries, |manifest| {
         // The layers of the base in the wrong order.
@@ -50,7 +51,7 @@ fn an_image_that_was_tampered_with_is_not() {
 
 #[test]
 fn an_image_that_underpin_did_not_make_cannot_be_verified() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     verify(&registries, &registries.source.name("in/app:v1")).fails("input");
     verify(&registries, &registries.source.name("in/none:v1")).fails("not-found");
 }

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use underpin::rootfs::merge;
 
 use crate::layout::Layout;
+use crate::skip::or_skip;
 use crate::tarball::{Kind, Member, tar};
 use crate::{can_run, compare, disk};
 
@@ -53,9 +54,7 @@ fn stack(rng: &mut Rng) -> Vec<Vec<Member>> {
 
 #[test]
 fn random_layers_make_the_root_that_umoci_unpacks() {
-    if !can_run(&["umoci"]) {
-        return;
-    }
+    or_skip!(can_run(&["umoci"]));
     let mut given_up = 0;
     for seed in 0..STACKS {
         let stack = stack(&mut Rng::with_seed(seed));

@@ -10,7 +10,7 @@ use underpin::layer::{
 use underpin::rootfs::merge;
 
 use crate::layout::Layout;
-use crate::skip::need;
+use crate::skip::{need, or_skip};
 use crate::{can_run, compare, disk};
 
 const MTIME: i64 = 1_700_000_000;
@@ -94,16 +94,13 @@ fn check(layers: &[(Vec<u8>, WrittenLayer)]) {
 
 #[test]
 fn umoci_unpacks_what_was_drafted() {
-    if can_run(&["umoci"]) {
-        check(&[layer(lower()), layer(upper())]);
-    }
+    or_skip!(can_run(&["umoci"]));
+    check(&[layer(lower()), layer(upper())]);
 }
 
 #[test]
 fn umoci_unpacks_files_that_were_taken_out_of_another_layer() {
-    if !can_run(&["umoci"]) {
-        return;
-    }
+    or_skip!(can_run(&["umoci"]));
     let source = layer(lower().into_iter().chain([file("kept/small", "small")]).collect());
     let index = Layout::of_layers(std::slice::from_ref(&source)).indexes().remove(0);
     let kept = index.entries.into_iter().filter(|entry| entry.path.as_bytes().starts_with(b"kept"));
@@ -124,9 +121,7 @@ fn umoci_unpacks_files_that_were_taken_out_of_another_layer() {
 
 #[test]
 fn skopeo_copies_written_layers_as_they_are() {
-    if !need(&["skopeo"]) {
-        return;
-    }
+    or_skip!(need(&["skopeo"]));
     let layers = [layer(lower()), layer(upper())];
     let layout = Layout::of_layers(&layers);
     let out = Command::new("skopeo")

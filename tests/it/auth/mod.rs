@@ -14,6 +14,7 @@ use crate::support::docker_registry::{Door, Registry};
 use crate::support::invocation::{Invocation, Run, Sandbox};
 use crate::support::proxy::Proxy;
 use crate::support::published;
+use crate::support::skip::Part;
 use crate::support::token_server::{self, rebase_at};
 
 const USER: &str = "ann";
@@ -28,12 +29,12 @@ struct Locked {
 }
 
 impl Locked {
-    fn new() -> Option<Self> {
+    fn new() -> Part<Self> {
         let registry = Registry::with(&Door::Htpasswd { user: USER, password: PASSWORD })?;
         let back = registry.back_door();
         token_server::push_fixtures(back.host());
         let proxy = Proxy::before(registry.host());
-        Some(Self { _registry: registry, back, proxy, sandbox: Sandbox::new() })
+        Ok(Self { _registry: registry, back, proxy, sandbox: Sandbox::new() })
     }
 
     fn rebase(&self) -> Invocation {

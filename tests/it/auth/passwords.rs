@@ -10,25 +10,26 @@ use super::{Locked, PASSWORD, USER, silent_about_secrets, write};
 use crate::support::http::Answer;
 use crate::support::invocation::Invocation;
 use crate::support::proxy::{Action, Proxy, on};
+use crate::support::skip::or_skip;
 use crate::support::token_server;
 
 #[test]
 fn a_password_is_found_where_docker_keeps_it() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("home/.docker/config.json", &locked.auths(PASSWORD));
     locked.succeeds(locked.rebase().run());
 }
 
 #[test]
 fn a_password_is_found_where_docker_config_says() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("elsewhere/config.json", &locked.auths(PASSWORD));
     locked.succeeds(locked.rebase().env("DOCKER_CONFIG", locked.sandbox.path("elsewhere")).run());
 }
 
 #[test]
 fn a_password_is_found_where_podman_keeps_it() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("auth.json", &locked.auths(PASSWORD));
     locked.succeeds(locked.rebase().env("REGISTRY_AUTH_FILE", locked.sandbox.path("auth.json")).run());
     locked.write("run/containers/auth.json", &locked.auths(PASSWORD));
@@ -47,7 +48,7 @@ fn helper(locked: &Locked, script: &str) -> Invocation {
 
 #[test]
 fn a_credential_helper_is_asked_for_its_host() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     let asked = locked.sandbox.path("asked");
     let answer = json!({"ServerURL": locked.proxy.host(), "Username": USER, "Secret": PASSWORD});
     let script = format!("echo \"$1\" >> {0}; cat >> {0}; printf '%s' '{answer}'", asked.display());
@@ -58,14 +59,14 @@ fn a_credential_helper_is_asked_for_its_host() {
 
 #[test]
 fn a_helper_that_fails_is_named_and_what_it_said_is_not_shown() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     let run = helper(&locked, &format!("echo {PASSWORD}; echo {PASSWORD} >&2; exit 1")).run();
     silent_about_secrets(run).fails("authentication").says("docker-credential-rig");
 }
 
 #[test]
 fn a_helper_with_a_path_for_a_name_is_not_run() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     for name in ["../bin/rig", "rig/../rig", "rig;x", "", "RIG", "rig\n"] {
         locked.write("home/.docker/config.json", &json!({"credHelpers": {locked.proxy.host(): name}}));
         let run = locked.rebase().run();
@@ -75,7 +76,7 @@ fn a_helper_with_a_path_for_a_name_is_not_run() {
 
 #[test]
 fn a_wrong_password_is_an_authentication_error() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("home/.docker/config.json", &locked.auths("CANARY-wrong"));
     let run = silent_about_secrets(locked.rebase().run()).fails("authentication").says(&locked.proxy.host());
     assert!(locked.proxy.seen().len() <= 6, "{} requests\n{run}", locked.proxy.seen().len());
@@ -83,13 +84,13 @@ fn a_wrong_password_is_an_authentication_error() {
 
 #[test]
 fn no_password_at_all_is_an_authentication_error() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.rebase().run().fails("authentication").says(&locked.proxy.host());
 }
 
 #[test]
 fn a_password_for_a_host_that_looks_alike_is_not_used() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     let host = locked.proxy.host();
     let basic = STANDARD.encode(format!("{USER}:{PASSWORD}"));
     let alike = [format!("{host}0"), format!("x{host}"), format!("{host}.evil.io"), "127.0.0.1".to_owned()];
@@ -101,14 +102,14 @@ fn a_password_for_a_host_that_looks_alike_is_not_used() {
 
 #[test]
 fn a_file_that_is_broken_is_named() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     write(&locked.sandbox.path("home/.docker/config.json"), "{\"auths\": ");
     locked.rebase().run().fails("authentication").says("config.json");
 }
 
 #[test]
 fn a_redirect_to_another_host_goes_without_the_password() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("home/.docker/config.json", &locked.auths(PASSWORD));
     let other = Proxy::before(locked.back.host());
     let layer = crate::support::fixtures::app_layer("linux/amd64", token_server::PAYLOAD).digest();

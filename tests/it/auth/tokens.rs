@@ -8,6 +8,7 @@ use super::{Locked, PASSWORD, USER, silent_about_secrets, write};
 use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
 use crate::support::published;
+use crate::support::skip::or_skip;
 use crate::support::token_server::{Field, Guarded, Guest, Manners};
 
 #[test]
@@ -15,7 +16,7 @@ fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
     let guest = Guest::Basic { user: USER.to_owned(), password: PASSWORD.to_owned() };
     for field in [Field::Token, Field::AccessToken] {
         let manners = Manners { guest: guest.clone(), field, ..Manners::default() };
-        let Some(guarded) = Guarded::new(manners) else { return };
+        let guarded = or_skip!(Guarded::new(manners));
         let basic = STANDARD.encode(format!("{USER}:{PASSWORD}"));
         let auths = json!({"auths": {guarded.proxy.host(): {"auth": basic}}});
         write(&guarded.sandbox.path("home/.docker/config.json"), &auths.to_string());
@@ -38,16 +39,12 @@ fn is_basic(seen: &crate::support::proxy::Seen) -> bool {
 #[test]
 fn an_identity_token_is_exchanged_by_post() {
     let guest = Guest::Identity("CANARY-identity".to_owned());
-    let Some(guarded) = Guarded::new(Manners { guest, field: Field::AccessToken, ..Manners::default() }) else {
-        return;
-    };
+    let guarded = or_skip!(Guarded::new(Manners { guest, field: Field::AccessToken, ..Manners::default() }));
     let auths = json!({"auths": {guarded.proxy.host(): {"auth": STANDARD.encode("00000000-0000-0000-0000-000000000000:"), "identitytoken": "CANARY-identity"}}});
     write(&guarded.sandbox.path("home/.docker/config.json"), &auths.to_string());
     silent_about_secrets(guarded.rebase(&guarded.layout("out")).arg("-v").run()).ok();
     assert!(guarded.tokens.seen().iter().all(|request| request.method == "POST"));
-    let Some(wrong) = Guarded::new(Manners { guest: Guest::Identity("other".to_owned()), ..Manners::default() }) else {
-        return;
-    };
+    let wrong = or_skip!(Guarded::new(Manners { guest: Guest::Identity("other".to_owned()), ..Manners::default() }));
     let auths = auths.to_string().replace(&guarded.proxy.host(), &wrong.proxy.host());
     write(&wrong.sandbox.path("home/.docker/config.json"), &auths);
     silent_about_secrets(wrong.rebase(&wrong.layout("out")).arg("-v").run()).fails("authentication");
@@ -55,7 +52,7 @@ fn an_identity_token_is_exchanged_by_post() {
 
 #[test]
 fn a_realm_that_leads_inside_gets_nothing() {
-    let Some(locked) = Locked::new() else { return };
+    let locked = or_skip!(Locked::new());
     locked.write("home/.docker/config.json", &locked.auths(PASSWORD));
     for realm in
         ["http://169.254.169.254/token", "http://2852039166/token", "file:///etc/passwd", "ftp://example.org/t"]

@@ -2,6 +2,7 @@
 
 use super::{AMD64, Workspace};
 use crate::support::docker_registry::Registry;
+use crate::support::skip::{Part, or_skip};
 use crate::support::{fixtures, published};
 
 /// Like `oci_image`: blobs are links, to a folder in the tree and to files outside, and no tag is left.
@@ -67,7 +68,7 @@ const NEWER: [&str; 10] = [
 ];
 
 /// The images and the program in one repository, what uses them in another.
-fn workspace(registry: &str) -> Option<Workspace> {
+fn workspace(registry: &str) -> Part<Workspace> {
     let here = Workspace::new("images", registry)?;
     let write = |name: &str, text: &str| std::fs::write(here.folder.join(name), text).unwrap();
     let outer = std::fs::read_to_string(here.folder.join("WORKSPACE")).unwrap();
@@ -79,13 +80,13 @@ fn workspace(registry: &str) -> Option<Workspace> {
     let images = format!("local_repository(name = \"images\", path = \"{}\")\n", here.folder.display());
     std::fs::write(main.join("WORKSPACE"), outer + &images).unwrap();
     std::fs::write(main.join("BUILD"), TARGETS.replace("REGISTRY", registry)).unwrap();
-    Some(Workspace { folder: main, ..here })
+    Ok(Workspace { folder: main, ..here })
 }
 
 #[test]
 fn trees_of_links_in_another_repository_move_and_keep_their_digest_without_a_tag() {
-    let Some(registry) = Registry::plain() else { return };
-    let Some(here) = workspace(registry.host()) else { return };
+    let registry = or_skip!(Registry::plain());
+    let here = or_skip!(workspace(registry.host()));
     here.bazel(&[&["build", "//:kube-proxy"], &NEWER[..]].concat()).ok();
     let digest = here.output("kube-proxy.digest");
     let layout = here.folder.join("bazel-bin/kube-proxy");
@@ -100,7 +101,7 @@ fn trees_of_links_in_another_repository_move_and_keep_their_digest_without_a_tag
 
 #[test]
 fn a_check_finds_images_in_another_repository() {
-    let Some(here) = workspace("r.example") else { return };
+    let here = or_skip!(workspace("r.example"));
     here.test(&[&["--test_output=all", "//:check"], &NEWER[..]].concat()).ok();
     let run = here.test(&[&["--test_output=all", "//:check_elsewhere"], &NEWER[..]].concat());
     assert_eq!(run.code(), Some(3), "{run}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::docker_registry::Registry;
 use crate::support::invocation::{Run, Sandbox, binary};
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, or_skip};
 use crate::support::{fixtures, published};
 
 const AMD64: &str = "linux/amd64";
@@ -64,11 +64,9 @@ struct Workspace {
 }
 
 impl Workspace {
-    /// `None` where Bazel is not installed.
-    fn new(folder: &str, registry: &str) -> Option<Self> {
-        if !need(&["bazel"]) {
-            return None;
-        }
+    /// Skips where Bazel is not installed.
+    fn new(folder: &str, registry: &str) -> Part<Self> {
+        need(&["bazel"])?;
         let sandbox = Sandbox::new();
         let workspace = Self { folder: sandbox.path(folder), sandbox };
         fixtures::app(AMD64, 100).build().layout(&workspace.folder.join("build"), "app");
@@ -83,7 +81,7 @@ impl Workspace {
             std::fs::write(workspace.folder.join(name), text).unwrap();
         }
         symlink(binary(), workspace.folder.join("underpin")).unwrap();
-        Some(workspace)
+        Ok(workspace)
     }
 
     fn bazel(&self, words: &[&str]) -> Run {
@@ -120,7 +118,7 @@ fn processes(run: &Run) -> &str {
 
 #[test]
 fn two_output_roots_give_one_digest_and_a_second_build_does_nothing() {
-    let Some(here) = Workspace::new("one", "r.example") else { return };
+    let here = or_skip!(Workspace::new("one", "r.example"));
     let cache = tempfile::tempdir().unwrap();
     let cached = format!("--disk_cache={}", cache.path().display());
     let first = here.bazel(&["build", "//:app", "//:app_of_tree", &cached]).ok();
@@ -145,7 +143,7 @@ fn two_output_roots_give_one_digest_and_a_second_build_does_nothing() {
 
 #[test]
 fn a_refusal_and_what_is_no_layout_fail_the_build() {
-    let Some(here) = Workspace::new("here", "r.example") else { return };
+    let here = or_skip!(Workspace::new("here", "r.example"));
     for (target, said) in [("//:unexpected", "digest-unexpected"), ("//:not_a_layout", "is not one OCI layout")] {
         let run = here.bazel(&["build", target]).says(said);
         assert_eq!(run.code(), Some(1), "{run}");
@@ -155,8 +153,8 @@ fn a_refusal_and_what_is_no_layout_fail_the_build() {
 
 #[test]
 fn a_push_publishes_what_was_built() {
-    let Some(registry) = Registry::plain() else { return };
-    let Some(here) = Workspace::new("here", registry.host()) else { return };
+    let registry = or_skip!(Registry::plain());
+    let here = or_skip!(Workspace::new("here", registry.host()));
     here.bazel(&["run", "//:push"]).ok();
     let built = here.output("app.digest");
     assert_eq!(registry.tag("out/app", "v1").as_deref(), Some(built.trim_end()));
@@ -169,8 +167,8 @@ fn a_push_publishes_what_was_built() {
 
 #[test]
 fn a_check_is_a_test() {
-    let Some(registry) = Registry::plain() else { return };
-    let Some(here) = Workspace::new("here", registry.host()) else { return };
+    let registry = or_skip!(Registry::plain());
+    let here = or_skip!(Workspace::new("here", registry.host()));
     fixtures::old_base(AMD64).build().push(registry.host(), "old", "v1");
     here.test(&["--test_output=all", "//:moved", "//:excepted", "//:allowed_by_name"]).ok();
     let run = here.test(&["--test_output=all", "//:not_allowed", "//:no_exception", "--keep_going"]);

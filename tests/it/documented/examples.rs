@@ -5,7 +5,7 @@ use crate::reference::{COMMANDS, words};
 use crate::support::containerd::{Make, Node};
 use crate::support::docker_registry::Outside;
 use crate::support::programs::{self, Machine};
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 
 /// Those that are right to end with 1: a refusal, a program that is not static, a change that `--check` finds.
 const REFUSED: [&str; 3] =
@@ -67,11 +67,9 @@ fn examples_are_read_as_they_are_shown() {
 
 #[test]
 fn every_example_of_every_command_works() {
-    if !need(&["skopeo", "jq", "man"]) {
-        return;
-    }
-    let Some(outside) = Outside::start() else { return };
-    let Some(node) = Node::kubernetes(Make::Installed) else { return };
+    or_skip!(need(&["skopeo", "jq", "man"]));
+    let outside = or_skip!(Outside::start());
+    let node = or_skip!(Node::kubernetes(Make::Installed));
     let session = Session::new(Some(outside), Some(node));
     session.bash(PREPARATION);
     session.write("bin/app", programs::prints(Machine::Amd64, "x"));

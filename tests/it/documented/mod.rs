@@ -16,12 +16,12 @@ use std::path::Path;
 
 use crate::support::containerd::{Make, Node};
 use crate::support::docker_registry::{HOSTS, Outside};
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, or_skip};
 use guide::{Fence, fences, is_shown, scripts, steps};
 use session::{SOCKET, Session};
 
 /// Runs a document, in a folder in which `preparation` has been run; gives its text with the transcripts as they came out.
-fn follow(text: &str, preparation: &str) -> Option<String> {
+fn follow(text: &str, preparation: &str) -> Part<String> {
     let names_registry = HOSTS.iter().any(|host| text.contains(host) || preparation.contains(host));
     let outside = if names_registry || text.contains("$REGISTRY") { Some(Outside::start()?) } else { None };
     let node = match text {
@@ -37,12 +37,12 @@ fn follow(text: &str, preparation: &str) -> Option<String> {
         told += &tried(&session, &fence);
         done = fence.at + fence.body.len();
     }
-    Some(told + &text[done..])
+    Ok(told + &text[done..])
 }
 
 /// Does what a fence says; gives its text as it came out.
 fn tried(session: &Session, fence: &Fence<'_>) -> String {
-    if fence.word("needs").is_some_and(|program| !need(&[program])) {
+    if fence.word("needs").is_some_and(|program| need(&[program]).is_err()) {
         return fence.body.to_owned();
     }
     if fence.info.starts_with("console") {
@@ -81,7 +81,7 @@ fn holds(page: &str) {
 fn holds_after(preparation: &str, page: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     let kept = std::fs::read_to_string(&file).unwrap();
-    let Some(told) = follow(&kept, preparation) else { return };
+    let told = or_skip!(follow(&kept, preparation));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         return std::fs::write(&file, &told).unwrap();
     }

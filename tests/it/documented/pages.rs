@@ -4,62 +4,54 @@ use std::path::{Path, PathBuf};
 
 use super::{holds, holds_after};
 use crate::support::invocation::files_under;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 
 #[test]
 fn one_image_in_five_minutes() {
-    if need(&["skopeo", "umoci", "runc", "jq"]) {
-        holds("docs/five-minutes.md");
-    }
+    or_skip!(need(&["skopeo", "umoci", "runc", "jq"]));
+    holds("docs/five-minutes.md");
 }
 
 #[test]
 fn the_guide_to_the_rest() {
-    if need(&["skopeo", "cc"]) {
-        holds("docs/guide.md");
-    }
+    or_skip!(need(&["skopeo", "cc"]));
+    holds("docs/guide.md");
 }
 
 #[test]
 fn a_whole_project_in_an_afternoon() {
-    if need(&["make"]) {
-        holds("docs/project.md");
-    }
+    or_skip!(need(&["make"]));
+    holds("docs/project.md");
 }
 
 #[test]
 fn a_digest_is_checked_with_other_tools() {
-    if need(&["skopeo", "jq"]) {
-        holds("docs/check-a-digest.md");
-    }
+    or_skip!(need(&["skopeo", "jq"]));
+    holds("docs/check-a-digest.md");
 }
 
 #[test]
 fn a_test_release_is_loaded_into_nodes() {
-    if need(&["skopeo", "jq"]) {
-        holds("docs/test-release.md");
-    }
+    or_skip!(need(&["skopeo", "jq"]));
+    holds("docs/test-release.md");
 }
 
 #[test]
 fn the_examples_for_ci_work() {
-    if need(&["skopeo", "jq"]) {
-        holds("docs/ci.md");
-    }
+    or_skip!(need(&["skopeo", "jq"]));
+    holds("docs/ci.md");
 }
 
 #[test]
 fn the_example_for_bazel_works() {
-    if need(&["bazel"]) {
-        holds("docs/bazel.md");
-    }
+    or_skip!(need(&["bazel"]));
+    holds("docs/bazel.md");
 }
 
 #[test]
 fn the_readme() {
-    if need(&["jq"]) {
-        holds_after("sample-images .", "README.md");
-    }
+    or_skip!(need(&["jq"]));
+    holds_after("sample-images .", "README.md");
 }
 
 /// `push IMAGE REFERENCE` puts a sample image where a document says that it is.
@@ -71,32 +63,29 @@ printf '# Exceptions\\n\\n| Component | Base | Reason |\\n| --- | --- | --- |\\n
 
 #[test]
 fn many_images() {
-    if need(&["skopeo"]) {
-        let preparation = "push build:app registry.example/build/kube-scheduler:v1.30.0
-            push build:app-shell registry.example/build/etcd:3.5.12";
-        holds_after(&[PUSH, preparation].concat(), "docs/batch.md");
-    }
+    or_skip!(need(&["skopeo"]));
+    let preparation = "push build:app registry.example/build/kube-scheduler:v1.30.0
+        push build:app-shell registry.example/build/etcd:3.5.12";
+    holds_after(&[PUSH, preparation].concat(), "docs/batch.md");
 }
 
 #[test]
 fn what_is_refused_and_which_bases_are_allowed() {
-    if need(&["skopeo"]) {
-        let preparation = "push bases:static gcr.io/distroless/static:latest
-            underpin rebase -q oci:build:app --old-base oci:bases:debian --to registry.example/app:v1";
-        holds_after(&[PUSH, preparation].concat(), "docs/policy.md");
-    }
+    or_skip!(need(&["skopeo"]));
+    let preparation = "push bases:static gcr.io/distroless/static:latest
+        underpin rebase -q oci:build:app --old-base oci:bases:debian --to registry.example/app:v1";
+    holds_after(&[PUSH, preparation].concat(), "docs/policy.md");
 }
 
 #[test]
 fn the_local_store() {
-    if need(&["skopeo"]) {
-        let preparation = "push build:app registry.example/app:v1
-            printf 'registry.example/app:v1\\n' >protected.txt
-            underpin inspect -q registry.example/app:v1 >/dev/null
-            skopeo copy --quiet --insecure-policy oci:build:app docker-archive:app.tar:registry.example/app:v1
-            ctr -n k8s.io images import app.tar";
-        holds_after(&[PUSH, preparation].concat(), "docs/cache.md");
-    }
+    or_skip!(need(&["skopeo"]));
+    let preparation = "push build:app registry.example/app:v1
+        printf 'registry.example/app:v1\\n' >protected.txt
+        underpin inspect -q registry.example/app:v1 >/dev/null
+        skopeo copy --quiet --insecure-policy oci:build:app docker-archive:app.tar:registry.example/app:v1
+        ctr -n k8s.io images import app.tar";
+    holds_after(&[PUSH, preparation].concat(), "docs/cache.md");
 }
 
 #[test]

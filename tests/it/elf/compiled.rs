@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::look;
 use crate::support::invocation::Sandbox;
 use crate::support::programs::go_cache;
-use crate::support::skip::need;
+use crate::support::skip::{need, need_go_package, or_skip};
 
 pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -17,9 +17,7 @@ pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
 
 #[test]
 fn c_programs_are_what_the_compiler_was_told_to_make() {
-    if !need(&["gcc", "musl-gcc"]) {
-        return;
-    }
+    or_skip!(need(&["gcc", "musl-gcc"]));
     let sandbox = sandbox_with(
         "main.c",
         "#include <math.h>\n#include <stdio.h>\nint main(int n, char **a) { puts(*a); return (int) cos(n); }\n",
@@ -73,9 +71,7 @@ pub(super) const OUTSIDE_OF_MODULES: (&str, &str) = ("GO111MODULE", "off");
 
 #[test]
 fn go_programs_of_every_machine_are_static() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let go = Go::new(HELLO);
     for (machine, class, endian) in [
         ("amd64", 64, "little"),
@@ -95,9 +91,7 @@ fn go_programs_of_every_machine_are_static() {
 
 #[test]
 fn a_position_independent_go_program_needs_an_interpreter_and_no_library() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let go = Go::new(HELLO);
     let out = go.build(&[OUTSIDE_OF_MODULES], &["-buildmode=pie", "main.go"]);
     let (json, code) = look(&go.sandbox, &out);
@@ -108,9 +102,7 @@ fn a_position_independent_go_program_needs_an_interpreter_and_no_library() {
 
 #[test]
 fn a_module_says_what_it_is_made_of() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let go = Go::new("package main\nimport \"example.com/dep\"\nfunc main() { dep.F() }\n");
     let here = go.sandbox.path("here");
     std::fs::create_dir(here.join("dep")).unwrap();
@@ -131,14 +123,8 @@ fn a_module_says_what_it_is_made_of() {
 #[test]
 fn a_stripped_program_outside_of_modules_still_shows_klog() {
     const SOURCES: &str = "/usr/share/gocode";
-    if !need(&["go"]) {
-        return;
-    }
-    if !std::path::Path::new(SOURCES).join("src/k8s.io/klog").is_dir() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "golang-k8s-klog-dev is not installed");
-        eprintln!("SKIPPED: golang-k8s-klog-dev is not installed (scripts/test installs it)");
-        return;
-    }
+    or_skip!(need(&["go"]));
+    or_skip!(need_go_package("k8s.io/klog"));
     let go = Go::new(
         "package main\nimport (\"flag\"; \"k8s.io/klog\")\nfunc main() { klog.InitFlags(nil); flag.Parse(); klog.Info(1) }\n",
     );

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::readelf::{self, Facts};
 use crate::support::invocation::{Sandbox, files_under};
-use crate::support::skip::need;
+use crate::support::skip::{missing, need, or_skip};
 
 /// More would only take longer.
 const MOST: usize = 3000;
@@ -74,18 +74,15 @@ fn compare(name: &str, files: &[PathBuf]) {
 
 #[test]
 fn agrees_with_readelf_on_this_system() {
-    if need(&["readelf"]) {
-        let files = elf_files(&["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec", "/usr/local"].map(PathBuf::from));
-        assert!(files.len() > 100, "this is no system");
-        compare("this system", &files);
-    }
+    or_skip!(need(&["readelf"]));
+    let files = elf_files(&["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec", "/usr/local"].map(PathBuf::from));
+    assert!(files.len() > 100, "this is no system");
+    compare("this system", &files);
 }
 
 #[test]
 fn agrees_with_readelf_on_packages_of_other_machines() {
-    if !need(&["readelf"]) {
-        return;
-    }
+    or_skip!(need(&["readelf"]));
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/foreign");
     let mut machines: Vec<PathBuf> = std::fs::read_dir(&folder).map_or_else(
         |_| Vec::new(),
@@ -95,7 +92,7 @@ fn agrees_with_readelf_on_packages_of_other_machines() {
     );
     machines.sort();
     if machines.is_empty() {
-        eprintln!("SKIPPED: no packages of other machines (scripts/test fetches them where it can reach the archive)");
+        or_skip!(Err(missing("packages of other architectures, which scripts/test fetches")));
     }
     for machine in machines {
         let files = elf_files(&[machine.join("files")]);

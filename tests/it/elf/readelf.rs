@@ -1,5 +1,6 @@
 //! The same facts as `readelf` tells them: an opinion that is not ours.
 
+use crate::support::skip::or_skip;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -91,9 +92,8 @@ fn machine(name: &str, class: u64, endian: &str) -> String {
 
 #[test]
 fn reads_what_readelf_says() {
-    if crate::support::skip::need(&["readelf"]) {
-        let facts = &read(&[PathBuf::from("/bin/sh")])[Path::new("/bin/sh")];
-        assert_eq!(facts.linkage, "dynamic");
-        assert!(facts.needed.iter().any(|name| name.starts_with("libc.")), "{facts:?}");
-    }
+    or_skip!(crate::support::skip::need(&["readelf"]));
+    let facts = &read(&[PathBuf::from("/bin/sh")])[Path::new("/bin/sh")];
+    assert_eq!(facts.linkage, "dynamic");
+    assert!(facts.needed.iter().any(|name| name.starts_with("libc.")), "{facts:?}");
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::compiled::{Go, OUTSIDE_OF_MODULES, sandbox_with};
 use super::look;
 use crate::support::invocation::Sandbox;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 
 fn tools(sandbox: &Sandbox, file: &Path) -> Vec<String> {
     let (json, _) = look(sandbox, file);
@@ -30,9 +30,7 @@ fn tools_of_go(go: &Go, imports: &str, body: &str) -> Vec<String> {
 
 #[test]
 fn a_go_program_that_runs_a_tool_shows_it() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let go = Go::new("");
     for (imports, body, expected) in [
         (
@@ -60,9 +58,7 @@ fn a_go_program_that_runs_a_tool_shows_it() {
 
 #[test]
 fn a_c_program_that_runs_a_tool_shows_it() {
-    if !need(&["gcc", "musl-gcc"]) {
-        return;
-    }
+    or_skip!(need(&["gcc", "musl-gcc"]));
     for (body, expected) in [
         (r#"system("iptables -t nat -L");"#, &["iptables"][..]),
         (r#"execlp("ebtables", "ebtables", a[1], NULL);"#, &["ebtables"]),
@@ -83,9 +79,7 @@ fn a_c_program_that_runs_a_tool_shows_it() {
 
 #[test]
 fn a_library_that_is_loaded_later_is_named_and_one_of_glibc_is_not() {
-    if !need(&["gcc"]) {
-        return;
-    }
+    or_skip!(need(&["gcc"]));
     let source =
         |name: &str| format!("#include <dlfcn.h>\nint main(void) {{ return dlopen(\"{name}\", RTLD_NOW) != 0; }}\n");
     for (name, expected) in [("libsystemd.so.0", &["libsystemd.so"][..]), ("libnss_dns.so.2", &[])] {

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::support::faulty_disk::{Call, Harm, Preload, calls};
 use crate::support::invocation::Run;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 use super::scene::Scene;
 use super::{collection, edits, moves};
@@ -19,7 +20,7 @@ const ERRORS: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
 const POINTS: usize = 400;
 
 fn fails_at_every_point(scene: &Scene) {
-    let Some(preload) = Preload::new() else { return };
+    let preload = or_skip!(Preload::new());
     let disk = scene.disk("counted");
     let log = scene.sandbox.path("log");
     let run = preload.put(scene.command(&disk), &disk, &log, Harm::None).run().ok();
@@ -110,7 +111,7 @@ fn l2_to_a_docker_archive() {
 
 #[test]
 fn l2_from_a_registry_with_a_cold_cache() {
-    let Some(registries) = Registries::two(3_000) else { return };
+    let registries = or_skip!(Registries::two(3_000));
     fails_at_every_point(&moves::from_registry(&registries));
 }
 
@@ -131,6 +132,6 @@ fn l2_a_manifest_in_place() {
 
 #[test]
 fn l2_a_collection() {
-    let Some(registries) = Registries::two(3_000) else { return };
+    let registries = or_skip!(Registries::two(3_000));
     fails_at_every_point(&collection::collection(&registries));
 }

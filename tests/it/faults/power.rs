@@ -11,6 +11,7 @@ use crate::support::durable::{Deaf, Durable, Names};
 use crate::support::faulty_disk::{Call, Harm, Preload, calls};
 use crate::support::invocation::{Run, files_under};
 use crate::support::registries::Registries;
+use crate::support::skip::{Part, or_skip};
 
 use super::scene::{STORE, Scene};
 use super::{collection, edits, moves};
@@ -33,7 +34,7 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(scene: &'a Scene) -> Option<Self> {
+    fn new(scene: &'a Scene) -> Part<Self> {
         let preload = Preload::new()?;
         let [disk, state] = ["disk", "state"].map(|name| scene.sandbox.path(name));
         for folder in [&disk, &state] {
@@ -41,7 +42,7 @@ impl<'a> Cut<'a> {
         }
         let disk = scene.disk("disk");
         let durable = Durable::new(&disk, &state);
-        Some(Self { scene, preload, disk, log: scene.sandbox.path("log"), durable })
+        Ok(Self { scene, preload, disk, log: scene.sandbox.path("log"), durable })
     }
 
     fn run(&self, harm: Harm, deaf: Option<Deaf>) -> Run {
@@ -67,7 +68,7 @@ impl<'a> Cut<'a> {
 }
 
 fn survives(scene: &Scene) {
-    let Some(cut) = Cut::new(scene) else { return };
+    let cut = or_skip!(Cut::new(scene));
     let run = cut.run(Harm::None, None).ok();
     for names in remains() {
         println!("after exit 0: {names:?}");
@@ -119,7 +120,7 @@ fn l6_a_docker_archive() {
 
 #[test]
 fn l6_a_cold_cache() {
-    let Some(registries) = Registries::two(3_000) else { return };
+    let registries = or_skip!(Registries::two(3_000));
     survives(&moves::from_registry(&registries));
 }
 
@@ -140,16 +141,16 @@ fn l6_a_manifest_in_place() {
 
 #[test]
 fn l6_a_collection() {
-    let Some(registries) = Registries::two(3_000) else { return };
+    let registries = or_skip!(Registries::two(3_000));
     survives(&collection::collection(&registries));
 }
 
 /// What was fetched need not be fetched again.
 #[test]
 fn l6_a_store_is_durable_too() {
-    let Some(registries) = Registries::two(3_000) else { return };
+    let registries = or_skip!(Registries::two(3_000));
     let scene = moves::from_registry(&registries);
-    let Some(cut) = Cut::new(&scene) else { return };
+    let cut = or_skip!(Cut::new(&scene));
     cut.run(Harm::None, None).ok();
     let names = |disk: &Path| {
         let files = files_under(&disk.join(STORE));
@@ -171,7 +172,7 @@ fn l6_what_a_killed_run_has_named_is_durable_after_the_next() {
         (moves::to_docker_archive(), "out.tar"),
         (edits::batch(), "underpin.lock"),
     ] {
-        let Some(cut) = Cut::new(&scene) else { return };
+        let cut = or_skip!(Cut::new(&scene));
         cut.run(Harm::None, None).ok();
         let is_it = |call: &Call| call.kind == "rename" && call.path.ends_with(named);
         let at = cut.calls().iter().rposition(is_it).unwrap() + 2;
@@ -191,7 +192,7 @@ fn a_disk_that_ignores_syncs_is_noticed() {
     scenes.push(edits::kube_write());
     for scene in &scenes {
         for (deaf, names) in [(Deaf::Folders, Names::Synced), (Deaf::Files, Names::All)] {
-            let Some(cut) = Cut::new(scene) else { return };
+            let cut = or_skip!(Cut::new(scene));
             let run = cut.run(Harm::None, Some(deaf)).ok();
             cut.left(names, |left| assert!((scene.done)(left).is_err(), "{deaf:?} made no difference\n{run}"));
         }

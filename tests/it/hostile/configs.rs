@@ -7,6 +7,7 @@ use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
 use crate::support::recipe::Content;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::digest;
 
 /// The good image with one field of the config's `config` set.
@@ -144,7 +145,7 @@ fn h26_nothing_in_an_image_or_an_answer_moves_the_cursor() {
     assert!(!run.stderr.contains('\u{1b}') && !run.stdout.contains('\u{1b}'), "{run}");
     let run = setup.rebase_layout(&with("Entrypoint", &json!([format!("/{ESCAPE}")]))).arg("-v").run();
     assert!(!run.stderr.contains('\u{1b}') && !run.stdout.contains('\u{1b}'), "{run}");
-    let Some(registries) = Registries::two(10) else { return };
+    let registries = or_skip!(Registries::two(10));
     let trial = registries.trial();
     let rude = Answer::error(404, "MANIFEST_UNKNOWN", ESCAPE);
     registries.source.proxy.script([on("GET", "/in/app/manifests/").always().does(Action::Answer(rude))]);

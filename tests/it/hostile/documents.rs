@@ -8,6 +8,7 @@ use crate::support::http::{Answer, serve};
 use crate::support::proxy::{Action, on};
 use crate::support::recipe::{Content, Dialect, Document, index};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 /// The good image with one piece of its manifest's text replaced.
 fn replaced(from: &str, to: &str) -> Content {
@@ -76,7 +77,7 @@ fn h8_a_size_that_is_none_is_refused() {
 
 #[test]
 fn h9_the_type_of_the_answer_and_of_the_document_must_agree() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let served = |content_type: &str| {
         let trial = registries.trial();
         let rule = on("GET", "/in/app/manifests/").always();

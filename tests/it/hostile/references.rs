@@ -7,6 +7,7 @@ use crate::support::http::Answer;
 use crate::support::invocation::Sandbox;
 use crate::support::proxy::{Action, on};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 #[test]
 fn h21_a_name_that_is_none_is_an_error_before_any_request() {
@@ -38,7 +39,7 @@ fn h21_a_name_that_is_none_is_an_error_before_any_request() {
 
 #[test]
 fn h21_a_digest_that_was_asked_for_is_what_must_come() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let other = fixtures::app("linux/amd64", 9).build();
     let given = registries.app.digest();
     let lie = Answer::new(200)

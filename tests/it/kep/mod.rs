@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::fixtures;
 use crate::support::invocation::Sandbox;
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, need_go_package, or_skip};
 use rows::{Case, EXCEPTIONS, REBASED, Truth, Verdict};
 use situation::Programs;
 
@@ -116,21 +116,14 @@ fn print(title: &str, rows: &[(&Case, String)]) {
     }
 }
 
-fn can_compile() -> bool {
-    let klog = std::path::Path::new("/usr/share/gocode/src/k8s.io/klog").is_dir();
-    let ready = need(&["go", "gcc"]) && klog;
-    assert!(
-        ready || std::env::var("CI").as_deref() != Ok("true"),
-        "golang-k8s-klog-dev is not installed, and CI skips nothing"
-    );
-    ready
+fn can_compile() -> Part<()> {
+    need(&["go", "gcc"])?;
+    need_go_package("k8s.io/klog")
 }
 
 #[test]
 fn the_rebased_images_get_the_verdicts_of_their_rows() {
-    if !can_compile() {
-        return;
-    }
+    or_skip!(can_compile());
     let project = Project::new(&REBASED);
     let rows: Vec<(&Case, String)> = REBASED.iter().map(|case| (case, judged(&project, case))).collect();
     print("Rebased Images", &rows);
@@ -140,9 +133,7 @@ fn the_rebased_images_get_the_verdicts_of_their_rows() {
 
 #[test]
 fn the_exceptions_are_excepted_for_their_reasons() {
-    if !can_compile() {
-        return;
-    }
+    or_skip!(can_compile());
     let project = Project::new(&EXCEPTIONS);
     let mut rows = Vec::new();
     for case in &EXCEPTIONS {

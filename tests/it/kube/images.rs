@@ -7,7 +7,7 @@ use crate::support::fixtures;
 use crate::support::invocation::Sandbox;
 use crate::support::programs::{Machine, go, prints};
 use crate::support::recipe::{Content, Recipe};
-use crate::support::skip::need;
+use crate::support::skip::{need, need_go_package, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, program};
 
 /// An image with `/app`, and a runner where one is asked for.
@@ -61,14 +61,8 @@ fn programs_and_strategies_are_proven_on_the_image() {
 #[test]
 fn klog_is_proven_on_the_program_itself() {
     const SOURCES: &str = "/usr/share/gocode";
-    if !need(&["go"]) {
-        return;
-    }
-    if !std::path::Path::new(SOURCES).join("src/k8s.io/klog").is_dir() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "golang-k8s-klog-dev is not installed");
-        eprintln!("SKIPPED: golang-k8s-klog-dev is not installed (scripts/test installs it)");
-        return;
-    }
+    or_skip!(need(&["go"]));
+    or_skip!(need_go_package("k8s.io/klog"));
     let source = "package main\nimport (\"flag\"; \"k8s.io/klog\")\nfunc main() { klog.InitFlags(nil); flag.Parse(); klog.Info(1) }\n";
     let sandbox = Sandbox::new();
     with(&[program("app", go(source, &[("GOPATH", SOURCES)]))]).layout(&sandbox.path("here").join("klog"), "v1");

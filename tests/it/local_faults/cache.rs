@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use crate::support::faulty_disk::{Harm, Preload};
 use crate::support::invocation::files_under;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 #[test]
 fn l7_a_damaged_cache_is_noticed_and_mended() {
-    let Some(registries) = Registries::two(100_000) else { return };
+    let registries = or_skip!(Registries::two(100_000));
     let harms: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[500] ^= 1, |bytes| bytes.truncate(600), Vec::clear];
     for harm in harms {
         let trial = registries.trial();
@@ -31,7 +32,7 @@ fn l7_a_damaged_cache_is_noticed_and_mended() {
 
 #[test]
 fn l9_a_cache_that_cannot_be_written_is_done_without() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     // A file where the folder should be stops root too.
     std::fs::write(trial.cache(), "in the way").unwrap();
@@ -46,8 +47,8 @@ fn l9_a_cache_that_cannot_be_written_is_done_without() {
 
 #[test]
 fn l9_a_cache_on_a_file_system_without_locks_is_done_without() {
-    let Some(preload) = Preload::new() else { return };
-    let Some(registries) = Registries::two(1000) else { return };
+    let preload = or_skip!(Preload::new());
+    let registries = or_skip!(Registries::two(1000));
     for errno in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
         let trial = registries.trial();
         let log = registries.sandbox.path("log");

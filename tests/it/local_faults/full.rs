@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::support::faulty_disk::SmallDisk;
 use crate::support::published;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 use super::{hidden_files, under};
 
@@ -19,9 +20,9 @@ fn sizes(count: usize, most: usize) -> impl Iterator<Item = String> {
 
 #[test]
 fn l1_a_full_disk_is_named_and_harms_nothing() {
-    let Some(registries) = Registries::two(300_000) else { return };
+    let registries = or_skip!(Registries::two(300_000));
     for size in sizes(50, 290) {
-        let Some(disk) = SmallDisk::new(&size) else { return };
+        let disk = or_skip!(SmallDisk::new(&size));
         let to = format!("oci:{}:v1", disk.path("out").display());
         let run = registries.rebase(&to, "cache-l1").run().fails("local-io");
         let run = run.says(&disk.root().display().to_string());
@@ -37,9 +38,9 @@ fn l1_a_full_disk_is_named_and_harms_nothing() {
 
 #[test]
 fn l1_a_cache_that_is_full_does_not_stop_the_work() {
-    let Some(registries) = Registries::two(500_000) else { return };
+    let registries = or_skip!(Registries::two(500_000));
     for size in sizes(20, 480) {
-        let Some(disk) = SmallDisk::new(&size) else { return };
+        let disk = or_skip!(SmallDisk::new(&size));
         let trial = registries.trial();
         let run = trial.run_with_cache(&disk.path("cache"));
         let run = trial.gives_the_expected_image(run).says("cache");
@@ -50,7 +51,7 @@ fn l1_a_cache_that_is_full_does_not_stop_the_work() {
 
 #[test]
 fn l3_few_files_are_enough() {
-    let Some(registries) = Registries::two(100_000) else { return };
+    let registries = or_skip!(Registries::two(100_000));
     let trial = registries.trial();
     trial.gives_the_expected_image(under(&registries, &trial, "ulimit -n 32;"));
     trial.settle();
@@ -58,7 +59,7 @@ fn l3_few_files_are_enough() {
 
 #[test]
 fn l3_a_file_that_may_not_grow_does_not_end_in_a_lie() {
-    let Some(registries) = Registries::two(1_000_000) else { return };
+    let registries = or_skip!(Registries::two(1_000_000));
     let trial = registries.trial();
     // 200 KiB: the layer does not fit.
     let run = under(&registries, &trial, "ulimit -f 400;");

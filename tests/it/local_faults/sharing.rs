@@ -6,12 +6,13 @@ use crate::support::fixtures;
 use crate::support::published;
 use crate::support::recipe::blob_path;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 use super::hidden_files;
 
 #[test]
 fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
-    let Some(registries) = Registries::two(500_000) else { return };
+    let registries = or_skip!(Registries::two(500_000));
     let trial = registries.trial();
     let start = |number: usize| {
         registries.rebase(&registries.target.name(&format!("share/s{number}:v1")), "cache-shared").start()
@@ -28,7 +29,7 @@ fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
 
 #[test]
 fn c2_eight_runs_write_eight_tags_into_one_layout() {
-    let Some(registries) = Registries::two(10_000) else { return };
+    let registries = or_skip!(Registries::two(10_000));
     let out = registries.sandbox.path("layout");
     let start = |number: usize| {
         let cache = format!("cache-{number}");
@@ -46,7 +47,7 @@ fn c2_eight_runs_write_eight_tags_into_one_layout() {
 
 #[test]
 fn a_layout_that_is_damaged_is_not_made_worse() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let out = registries.sandbox.path("layout");
     let to = format!("oci:{}:v1", out.display());
     registries.rebase(&to, "cache").run().ok();

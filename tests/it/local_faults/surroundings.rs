@@ -11,6 +11,7 @@ use crate::support::layouts::{Layouts, upon};
 use crate::support::programs::{Machine, prints};
 use crate::support::published;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, file, noise, program};
 
 use super::under;
@@ -18,12 +19,12 @@ use super::under;
 #[test]
 fn l10_temporary_files_may_be_on_another_device() {
     // A layer that is written again and too large for memory, beside what leaves it.
-    let Some(package) = of_this_machine("netbase") else { return };
+    let package = or_skip!(of_this_machine("netbase"));
     let own = [program("app", prints(Machine::Amd64, fixtures::LINE)), file("srv/payload", noise(7, 6 << 20))];
     let layer = Layer::of(Pack::Gzip, &package.installed().into_iter().chain(own).collect::<Vec<_>>());
     let old = fixtures::old_base("linux/amd64");
     let layouts = Layouts::on(&old, &upon(&old, [layer], fixtures::app_config()));
-    let Some(disk) = SmallDisk::new("1m") else { return };
+    let disk = or_skip!(SmallDisk::new("1m"));
     let rebase = || layouts.rebase("out").env("TMPDIR", disk.root());
     rebase().run().fails("local-io").says(&disk.root().display().to_string());
     assert!(!layouts.layout("out").join("index.json").exists());
@@ -49,7 +50,7 @@ fn l10_any_path_will_do() {
 
 #[test]
 fn l13_a_reader_that_went_away_is_no_panic() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let run = under(&registries, &trial, "exec >&-;");
     assert!(run.code().is_some_and(|code| code == 0 || code == 2), "{run}");
@@ -62,7 +63,7 @@ fn l13_a_reader_that_went_away_is_no_panic() {
 
 #[test]
 fn l13_a_reader_of_messages_that_stands_still_does_not_stop_the_work() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     // The pipe is full before the run begins, and its reader reads nothing until the run has ended.
     let script = "exec 3>&1; { head -c 65536 /dev/zero >&2; \"$0\" \"$@\" 1>&3; echo $? >$TMPDIR/code; } 2>&1 | \

@@ -6,15 +6,14 @@ use super::programs::{glog, parts, runner};
 use super::{LOG, of_rule, shelled, text};
 use crate::support::fixtures;
 use crate::support::layouts::findings;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, program};
 
 const SCRIPT: &str = "exec /app --logtostderr >>/var/log/app.log 2>&1";
 
 #[test]
 fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = shelled(&[program("app", glog())], &json!({"Entrypoint": ["/bin/sh", "-c", SCRIPT]}));
     let before = layouts.container("app");
     assert_eq!(before.start().code, Some(0));

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::programs::{klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
 use super::{LOG, laid_out, of_rule, shelled, shells, text};
 use crate::support::layouts::{Layouts, fates, findings};
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{folder, program};
 use crate::support::tools::Container;
 
@@ -44,9 +45,7 @@ const NOTHING: Vec<String> = Vec::new();
 
 #[test]
 fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = klog_flag();
     for shell in [
         vec!["/bin/sh", "-c", "exec /app --v=2 1>>/var/log/app.log 2>&1"],
@@ -68,9 +67,7 @@ fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
 
 #[test]
 fn a_second_start_appends() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let shell = ["/bin/sh", "-c", "exec /app --v=2 one two >>/var/log/app.log 2>&1"];
     let layouts = shelled(&[program("app", klog_flag())], &json!({"Entrypoint": shell}));
     let (before, after) = moved(&layouts);
@@ -82,9 +79,7 @@ fn a_second_start_appends() {
 
 #[test]
 fn what_went_through_tee_is_in_the_file_and_in_the_containers_log() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = klog_flag();
     for script in ["/app --v=2 2>&1 | tee -a /var/log/app.log", "exec /app --v=2 2>&1 | tee /var/log/app.log"] {
         let layouts = shelled(&[program("app", app.clone())], &json!({"Cmd": ["/bin/sh", "-c", script]}));
@@ -99,9 +94,7 @@ fn what_went_through_tee_is_in_the_file_and_in_the_containers_log() {
 /// Both spellings are tried on each program: what the binary shows is what it takes.
 #[test]
 fn flags_are_spelled_as_the_program_takes_them() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 x >>/var/log/app.log 2>&1"]});
     for (name, app, flag, takes_dashes) in [
         ("flag", klog_flag(), "--log_file", false),
@@ -127,9 +120,7 @@ fn flags_are_spelled_as_the_program_takes_them() {
 
 #[test]
 fn a_program_that_never_registers_the_flags_is_not_given_them() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/var/log/app.log 2>&1"]});
     for (app, why, code) in
         [(klog_without_flags(), "does not register", Some(0)), (klog_beside_glog(), "glog beside klog", Some(2))]
@@ -151,9 +142,7 @@ fn a_program_that_never_registers_the_flags_is_not_given_them() {
 
 #[test]
 fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = [program("app", klog_flag())];
     let script = "exec /app --v=2 >>/var/log/app/app.log 2>&1";
     let config = json!({"Entrypoint": ["/bin/sh", "-c", script], "User": "65532:65532"});
@@ -177,9 +166,7 @@ fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
 /// A file without a folder is in the one that the container starts in.
 #[test]
 fn a_relative_file_is_where_it_was() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let config = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>app.log 2>&1"], "WorkingDir": "/srv"});
     let layouts = shelled(&[program("app", klog_flag()), folder("srv/")], &config);
     let (before, after) = moved(&layouts);
@@ -191,9 +178,7 @@ fn a_relative_file_is_where_it_was() {
 
 #[test]
 fn what_is_extracted_logs_as_well() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
     let layouts = shelled(&[program("app", klog_flag())], &shell);
     let report = layouts.rebase("out").args(["--extract", "--json"]).run().ok().json();
@@ -205,9 +190,7 @@ fn what_is_extracted_logs_as_well() {
 
 #[test]
 fn a_log_folder_of_the_application_needs_no_added_layer() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/logs/a 2>&1"]});
     for (files, expected) in [
         (vec![program("app", klog_flag()), folder("logs/")], vec!["kept"]),

@@ -6,7 +6,7 @@ use super::programs::{klog_flag, parts, plain};
 use super::{LOG, application, laid_out, of_rule, of_this_machine, shelled, shells, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings};
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 fn words(container: &[String]) -> Vec<&str> {
@@ -15,9 +15,7 @@ fn words(container: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_health_check_runs_without_its_shell() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = [program("app", plain())];
     let config = |test: Value| json!({"Entrypoint": ["/app", "0"], "Env": [fixtures::PATH, "MODE=quiet"], "Healthcheck": {"Test": test, "Retries": 3}});
     let mut bash = config(json!(["CMD-SHELL", "/app 'is well' 0 &>/dev/null"]));
@@ -53,9 +51,7 @@ fn a_health_check_runs_without_its_shell() {
 
 #[test]
 fn a_variable_is_refused_unless_its_value_is_frozen() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let config = json!({
         "Cmd": ["/bin/sh", "-c", "exec /app --mode=$MODE \"${MODE}\" 0"], "Env": [fixtures::PATH, "MODE=quiet"],
     });
@@ -74,9 +70,7 @@ fn a_variable_is_refused_unless_its_value_is_frozen() {
 
 #[test]
 fn those_who_know_better_say_the_command_and_it_is_still_proven() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let config = json!({"Entrypoint": ["/bin/sh", "-c", "/app 0 | grep -v probe"], "Cmd": ["x"], "Env": [fixtures::PATH, "MODE=quiet"]});
     let layouts = shelled(&[program("app", plain())], &config);
     layouts.rebase("out").run().refused().says("[needs-shell]");
@@ -93,9 +87,8 @@ fn those_who_know_better_say_the_command_and_it_is_still_proven() {
 
 #[test]
 fn an_init_stays_where_it_is_there_and_goes_where_it_is_not() {
-    if !parts() || !need(&["tini-static"]) {
-        return;
-    }
+    or_skip!(parts());
+    or_skip!(need(&["tini-static"]));
     let tini = program("tini", of_this_machine("tini-static"));
     let app = program("app", klog_flag());
     let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
@@ -120,9 +113,7 @@ fn an_init_stays_where_it_is_there_and_goes_where_it_is_not() {
 
 #[test]
 fn a_shell_in_the_new_base_goes_on_doing_its_work() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let entrypoint = json!(["/bin/sh", "-c", "/app 0 2>&1 | cat >>/tmp/app.log; exit 3"]);
     let config = json!({"Entrypoint": entrypoint, "Cmd": ["ignored"], "Env": [fixtures::PATH, "MODE=quiet"]});
     let old = shells(&[]);

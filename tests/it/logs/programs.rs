@@ -1,26 +1,16 @@
 //! The programs that log: Go with the real klog in its three ways to read flags, with glog, and
 //! with neither; and a log runner.
 
-use std::path::Path;
-
 use crate::support::programs::go;
-use crate::support::skip::need;
+use crate::support::skip::{Part, need, need_go_package};
 
 /// Where Debian keeps the sources of Go packages.
 const SOURCES: &str = "/usr/share/gocode";
 
 /// Whether this can be done here: Go, its packages, readers of images, a runtime, real shells.
-pub fn parts() -> bool {
-    let packages = ["k8s.io/klog", "github.com/golang/glog", "github.com/spf13/pflag"];
-    let there = packages.iter().all(|package| {
-        let here = Path::new(SOURCES).join("src").join(package).is_dir();
-        if !here {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{package} is not installed, and CI skips nothing");
-            eprintln!("SKIPPED: {package} is not installed (scripts/test installs it)");
-        }
-        here
-    });
-    there && need(&["go", "umoci", "runc", "busybox", "dash", "bash", "ldd"])
+pub fn parts() -> Part<()> {
+    ["k8s.io/klog", "github.com/golang/glog", "github.com/spf13/pflag"].into_iter().try_for_each(need_go_package)?;
+    need(&["go", "umoci", "runc", "busybox", "dash", "bash", "ldd"])
 }
 
 pub fn built(source: &str) -> Vec<u8> {

@@ -5,13 +5,12 @@ use serde_json::json;
 use super::programs::{klog_flag, parts, plain};
 use super::{marks, shelled};
 use crate::support::layouts::findings;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::program;
 
 #[test]
 fn a_refusal_marks_the_construct_and_writes_nothing() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = [program("app", plain())];
     for (shell, script, marked) in [
         ("/bin/sh", "exec /app --v=2 | grep -v probe", "|"),
@@ -39,9 +38,7 @@ fn a_refusal_marks_the_construct_and_writes_nothing() {
 
 #[test]
 fn what_no_strategy_can_express_is_refused() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts =
         |script: &str| shelled(&[program("app", klog_flag())], &json!({"Entrypoint": ["/bin/sh", "-c", script]}));
     for (script, word) in [

@@ -8,7 +8,7 @@ use super::{LOG, application, of_rule, of_this_machine, shelled, shells, text};
 use crate::support::layouts::{Layouts, fates, findings};
 use crate::support::programs::{Machine, prints};
 use crate::support::recipe::{Content, Dialect, Recipe, index};
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, program, symlink};
 use crate::support::tools::Container;
 use crate::support::{fixtures, published};
@@ -41,9 +41,7 @@ fn written(container: &Container) -> [String; 3] {
 
 #[test]
 fn a_runner_does_what_the_shell_did() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let (app, runner) = (plain(), runner(&[]));
     for (script, flags, streams) in [
         ("exec /app a 0 1>>/var/log/app.log 2>&1", "", [true, false, false]),
@@ -68,9 +66,7 @@ fn a_runner_does_what_the_shell_did() {
 
 #[test]
 fn what_a_runner_cannot_do_is_said() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 7 >>/var/log/app.log 2>&1"));
     base_with(program("go-runner", runner(&[]))).layout(&layouts.layout("new"), "v1");
     let report = layouts.rebase("out").arg("--json").run().ok().json();
@@ -82,9 +78,7 @@ fn what_a_runner_cannot_do_is_said() {
 
 #[test]
 fn a_runner_of_another_image_is_brought_along_and_verified() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     let report = layouts.rebase("out").args(["--json", "--logs", "runner"]).run().refused().json();
     assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"], "there is no runner");
@@ -107,9 +101,7 @@ fn a_runner_of_another_image_is_brought_along_and_verified() {
 
 #[test]
 fn a_runner_that_is_not_needed_is_not_brought() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 0"));
     image("linux/amd64", &runner(&[])).build().layout(&layouts.layout("runner"), "v1");
     let report = layouts.rebase("out").args(["--json", "--log-runner", "oci:runner:v1"]).run().ok().json();
@@ -119,9 +111,7 @@ fn a_runner_that_is_not_needed_is_not_brought() {
 
 #[test]
 fn a_runner_that_would_not_start_is_refused() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let dynamic = runner(&[("CGO_ENABLED", "1"), ("GOFLAGS", "-ldflags=-linkmode=external")]);
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     let refused = |args: &[&str]| {
@@ -140,9 +130,8 @@ fn a_runner_that_would_not_start_is_refused() {
 
 #[test]
 fn a_runner_behind_an_init_is_proven_as_well() {
-    if !parts() || !need(&["tini-static"]) {
-        return;
-    }
+    or_skip!(parts());
+    or_skip!(need(&["tini-static"]));
     let dynamic = runner(&[("CGO_ENABLED", "1"), ("GOFLAGS", "-ldflags=-linkmode=external")]);
     let script = "exec /app 0 >>/var/log/app.log 2>&1";
     let config = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", script], "Env": [fixtures::PATH, "MODE=quiet"]});
@@ -160,9 +149,7 @@ fn a_runner_behind_an_init_is_proven_as_well() {
 
 #[test]
 fn a_runner_that_is_brought_takes_nobodys_place() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let runner = runner(&[]);
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     base_with(symlink("bin", "usr/bin")).layout(&layouts.layout("new"), "v1");
@@ -180,9 +167,7 @@ fn a_runner_that_is_brought_takes_nobodys_place() {
 
 #[test]
 fn an_image_without_a_program_is_no_runner() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = shelled(&[program("app", plain())], &shell("exec /app 0 >>/var/log/app.log 2>&1"));
     let mut empty = image("linux/amd64", b"x");
     empty.config = json!({});
@@ -198,9 +183,7 @@ const TWO: [(&str, &str); 2] = [("linux/amd64", "amd64"), ("linux/arm64", "arm64
 
 #[test]
 fn each_platform_of_an_index_gets_its_own_runner() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let both = |image: &dyn Fn(&str, &str) -> Recipe| {
         index(Dialect::Oci, &TWO.map(|(platform, arch)| (platform, image(platform, arch).build())))
     };

@@ -6,6 +6,7 @@ use super::programs::{klog_flag, parts, runner};
 use super::{LOG, of_rule, shelled, text};
 use crate::support::fixtures;
 use crate::support::layouts::Layouts;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, program};
 
 /// A layouts whose new base has a runner.
@@ -24,9 +25,7 @@ fn planned(layouts: &Layouts, logs: &str) -> Value {
 
 #[test]
 fn the_report_says_who_writes_the_log_and_why_and_what_else_there_is() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = layouts("exec /app 1>>/var/log/app.log 2>&1");
     for (logs, strategy, message, why, others) in [
         ("auto", "klog", "klog's own flags", "underscores", "--logs runner, --logs stdout"),
@@ -51,9 +50,7 @@ fn the_report_says_who_writes_the_log_and_why_and_what_else_there_is() {
 
 #[test]
 fn what_klog_cannot_catch_is_noted_and_only_for_klog() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = layouts("exec /app >/var/log/app.log 2>&1");
     for (logs, klog_only, appends) in [("klog", true, true), ("runner", false, true), ("stdout", false, false)] {
         let report = planned(&layouts, logs);
@@ -65,9 +62,7 @@ fn what_klog_cannot_catch_is_noted_and_only_for_klog() {
 
 #[test]
 fn a_command_without_a_file_has_no_strategy() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let report = planned(&layouts("exec /app --v=2"), "auto");
     assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "none", "file": null}));
     assert!(of_rule(&report, "log-strategy").is_empty());
@@ -78,9 +73,7 @@ fn a_command_without_a_file_has_no_strategy() {
 /// Debian's builds outside of modules say nothing of klog's version; that must not be needed.
 #[test]
 fn inspect_shows_the_facts_that_the_choice_stands_on() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = layouts("exec /app >>/var/log/app.log 2>&1");
     layouts.rebase("out").run().ok();
     let facts = layouts.underpin(&["inspect", "oci:out:v1", "--json", "--no-cache"]).run().ok().json();

@@ -6,6 +6,7 @@ use super::programs::{klog_normalised, parts, plain};
 use super::{LOG, marks, of_rule, shelled, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings};
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Entry, program};
 
 /// The script that cluster-autoscaler had, in its shape.
@@ -27,9 +28,7 @@ fn layouts(script: &str, app: Vec<u8>, config: &Value) -> Layouts {
 
 #[test]
 fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_replaced() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let layouts = layouts(RUN, klog_normalised(), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
     let report = layouts.rebase("out").arg("--json").run().ok().json();
     let (before, after) = (layouts.container("app"), layouts.container("out"));
@@ -55,9 +54,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
 /// The last flag wins: what CMD says about klog's files would undo what the entrypoint says.
 #[test]
 fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--logtostderr=true", "one"]});
     let layouts = layouts(RUN, klog_normalised(), &config);
     layouts.rebase("out").run().refused().says("CMD has flags that would undo klog's own").says("(log-flags)");
@@ -70,9 +67,7 @@ fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
 
 #[test]
 fn scripts_are_read_however_they_are_started() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let app = plain();
     let script = |first: &str| format!("{first}\nset -e\nexport MODE=loud\ncd /srv\nexec /cluster-autoscaler \"$@\"\n");
     for (first, entrypoint) in [
@@ -102,9 +97,7 @@ fn scripts_are_read_however_they_are_started() {
 
 #[test]
 fn a_script_that_does_more_is_refused_at_the_construct() {
-    if !parts() {
-        return;
-    }
+    or_skip!(parts());
     let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["0"], "Env": [fixtures::PATH]});
     let app = plain();
     for (line, marked, word) in [

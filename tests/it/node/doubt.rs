@@ -5,6 +5,7 @@ use std::os::unix::net::UnixListener;
 use super::setup::{name, on_each};
 use crate::support::containerd::Node;
 use crate::support::invocation::{Sandbox, files_under};
+use crate::support::skip::or_skip;
 
 #[test]
 fn a_list_or_a_record_that_cannot_be_read_stops_it() {
@@ -63,7 +64,7 @@ fn an_endpoint_without_a_runtime_is_named() {
 
 #[test]
 fn containerd_without_cri_is_named() {
-    let Some(node) = Node::start() else { return };
+    let node = or_skip!(Node::start());
     let sandbox = Sandbox::new();
     let endpoint = format!("unix://{}", node.socket().display());
     let run = sandbox.underpin(["cache", "ls", "--cri", &endpoint]).run().fails("network");

@@ -6,6 +6,7 @@ use crate::support::proxy::{Action, At, Cut, Seen};
 use crate::support::published;
 use crate::support::recipe::blob_path;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 const WHOLE: &str = "the whole";
 
@@ -20,14 +21,14 @@ fn ranges(seen: &[Seen]) -> Vec<&str> {
 
 #[test]
 fn p1_a_reset_before_the_first_byte_is_asked_again_from_the_start() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(0), Cut::Rst));
     assert_eq!(ranges(&seen), [WHOLE, WHOLE]);
 }
 
 #[test]
 fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     for at in [1, 512, size / 2, size - 1] {
         let seen = survives_once(&registries, Action::Cut(At::Body(at), Cut::Rst));
@@ -39,7 +40,7 @@ fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
 
 #[test]
 fn p4_a_reset_every_64_kib_is_survived() {
-    let Some(registries) = Registries::two(4 * 1024 * 1024) else { return };
+    let registries = or_skip!(Registries::two(4 * 1024 * 1024));
     let cut = Action::Cut(At::Body(64 * 1024), Cut::Rst);
     let seen = survives(&registries, [on_layer(&registries).always().does(cut)]);
     assert!((60..=66).contains(&seen.len()), "{} requests", seen.len());
@@ -47,7 +48,7 @@ fn p4_a_reset_every_64_kib_is_survived() {
 
 #[test]
 fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([
         on_layer(&registries).when(|seen| !seen.has("range")).always().does(Action::Cut(At::Body(65_536), Cut::Rst)),
@@ -66,14 +67,14 @@ fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
 
 #[test]
 fn p6_an_early_end_is_resumed() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(100_000), Cut::Fin));
     assert_eq!(ranges(&seen), [WHOLE, &from(100_000)]);
 }
 
 #[test]
 fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let half = registries.app_layer_size() / 2;
     let seen = survives_once(&registries, Action::CloseDelimited(half));
     assert_eq!(ranges(&seen), [WHOLE, &from(half)]);
@@ -81,7 +82,7 @@ fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
 
 #[test]
 fn p9_a_body_that_is_too_long_is_not_read_to_its_end() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     for action in [Action::Extra(1), Action::Endless] {
         let trial = registries.trial();
@@ -99,7 +100,7 @@ fn p9_a_body_that_is_too_long_is_not_read_to_its_end() {
 
 #[test]
 fn p10_one_wrong_byte_is_fetched_again_and_said() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([on_layer(&registries).does(Action::Corrupt(1000))]);
     trial.gives_the_expected_image(trial.run()).says("fetching again");
@@ -109,7 +110,7 @@ fn p10_one_wrong_byte_is_fetched_again_and_said() {
 
 #[test]
 fn p11_a_byte_that_is_always_wrong_ends_the_run() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([on_layer(&registries).always().does(Action::Corrupt(1000))]);
     let run = trial.fails(trial.run(), "integrity").says(&registries.app_layer());
@@ -120,7 +121,7 @@ fn p11_a_byte_that_is_always_wrong_ends_the_run() {
 
 #[test]
 fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     let seen = survives(
         &registries,
@@ -135,7 +136,7 @@ fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
 
 #[test]
 fn p14_a_refused_range_restarts_once() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     for status in [416, 400] {
         let seen = survives(
             &registries,
@@ -150,7 +151,7 @@ fn p14_a_refused_range_restarts_once() {
 
 #[test]
 fn p14_a_reset_after_the_last_byte_needs_no_request() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(registries.app_layer_size()), Cut::Rst));
     assert_eq!(seen.len(), 1);
 }

@@ -11,11 +11,12 @@ mod tokens;
 
 use crate::support::proxy::{Action, Rule, Seen, on};
 use crate::support::registries::Registries;
+use crate::support::skip::Part;
 
 /// A layer that takes several reads and no time.
 const PAYLOAD: usize = 256 * 1024;
 
-fn registries() -> Option<Registries> {
+fn registries() -> Part<Registries> {
     Registries::two(PAYLOAD)
 }
 

@@ -6,6 +6,7 @@ use super::{encoded_digest, registries, survives, uploads};
 use crate::support::docker_registry::{Door, Registry};
 use crate::support::invocation::Sandbox;
 use crate::support::proxy::{Action, Proxy, Rule, on};
+use crate::support::skip::or_skip;
 use crate::support::tls::{Authority, Validity};
 use crate::support::token_server::{self, rebase_at};
 
@@ -21,7 +22,7 @@ fn path(url: &str) -> String {
 
 #[test]
 fn u11_every_honest_form_of_location_is_followed() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     survives(&registries, [location(path)], |_| {});
     survives(&registries, [location(str::to_owned)], |_| {});
     // Relative to the request, as RFC 3986 has it.
@@ -30,7 +31,7 @@ fn u11_every_honest_form_of_location_is_followed() {
 
 #[test]
 fn u11_a_location_without_its_first_slash_is_relative_to_the_request() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     // The registry that does this means the root; it is found at both places here.
     let home = Action::Request(Arc::new(|target, _| {
         *target = target.rfind("/v2/").map_or_else(|| target.clone(), |at| target[at..].to_owned());
@@ -41,7 +42,7 @@ fn u11_a_location_without_its_first_slash_is_relative_to_the_request() {
 
 #[test]
 fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     survives(&registries, [location(|url| format!("{url}&more=a%2Fb&flag#part"))], |run| {
         let seen = uploads(&registries);
         let [upload] = &seen[..] else { panic!("{} uploads\n{run}", seen.len()) };
@@ -54,7 +55,7 @@ fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
 
 #[test]
 fn u11_another_host_gets_the_blob_but_not_the_password() {
-    let Some(registry) = Registry::with(&Door::Htpasswd { user: "ann", password: "CANARY-pw" }) else { return };
+    let registry = or_skip!(Registry::with(&Door::Htpasswd { user: "ann", password: "CANARY-pw" }));
     let back = registry.back_door();
     token_server::push_fixtures(back.host());
     let (front, other) = (Proxy::before(registry.host()), Proxy::before(back.host()));
@@ -75,7 +76,7 @@ fn u11_another_host_gets_the_blob_but_not_the_password() {
 
 #[test]
 fn u12_a_location_that_leads_nowhere_good_is_refused() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let long = format!("/v2/{}", "x".repeat(100 * 1024));
     let missing = on("POST", "/blobs/uploads/").always().does(Action::drop_header("Location"));
     for (rule, why, word) in [
@@ -97,7 +98,7 @@ fn u12_a_location_that_leads_nowhere_good_is_refused() {
 #[test]
 fn u12_a_location_without_tls_gets_nothing_from_a_registry_with_it() {
     let authority = Authority::new();
-    let Some(registry) = Registry::plain() else { return };
+    let registry = or_skip!(Registry::plain());
     token_server::push_fixtures(registry.host());
     let front = Proxy::with_tls(registry.host(), authority.leaf(Validity::Now).server());
     let bare = Proxy::before(registry.host());

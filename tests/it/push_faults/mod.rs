@@ -12,10 +12,11 @@ mod tokens;
 use crate::support::invocation::Run;
 use crate::support::proxy::{Action, Rule, Seen, on};
 use crate::support::registries::Registries;
+use crate::support::skip::Part;
 
 const PAYLOAD: usize = 256 * 1024;
 
-fn registries() -> Option<Registries> {
+fn registries() -> Part<Registries> {
     Registries::two(PAYLOAD)
 }
 

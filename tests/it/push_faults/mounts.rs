@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::support::proxy::{Action, on};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 /// What the registry answers to a mount.
 fn answers() -> Vec<(&'static str, Action)> {
@@ -17,7 +18,7 @@ fn answers() -> Vec<(&'static str, Action)> {
 
 #[test]
 fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     for (name, action) in answers() {
         let trial = registries.trial();
         registries.target.proxy.script([on("POST", "?mount=").always().does(action)]);
@@ -42,7 +43,7 @@ fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
 
 #[test]
 fn u10_a_session_that_a_refused_mount_opened_is_used() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     let trial = registries.trial();
     let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));
     registries.target.proxy.script([on("POST", "?mount=").always().does(unmounted)]);

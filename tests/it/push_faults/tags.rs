@@ -7,10 +7,11 @@ use crate::support::fixtures;
 use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
 use crate::support::published;
+use crate::support::skip::or_skip;
 
 #[test]
 fn u13_a_bare_201_is_looked_into() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     for header in ["Location", "Docker-Content-Digest"] {
         survives(&registries, [on_manifest().always().does(Action::drop_header(header))], |_| {});
     }
@@ -18,7 +19,7 @@ fn u13_a_bare_201_is_looked_into() {
 
 #[test]
 fn u13_a_registry_that_stored_something_else_is_not_believed() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let trial = registries.trial();
     let other = registries.app.digest();
     registries.target.proxy.script([on_manifest().always().does(Action::set_header("Docker-Content-Digest", &other))]);
@@ -41,7 +42,7 @@ fn immutable() -> [Answer; 3] {
 
 #[test]
 fn u15_an_immutable_tag_that_is_right_already_is_left_alone() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     for answer in immutable() {
         let trial = registries.trial();
         trial.gives_the_expected_image(trial.run());
@@ -53,7 +54,7 @@ fn u15_an_immutable_tag_that_is_right_already_is_left_alone() {
 
 #[test]
 fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     for answer in immutable() {
         let trial = registries.trial();
         let other = fixtures::app("linux/amd64", 3).build();
@@ -66,7 +67,7 @@ fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
 
 #[test]
 fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     for answer in [
         Answer::error(415, "UNSUPPORTED", "manifest media type is not supported"),
         Answer::error(
@@ -84,7 +85,7 @@ fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
 
 #[test]
 fn u18_a_run_killed_before_the_manifest_sends_no_layer_twice() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.target.proxy.script([on_manifest().always().does(Action::Hang)]);
     let running = trial.invocation().start();
@@ -103,7 +104,7 @@ fn u18_a_run_killed_before_the_manifest_sends_no_layer_twice() {
 
 #[test]
 fn u19_two_runs_to_one_tag_leave_one_whole_image() {
-    let Some(registries) = registries() else { return };
+    let registries = or_skip!(registries());
     let other = fixtures::app("linux/amd64", 3000).build();
     other.push(registries.source.registry.host(), "in/other", "v1");
     for round in 0..3 {

@@ -6,6 +6,7 @@ use crate::support::fixtures;
 use crate::support::layouts::{fates, old_base, upon};
 use crate::support::programs::{Machine, prints};
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, file, program, symlink, whiteout};
 
 /// How often the layers of old base, new base and application were fetched.
@@ -15,7 +16,7 @@ fn fetched(registries: &Registries, digests: &[String]) -> Vec<usize> {
 
 #[test]
 fn base_layers_are_fetched_only_for_an_answer_that_needs_them() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     let old = old_base(&[
         file("etc/passwd", "root:x:0:0::/:\napp:x:1000:1000::/:\n"),
         file("etc/group", "root:x:0:\napp:x:1000:\n"),

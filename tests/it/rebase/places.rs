@@ -6,7 +6,7 @@ use crate::support::docker_registry::Registry;
 use crate::support::invocation::Sandbox;
 use crate::support::published::{self, Published};
 use crate::support::recipe::Content;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::{fixtures, tools};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Place {
 
 #[test]
 fn every_place_can_be_the_source_and_every_place_the_target() {
-    let Some(registry) = Registry::plain() else { return };
+    let registry = or_skip!(Registry::plain());
     let sandbox = Sandbox::new();
     let folder = sandbox.path("images");
     std::fs::create_dir(&folder).unwrap();
@@ -86,10 +86,8 @@ fn every_place_can_be_the_source_and_every_place_the_target() {
 
 #[test]
 fn other_tools_read_what_was_published() {
-    if !need(&["skopeo"]) {
-        return;
-    }
-    let Some(registry) = Registry::plain() else { return };
+    or_skip!(need(&["skopeo"]));
+    let registry = or_skip!(Registry::plain());
     let sandbox = Sandbox::new();
     let folder = sandbox.path("images");
     std::fs::create_dir(&folder).unwrap();

@@ -6,11 +6,12 @@ use crate::support::fixtures;
 use crate::support::proxy::on;
 use crate::support::recipe::Recipe;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, file, noise};
 
 #[test]
 fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
-    let Some(registries) = Registries::one(100_000) else { return };
+    let registries = or_skip!(Registries::one(100_000));
     registries.rebase(&registries.target.name("out/first:v1"), "cache").run().ok();
     registries.calm();
     let report = registries.rebase(&registries.target.name("out/second:v1"), "cache").arg("--json").run().ok().json();
@@ -28,7 +29,7 @@ fn a_warm_rebase_needs_few_requests_and_sends_no_layer() {
 
 #[test]
 fn a_cold_rebase_in_one_registry_fetches_the_applications_layer_alone() {
-    let Some(registries) = Registries::one(100_000) else { return };
+    let registries = or_skip!(Registries::one(100_000));
     let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
     let fetched = |digest: &str| registries.source.proxy.count("GET", &format!("/blobs/{digest}"));
@@ -41,7 +42,7 @@ fn a_cold_rebase_in_one_registry_fetches_the_applications_layer_alone() {
 
 #[test]
 fn a_tag_is_resolved_once() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
     for name in ["in/app", "base/new", "base/old"] {
@@ -51,7 +52,7 @@ fn a_tag_is_resolved_once() {
 
 #[test]
 fn a_second_run_changes_nothing() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let first = trial.invocation().arg("--json").run().ok().json();
     registries.calm();
@@ -66,7 +67,7 @@ fn a_second_run_changes_nothing() {
 
 #[test]
 fn the_report_tells_what_was_done() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let report = trial.invocation().arg("--json").run().ok().json();
     assert_eq!(report["schema"], "underpin.report/v1");
@@ -88,7 +89,7 @@ fn the_report_tells_what_was_done() {
 
 #[test]
 fn a_plan_writes_nothing_and_says_the_same() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let name = |rest: &str| registries.source.name(rest);
     let args = ["plan", &name("in/app:v1"), "--base", &name("base/new:v1"), "--old-base", &name("base/old:v1")];
@@ -112,7 +113,7 @@ fn a_plan_writes_nothing_and_says_the_same() {
 
 #[test]
 fn the_source_is_never_touched_and_a_target_must_be_named() {
-    let Some(registries) = Registries::one(1000) else { return };
+    let registries = or_skip!(Registries::one(1000));
     let trial = registries.trial();
     trial.gives_the_expected_image(trial.run());
     assert_eq!(registries.source.registry.tag("in/app", "v1"), Some(registries.app.digest()));
@@ -124,7 +125,7 @@ fn the_source_is_never_touched_and_a_target_must_be_named() {
 
 #[test]
 fn layers_are_passed_on_byte_for_byte_however_they_are_packed() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let mut app = fixtures::app("linux/amd64", 1000);
     let more = |pack, name: &str| Layer::of(pack, &[file(name, noise(3, 2000))]);
     app.layers.extend([more(Pack::Plain, "plain"), more(Pack::Zstd, "zstd"), more(Pack::Gzip, "gzip")]);
@@ -142,7 +143,7 @@ fn layers_are_passed_on_byte_for_byte_however_they_are_packed() {
 
 #[test]
 fn an_expected_digest_is_compared_before_anything_is_pushed() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let expect = |digest: &str| trial.invocation().args(["--expect-digest", digest]).run();
     let run = expect(&registries.app.digest());
@@ -156,7 +157,7 @@ fn an_expected_digest_is_compared_before_anything_is_pushed() {
 
 #[test]
 fn the_digest_is_written_where_it_was_asked_for() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let file = registries.sandbox.path("digest");
     trial.gives_the_expected_image(trial.invocation().arg("--digest-file").arg(&file).run());
@@ -166,7 +167,7 @@ fn the_digest_is_written_where_it_was_asked_for() {
 
 #[test]
 fn a_command_that_needs_a_shell_is_refused_and_nothing_is_pushed() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let mut config = fixtures::app_config();
     config["Entrypoint"] = json!(["/bin/sh", "-c", "/app --v=2 | grep -v probe"]);
     let shell = Recipe { config, ..fixtures::app("linux/amd64", 1000) }.build();
@@ -190,7 +191,7 @@ fn a_command_that_needs_a_shell_is_refused_and_nothing_is_pushed() {
 
 #[test]
 fn an_error_is_json_where_json_was_asked_for() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let missing = on("GET", "/in/app/manifests/").always().does(crate::support::proxy::Action::status(404));
     registries.source.proxy.script([missing]);

@@ -5,7 +5,7 @@ use crate::support::layouts::{Layouts, findings, upon};
 use crate::support::programs::go;
 use crate::support::published;
 use crate::support::recipe::{Content, Dialect, index};
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 const GO: &str = "package main\nfunc main() { println(\"hello\") }\n";
@@ -33,9 +33,7 @@ fn on_five(image: impl Fn(&str) -> Content) -> Content {
 
 #[test]
 fn an_index_of_five_machines_moves_and_one_wrong_program_stops_it() {
-    if !need(&["go"]) {
-        return;
-    }
+    or_skip!(need(&["go"]));
     let layers = FIVE.map(|(_, machine)| layer_for(machine));
     let place = |platform: &str| FIVE.iter().position(|(name, _)| *name == platform).unwrap();
     let stage_of = |choose: &dyn Fn(&str) -> usize| {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::docker_registry::Registry;
 use crate::support::invocation::Sandbox;
 use crate::support::recipe::Recipe;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 use crate::support::{fixtures, tools};
 
@@ -27,16 +27,13 @@ fn rebased_and_started(app: &Recipe) -> String {
 
 #[test]
 fn a_static_program_starts_on_the_new_base() {
-    if need(&["umoci", "runc"]) {
-        assert_eq!(rebased_and_started(&fixtures::app("linux/amd64", 1000)), fixtures::LINE);
-    }
+    or_skip!(need(&["umoci", "runc"]));
+    assert_eq!(rebased_and_started(&fixtures::app("linux/amd64", 1000)), fixtures::LINE);
 }
 
 #[test]
 fn a_go_program_starts_on_the_new_base_and_sees_its_files() {
-    if !need(&["umoci", "runc", "go"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "go"]));
     let source = r#"package main
 import ("fmt"; "io/ioutil"; "os")
 func main() { release, _ := ioutil.ReadFile("/etc/os-release"); fmt.Print(os.Args[1:], os.Getenv("MODE"), string(release)) }
@@ -49,10 +46,8 @@ func main() { release, _ := ioutil.ReadFile("/etc/os-release"); fmt.Print(os.Arg
 
 #[test]
 fn an_image_from_a_registry_starts_as_others_pull_it() {
-    if !need(&["umoci", "runc", "skopeo"]) {
-        return;
-    }
-    let Some(registry) = Registry::plain() else { return };
+    or_skip!(need(&["umoci", "runc", "skopeo"]));
+    let registry = or_skip!(Registry::plain());
     let sandbox = Sandbox::new();
     crate::support::token_server::push_fixtures(registry.host());
     let to = format!("{}/out/app:v1", registry.host());

@@ -4,7 +4,7 @@
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings, old_base, upon};
 use crate::support::programs::{c, go, libraries};
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 const C: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { printf(\"C, %s\\n\", getenv(\"MODE\")); }\n";
@@ -23,9 +23,7 @@ fn layer_of(bytes: &[u8]) -> [Layer; 1] {
 
 #[test]
 fn a_static_program_prints_after_the_move_what_it_printed_before() {
-    if !need(&["umoci", "runc", "gcc", "musl-gcc", "go"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "gcc", "musl-gcc", "go"]));
     for (name, bytes, line) in [
         ("gcc -static", c("gcc", &["-static"], C), "C, quiet\n"),
         ("gcc -static-pie", c("gcc", &["-static-pie"], C), "C, quiet\n"),
@@ -42,9 +40,7 @@ fn a_static_program_prints_after_the_move_what_it_printed_before() {
 
 #[test]
 fn a_dynamic_program_starts_on_its_old_base_and_is_refused() {
-    if !need(&["umoci", "runc", "gcc", "go", "ldd"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "gcc", "go", "ldd"]));
     for (bytes, line) in
         [(c("gcc", &[], C), "C, quiet\n"), (go(CGO, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")]), "cgo, quiet\n")]
     {

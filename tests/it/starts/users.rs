@@ -7,7 +7,7 @@ use crate::support::fixtures;
 use crate::support::layouts::{Layouts, fates, findings, old_base, upon};
 use crate::support::programs::go;
 use crate::support::recipe::Recipe;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program};
 
 /// Says who it is, where it is, and whether it can write its log.
@@ -63,9 +63,7 @@ fn moved(layouts: &Layouts) -> (String, String, Value) {
 
 #[test]
 fn accounts_and_folders_of_the_old_base_are_brought_along() {
-    if !need(&["umoci", "runc", "go"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "go"]));
     let old = old_base_with_app();
     // With a group named, runtimes leave out the groups that list the user.
     for (user, groups) in [("app:app", "[]"), ("app", "[29]")] {
@@ -93,9 +91,7 @@ fn accounts_and_folders_of_the_old_base_are_brought_along() {
 
 #[test]
 fn a_user_by_number_with_its_own_folders_needs_no_added_layer() {
-    if !need(&["umoci", "runc", "go"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "go"]));
     let old = fixtures::old_base("linux/amd64");
     let own = [folder("srv/app/").owned(65532, 65532), folder("var/log/app/").owned(65532, 65532)];
     let layouts = Layouts::on(&old, &app(&old, &own, "65532:65532"));

@@ -1,10 +1,11 @@
 //! The collection after a run, where a size is configured.
 
 use super::setup::Setup;
+use crate::support::skip::or_skip;
 
 #[test]
 fn a_store_over_its_size_is_collected_after_a_run() {
-    let Some(setup) = Setup::new(10_000) else { return };
+    let setup = or_skip!(Setup::new(10_000));
     let inspect = |size: &str, settings: &str| {
         let name = setup.name("base/new:v1");
         let inspect = setup.registries.sandbox.underpin(["inspect", &name, "--cache"]).arg(&setup.cache);
@@ -28,7 +29,7 @@ fn a_store_over_its_size_is_collected_after_a_run() {
 
 #[test]
 fn it_gives_way_to_whoever_holds_the_store() {
-    let Some(setup) = Setup::new(10_000) else { return };
+    let setup = or_skip!(Setup::new(10_000));
     let before = setup.files();
     let mut holder = std::process::Command::new("flock")
         .args(["--no-fork", "--shared"])

@@ -7,12 +7,13 @@ use crate::support::fixtures;
 use crate::support::published;
 use crate::support::python;
 use crate::support::recipe::Dialect;
+use crate::support::skip::or_skip;
 
 use super::setup::{Setup, references};
 
 #[test]
 fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
-    let Some(setup) = Setup::new(50_000) else { return };
+    let setup = or_skip!(Setup::new(50_000));
     let (app, old) = (setup.name("in/app:v1"), setup.name("base/old:v1"));
     let listing =
         setup.json(&["ls", "--protect", &old, "--protect", &format!("host:{}", old.split_once('/').unwrap().0)]);
@@ -37,7 +38,7 @@ fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
 
 #[test]
 fn what_is_printed_is_as_the_schema_says() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let app = setup.name("in/app:v1");
     for (definition, args) in [
         ("cache-ls", &["ls", "--protect", &app][..]),
@@ -51,7 +52,7 @@ fn what_is_printed_is_as_the_schema_says() {
 
 #[test]
 fn the_least_recently_used_goes_first_and_the_dry_run_says_so() {
-    let Some(setup) = Setup::new(50_000) else { return };
+    let setup = or_skip!(Setup::new(50_000));
     setup.fetch("in/app:v1");
     let total = setup.json(&["ls"])["total"].as_u64().unwrap();
     let args = ["gc", "--max-size", &(total - 1).to_string()];
@@ -73,7 +74,7 @@ fn the_least_recently_used_goes_first_and_the_dry_run_says_so() {
 
 #[test]
 fn c8_what_is_protected_stays_whatever_it_shares() {
-    let Some(setup) = Setup::new(10_000) else { return };
+    let setup = or_skip!(Setup::new(10_000));
     let digest =
         format!("{}@{}", setup.name("base/old").trim_end_matches(":latest"), setup.registries.old_base.digest());
     let host = setup.name("").trim_end_matches('/').to_owned();
@@ -91,7 +92,7 @@ fn c8_what_is_protected_stays_whatever_it_shares() {
 
 #[test]
 fn c8_a_tag_that_moved_and_platforms_that_were_not_pulled() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let host = setup.registries.source.registry.host();
     let three = fixtures::on_three(Dialect::Oci, |platform| fixtures::app(platform, 500));
     three.push(host, "in/three", "v1");
@@ -114,7 +115,7 @@ fn c8_a_tag_that_moved_and_platforms_that_were_not_pulled() {
 
 #[test]
 fn c12_less_room_than_is_protected_is_a_warning_with_the_shortfall() {
-    let Some(setup) = Setup::new(20_000) else { return };
+    let setup = or_skip!(Setup::new(20_000));
     let run = setup.command(&["gc", "--max-size", "10", "--protect", "regex:."]).arg("--json").run().ok();
     let run = run.says("warning").says("protected");
     let said = run.json();
@@ -127,7 +128,7 @@ fn c12_less_room_than_is_protected_is_a_warning_with_the_shortfall() {
 
 #[test]
 fn ages_and_thresholds() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     for args in [
         &["gc", "--max-size", "0", "--min-age", "1h"][..],
@@ -160,7 +161,7 @@ fn ages_and_thresholds() {
 
 #[test]
 fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     let mut holder = std::process::Command::new("flock")
         .args(["--no-fork", "--shared"])
@@ -194,7 +195,7 @@ fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
 
 #[test]
 fn c11_records_of_a_newer_underpin_are_left_alone() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     std::fs::create_dir(setup.cache.join("images/v2")).unwrap();
     std::fs::write(setup.cache.join("images/v2/x"), "of the future").unwrap();
     let before = setup.files();
@@ -210,7 +211,7 @@ fn c11_records_of_a_newer_underpin_are_left_alone() {
 
 #[test]
 fn a_folder_that_is_no_store_is_said_and_left() {
-    let Some(setup) = Setup::new(100) else { return };
+    let setup = or_skip!(Setup::new(100));
     let home = setup.registries.sandbox.path("here");
     std::fs::write(home.join("mine"), "x").unwrap();
     for folder in [home.clone(), home.join("none")] {

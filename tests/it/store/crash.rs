@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::invocation::Invocation;
 use crate::support::published;
+use crate::support::skip::or_skip;
 use crate::support::tar_layer::digest;
 
 use super::setup::Setup;
@@ -29,7 +30,7 @@ fn litter(cache: &Path, count: usize) {
 
 #[test]
 fn c9_a_collector_killed_at_any_moment_harms_nothing() {
-    let Some(mut setup) = Setup::new(10_000) else { return };
+    let mut setup = or_skip!(Setup::new(10_000));
     litter(&setup.cache, 300);
     let template = setup.registries.sandbox.path("template");
     copy(&setup.cache, &template);
@@ -142,7 +143,7 @@ fn collect_until(until: Instant, commands: impl Iterator<Item = Invocation>) -> 
 
 #[test]
 fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
-    let Some(setup) = Setup::new(30_000) else { return };
+    let setup = or_skip!(Setup::new(30_000));
     let protected = setup.name("base/new:v1");
     let list = setup.file("protected", &format!("{protected}\n"));
     let kept: Vec<PathBuf> = {

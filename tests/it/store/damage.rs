@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use crate::support::faulty_disk::SmallDisk;
 use crate::support::published;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 use super::setup::Setup;
 
 #[test]
 fn verify_finds_and_removes_damage_and_the_next_run_mends_it() {
-    let Some(setup) = Setup::new(50_000) else { return };
+    let setup = or_skip!(Setup::new(50_000));
     let sound = setup.json(&["verify"]);
     assert_eq!((&sound["schema"], &sound["damaged"]), (&"underpin.cache-verify/v1".into(), &serde_json::json!([])));
     let layer = setup.registries.app_layer();
@@ -31,7 +32,7 @@ fn verify_finds_and_removes_damage_and_the_next_run_mends_it() {
 
 #[test]
 fn a_damaged_record_stops_the_collector_until_somebody_looked() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let record = crate::support::invocation::files_under(&setup.cache.join("images")).pop().unwrap();
     let mut bytes = std::fs::read(&record).unwrap();
     bytes[40] ^= 1;
@@ -50,8 +51,8 @@ fn a_damaged_record_stops_the_collector_until_somebody_looked() {
 
 #[test]
 fn l1_a_disk_of_64_mib_that_fills() {
-    let Some(registries) = Registries::two(500_000) else { return };
-    let Some(disk) = SmallDisk::new("64m") else { return };
+    let registries = or_skip!(Registries::two(500_000));
+    let disk = or_skip!(SmallDisk::new("64m"));
     let expected = registries.expected().to_owned();
     // Somebody else's files leave 200 KiB.
     let others = disk.path("others");
@@ -86,8 +87,8 @@ fn l1_a_disk_of_64_mib_that_fills() {
 
 #[test]
 fn l9_a_store_that_is_read_only_can_be_read() {
-    let Some(setup) = Setup::new(1000) else { return };
-    let Some(disk) = SmallDisk::new("8m") else { return };
+    let setup = or_skip!(Setup::new(1000));
+    let disk = or_skip!(SmallDisk::new("8m"));
     let copied = std::process::Command::new("cp").arg("-a").arg(&setup.cache).arg(disk.path("store")).status();
     assert!(copied.unwrap().success());
     disk.remount("ro");

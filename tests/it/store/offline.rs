@@ -4,10 +4,11 @@ use crate::support::fixtures;
 use crate::support::published;
 use crate::support::recipe::Dialect;
 use crate::support::registries::Registries;
+use crate::support::skip::or_skip;
 
 #[test]
 fn a_second_run_needs_no_network() {
-    let Some(registries) = Registries::two(10_000) else { return };
+    let registries = or_skip!(Registries::two(10_000));
     let expected = registries.expected().to_owned();
     let out = registries.sandbox.path("out");
     let to = format!("oci:{}:v1", out.display());
@@ -28,7 +29,7 @@ fn a_second_run_needs_no_network() {
 
 #[test]
 fn a_tag_leads_where_it_was_last_seen() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let inspect = |more: &[&str]| {
         let name = registries.source.name("in/app:v1");
         let invocation = registries.sandbox.underpin(["inspect", &name, "--json"]).args(more);
@@ -45,7 +46,7 @@ fn a_tag_leads_where_it_was_last_seen() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let cache = registries.sandbox.path("cache");
     let offline = |args: &[&str]| {
         let invocation = registries.sandbox.underpin(args).arg("--offline");
@@ -74,7 +75,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn without_a_cache_offline_has_nothing() {
-    let Some(registries) = Registries::two(1000) else { return };
+    let registries = or_skip!(Registries::two(1000));
     let run = registries.sandbox.underpin(["inspect", &registries.source.name("in/app:v1"), "--offline", "--no-cache"]);
     run.run().fails("network").says("offline");
 }

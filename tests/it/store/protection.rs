@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use super::setup::Setup;
+use crate::support::skip::or_skip;
 
 #[test]
 fn match_shows_what_each_entry_protects_and_warns_of_those_that_protect_none() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let host = setup.name("").trim_end_matches('/').to_owned();
     let list = setup.file("list", &format!("# bases\nprefix:{host}/base/\n\nhost:registry.example\n"));
     let args = ["match", "--protect", &setup.name("in/app:v1"), "--protect-file", &list];
@@ -28,7 +29,7 @@ fn match_shows_what_each_entry_protects_and_warns_of_those_that_protect_none() {
 
 #[test]
 fn c4_a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     let unreadable = setup.registries.sandbox.path("folder");
     std::fs::create_dir(&unreadable).unwrap();
@@ -57,7 +58,7 @@ fn c4_a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
 
 #[test]
 fn the_settings_file_protects_too() {
-    let Some(setup) = Setup::new(1000) else { return };
+    let setup = or_skip!(Setup::new(1000));
     let settings =
         setup.file("settings.json", r#"{"cache": {"protect": ["regex:/old:"], "protect_files": ["beside"]}}"#);
     let collect = |settings: &str| {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::support::invocation::{Invocation, Run, files_under};
 use crate::support::registries::Registries;
+use crate::support::skip::Part;
 
 pub struct Setup {
     pub registries: Registries,
@@ -15,14 +16,14 @@ pub struct Setup {
 
 impl Setup {
     /// The three fixture images, fetched in the order: application, old base, new base.
-    pub fn new(payload: usize) -> Option<Self> {
+    pub fn new(payload: usize) -> Part<Self> {
         let registries = Registries::two(payload)?;
         let cache = registries.sandbox.path("store");
         let setup = Self { registries, cache };
         for name in ["in/app:v1", "base/old:v1", "base/new:v1"] {
             setup.fetch(name);
         }
-        Some(setup)
+        Ok(setup)
     }
 
     /// The image's name through the proxy.

@@ -9,7 +9,7 @@ use tonic::client::Grpc;
 use tonic::transport::Endpoint;
 
 use super::docker_registry::die_with_us;
-use super::skip::{find, need};
+use super::skip::{Part, find, missing, need};
 
 /// Whose containerd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// containerd by itself; `None` where it is not installed.
-    pub fn start() -> Option<Self> {
+    /// containerd by itself; Skips where it is not installed.
+    pub fn start() -> Part<Self> {
         Self::with(Make::Installed, "disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n")
     }
 
     /// containerd with the interface that a kubelet uses.
-    pub fn kubernetes(make: Make) -> Option<Self> {
+    pub fn kubernetes(make: Make) -> Part<Self> {
         let cri = "[plugins.\"io.containerd.grpc.v1.cri\"]\n";
         let settings = format!("sandbox_image = \"{SANDBOX_IMAGE}\"\nstats_collect_period = 1\n");
         let streaming = "stream_server_address = \"127.0.0.1\"\nstream_server_port = \"0\"\n";
@@ -44,12 +44,10 @@ impl Node {
     }
 
     /// `config` stands in for more of containerd's configuration; FOLDER in it is the node's own.
-    fn with(make: Make, config: &str) -> Option<Self> {
-        if !need(&["containerd", "ctr"]) {
-            return None;
-        }
+    fn with(make: Make, config: &str) -> Part<Self> {
+        need(&["containerd", "ctr"])?;
         let program = match make {
-            Make::Installed => find("containerd")?,
+            Make::Installed => find("containerd").ok_or_else(|| missing("containerd"))?,
             Make::Newer => newer()?,
         };
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +67,7 @@ impl Node {
         let child = die_with_us(&mut command).spawn().unwrap();
         let node = Self { child, folder };
         node.wait_until_it_answers();
-        Some(node)
+        Ok(node)
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -99,9 +97,9 @@ impl Node {
 }
 
 /// What `scripts/test` has fetched. It is skipped and failed like any part of the machine.
-fn newer() -> Option<PathBuf> {
+fn newer() -> Part<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer/usr/bin/containerd");
-    need(&[path.to_str().unwrap()]).then_some(path)
+    need(&[path.to_str().unwrap()]).map(|()| path)
 }
 
 impl Drop for Node {

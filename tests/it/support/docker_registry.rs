@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::http::{self, dead_host};
-use super::skip::{find, need};
+use super::skip::{Part, find, need, or_skip};
 use super::tls::{Authority, Leaf, Validity};
 use super::token_server::{ISSUER, SERVICE, TokenServer};
 use super::tunnel::Tunnel;
@@ -30,16 +30,17 @@ pub enum Door<'a> {
 }
 
 impl Registry {
-    pub fn plain() -> Option<Self> {
+    pub fn plain() -> Part<Self> {
         Self::with(&Door::Plain)
     }
 
-    /// `None` where the registry is not installed.
-    pub fn with(door: &Door) -> Option<Self> {
-        if !need(&["docker-registry"]) || (matches!(door, Door::Htpasswd { .. }) && !need(&["htpasswd"])) {
-            return None;
+    /// Skips where the registry is not installed.
+    pub fn with(door: &Door) -> Part<Self> {
+        need(&["docker-registry"])?;
+        if matches!(door, Door::Htpasswd { .. }) {
+            need(&["htpasswd"])?;
         }
-        Some(Self::start(&Rc::new(tempfile::tempdir().unwrap()), door))
+        Ok(Self::start(&Rc::new(tempfile::tempdir().unwrap()), door))
     }
 
     /// A second, open door to the same content: for the test to look behind a guarded one.
@@ -156,7 +157,7 @@ fn write_config(folder: &Path, host: &str, door: &Door) -> PathBuf {
 
 #[test]
 fn a_plain_registry_answers_and_goes_away() {
-    let Some(registry) = Registry::plain() else { return };
+    let registry = or_skip!(Registry::plain());
     let host = registry.host().to_owned();
     assert_eq!(http::get(&host, "/v2/", &[]).status, 200);
     assert_eq!(registry.tag("a/b", "c"), None);
@@ -167,7 +168,7 @@ fn a_plain_registry_answers_and_goes_away() {
 
 #[test]
 fn a_guarded_registry_asks_for_the_password() {
-    let Some(registry) = Registry::with(&Door::Htpasswd { user: "ann", password: "pw" }) else { return };
+    let registry = or_skip!(Registry::with(&Door::Htpasswd { user: "ann", password: "pw" }));
     assert_eq!(http::get(registry.host(), "/v2/", &[]).status, 401);
     let status = |basic: &str| http::get(registry.host(), "/v2/", &[("Authorization", basic)]).status;
     assert_eq!((status("Basic YW5uOnB3"), status("Basic YW5uOnBx")), (200, 401));
@@ -179,10 +180,8 @@ fn a_tls_registry_speaks_tls() {
     use super::tls::{Authority, Validity};
     let authority = Authority::new();
     let leaf = authority.leaf(Validity::Now);
-    let Some(registry) = Registry::with(&Door::Tls(&leaf)) else { return };
-    if !need(&["curl"]) {
-        return;
-    }
+    let registry = or_skip!(Registry::with(&Door::Tls(&leaf)));
+    or_skip!(need(&["curl"]));
     let curl = |more: &[&str]| {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}"]).args(more);
@@ -205,12 +204,12 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// `None` where the registry is not installed.
-    pub fn start() -> Option<Self> {
+    /// Skips where the registry is not installed.
+    pub fn start() -> Part<Self> {
         let authority = Authority::new();
         let names = [&HOSTS[..], &["127.0.0.1"]].concat();
         let registry = Registry::with(&Door::Tls(&authority.leaf_for(&names, Validity::Now)))?;
-        Some(Self { tunnel: Tunnel::connect(registry.host()), _registry: registry, authority })
+        Ok(Self { tunnel: Tunnel::connect(registry.host()), _registry: registry, authority })
     }
 
     /// What leads underpin, skopeo and other programs there, as it would in a company's network.

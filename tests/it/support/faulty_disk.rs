@@ -8,7 +8,7 @@ use std::{fmt, fs};
 use tempfile::TempDir;
 
 use super::invocation::Invocation;
-use super::skip::need;
+use super::skip::{Part, missing, need, or_skip};
 use super::tar_layer::digest;
 
 const SOURCE: &str = include_str!("preload.c");
@@ -58,11 +58,9 @@ impl fmt::Display for Call {
 }
 
 impl Preload {
-    /// `None`, said loudly, where there is no compiler.
-    pub fn new() -> Option<Self> {
-        if !need(&["gcc"]) {
-            return None;
-        }
+    /// Skips where there is no compiler.
+    pub fn new() -> Part<Self> {
+        need(&["gcc"])?;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let object = folder.join(format!("preload-{}.so", &digest(SOURCE.as_bytes())[7..23]));
         if !object.exists() {
@@ -76,7 +74,7 @@ impl Preload {
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
             fs::rename(built, &object).unwrap();
         }
-        Some(Self { object })
+        Ok(Self { object })
     }
 
     /// The run with this disk under it. The calls go to the file `log`.
@@ -111,7 +109,7 @@ fn call(line: &str) -> Call {
 #[test]
 fn calls_are_counted_and_one_of_them_fails() {
     use super::invocation::Sandbox;
-    let Some(preload) = Preload::new() else { return };
+    let preload = or_skip!(Preload::new());
     let sandbox = Sandbox::new();
     let (disk, log) = (sandbox.path("disk"), sandbox.path("log"));
     fs::create_dir(&disk).unwrap();
@@ -141,13 +139,10 @@ pub struct SmallDisk {
 
 impl SmallDisk {
     /// A disk of `size` (as `mount` writes it), or `None`, said loudly, where nothing may be mounted.
-    pub fn new(size: &str) -> Option<Self> {
+    pub fn new(size: &str) -> Part<Self> {
         let disk = Self { folder: tempfile::tempdir().unwrap() };
         let mounted = disk.mount(&format!("size={size}"));
-        if !mounted {
-            eprintln!("SKIPPED: a tmpfs cannot be mounted here");
-        }
-        mounted.then_some(disk)
+        if mounted { Ok(disk) } else { Err(missing("the right to mount a tmpfs")) }
     }
 
     fn mount(&self, options: &str) -> bool {
@@ -181,7 +176,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_small_disk_fills_and_grows() {
-    let Some(disk) = SmallDisk::new("64k") else { return };
+    let disk = or_skip!(SmallDisk::new("64k"));
     let bytes = vec![1; 200_000];
     assert!(std::fs::write(disk.path("file"), &bytes).is_err());
     disk.grow("1m");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::programs::{Machine, prints};
 use super::recipe::{Content, Dialect, Recipe, attest, index};
+use super::skip::or_skip;
 use super::tar_layer::{Layer, Pack, file, folder, noise, program};
 
 pub const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -96,10 +97,8 @@ mod tests {
 
     #[test]
     fn skopeo_reads_them_from_everywhere() {
-        let Some(registry) = Registry::plain() else { return };
-        if !need(&["skopeo"]) {
-            return;
-        }
+        let registry = or_skip!(Registry::plain());
+        or_skip!(need(&["skopeo"]));
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let image = app("linux/amd64", 1000).build();

@@ -3,19 +3,13 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+use super::skip::{Part, missing, or_skip};
+
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Whether the module is installed; says so where it is not, and fails where `CI=true`.
-pub fn has(module: &str) -> bool {
-    let has = run::<&str>(&format!("import {module}"), &[]).is_ok();
-    if !has {
-        assert!(
-            std::env::var("CI").as_deref() != Ok("true"),
-            "python3-{module} is not installed, and CI skips nothing"
-        );
-        eprintln!("SKIPPED: python3-{module} is not installed (scripts/test installs it)");
-    }
-    has
+/// Whether the module is installed.
+pub fn need_module(module: &str) -> Part<()> {
+    run::<&str>(&format!("import {module}"), &[]).map(drop).map_err(|_| missing(&format!("python3-{module}")))
 }
 
 /// What the script prints, or what it says when it fails.
@@ -55,12 +49,10 @@ for document in documents:
     whole.validate(document)
 "##;
 
-/// The text is what the schema says under this name, and with a key more it is not. Nothing is said where there is no
-/// validator.
+/// The text is what the schema says under this name, and with a key more it is not. The test counts
+/// as skipped where there is no validator.
 pub fn holds(definition: &str, text: &str) {
-    if !has("jsonschema") {
-        return;
-    }
+    or_skip!(need_module("jsonschema"));
     fits(definition, text).unwrap_or_else(|why| panic!("{definition}: {why}\n{text}"));
     if text.contains('{') {
         assert!(fits(definition, &text.replacen('{', "{\"news\":1,", 1)).is_err(), "{definition} refuses nothing");

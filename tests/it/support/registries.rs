@@ -11,6 +11,7 @@ use super::invocation::{Invocation, Run, Sandbox, files_under};
 use super::proxy::Proxy;
 use super::published::{self, Published};
 use super::recipe::Content;
+use super::skip::Part;
 
 /// A registry and the proxy that stands before it.
 pub struct Site {
@@ -19,10 +20,10 @@ pub struct Site {
 }
 
 impl Site {
-    fn new() -> Option<Rc<Self>> {
+    fn new() -> Part<Rc<Self>> {
         let registry = Registry::plain()?;
         let proxy = Proxy::before(registry.host());
-        Some(Rc::new(Self { registry, proxy }))
+        Ok(Rc::new(Self { registry, proxy }))
     }
 
     /// A reference through the proxy.
@@ -44,14 +45,14 @@ pub struct Registries {
 
 impl Registries {
     /// Source and target in two registries. `payload` is the size of the application's layer.
-    pub fn two(payload: usize) -> Option<Self> {
-        Some(Self::of(Site::new()?, Site::new()?, payload))
+    pub fn two(payload: usize) -> Part<Self> {
+        Ok(Self::of(Site::new()?, Site::new()?, payload))
     }
 
     /// Source and target in one registry, so that layers can be mounted.
-    pub fn one(payload: usize) -> Option<Self> {
+    pub fn one(payload: usize) -> Part<Self> {
         let site = Site::new()?;
-        Some(Self::of(Rc::clone(&site), site, payload))
+        Ok(Self::of(Rc::clone(&site), site, payload))
     }
 
     fn of(source: Rc<Site>, target: Rc<Site>, payload: usize) -> Self {

@@ -15,6 +15,7 @@ use super::fixtures;
 use super::http::{Answer, Body, Listener, Request, query, serve};
 use super::invocation::{Invocation, Sandbox};
 use super::proxy::Proxy;
+use super::skip::{Part, or_skip};
 use super::tls::{Authority, Leaf, Validity};
 
 /// What the registry calls itself, and whom it believes.
@@ -206,13 +207,13 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    pub fn new(manners: Manners) -> Option<Self> {
+    pub fn new(manners: Manners) -> Part<Self> {
         let tokens = TokenServer::new(manners);
         let registry = Registry::with(&Door::Token(&tokens))?;
         let back = registry.back_door();
         push_fixtures(back.host());
         let proxy = Proxy::before(registry.host());
-        Some(Self { tokens, back, proxy, sandbox: Sandbox::new(), _registry: registry })
+        Ok(Self { tokens, back, proxy, sandbox: Sandbox::new(), _registry: registry })
     }
 
     pub fn name(&self, rest: &str) -> String {
@@ -263,7 +264,7 @@ mod tests {
     #[test]
     fn the_registry_accepts_a_token_for_its_scope_only() {
         let server = TokenServer::new(Manners::default());
-        let Some(registry) = Registry::with(&Door::Token(&server)) else { return };
+        let registry = or_skip!(Registry::with(&Door::Token(&server)));
         let refused = get(registry.host(), "/v2/a/b/tags/list", &[]);
         let challenge = refused.headers.get("www-authenticate").unwrap().to_owned();
         assert!(refused.status == 401 && challenge.contains(&server.realm()), "{challenge}");

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use super::recipe::blob_path;
+use super::skip::or_skip;
 
 /// Runs a tool that must succeed.
 pub fn tool(program: &str, args: &[&str]) -> Output {
@@ -54,9 +55,7 @@ pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
 #[test]
 fn the_stock_application_starts_where_it_was_built() {
     use super::skip::need;
-    if !need(&["umoci", "runc", "skopeo"]) {
-        return;
-    }
+    or_skip!(need(&["umoci", "runc", "skopeo"]));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     super::fixtures::app("linux/amd64", 100).build().layout(&path("layout"), "t");

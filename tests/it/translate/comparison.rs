@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::skip::find;
+use crate::support::skip::{find, or_skip};
 
 /// Writes down its words, variables and folder, and says something on both streams.
 const STUB: &str = r#"
@@ -249,9 +249,7 @@ pub fn kubelet(text: &str, environment: &BTreeMap<String, String>) -> String {
 
 #[test]
 fn the_stage_sees_every_difference() {
-    if !crate::support::skip::need(&["dash", "bash"]) {
-        return;
-    }
+    or_skip!(crate::support::skip::need(&["dash", "bash"]));
     let scratch = Scratch::new(&["app"]);
     let log = scratch.path("log/l");
     let shell = &scratch.shells("sh", &["dash"])[0];

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::comparison::{Scratch, kubelet, same};
 use crate::support::invocation::Sandbox;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 
 fn rows() -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/commands.jsonl");
@@ -62,9 +62,7 @@ fn moved(argv: &[String], answer: &Value, scratch: &Scratch) -> Option<(Vec<Stri
 
 #[test]
 fn translated_rows_run_as_the_shells_run_them() {
-    if !need(&["dash", "bash"]) {
-        return;
-    }
+    or_skip!(need(&["dash", "bash"]));
     let sandbox = Sandbox::new();
     let (mut compared, mut translated) = (0, 0);
     for row in rows() {

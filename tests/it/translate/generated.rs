@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::comparison::{Scratch, Seen, kubelet, same};
 use crate::support::invocation::Sandbox;
-use crate::support::skip::need;
+use crate::support::skip::{need, or_skip};
 
 /// Fragments of words, good and bad. `LOG` and `DIR` become paths of the scratch.
 #[rustfmt::skip]
@@ -188,9 +188,7 @@ fn silenced(original: &Seen, translated: &Seen) -> Result<(), String> {
 
 #[test]
 fn what_is_translated_runs_as_the_shells_run_it() {
-    if !need(&["dash", "bash"]) {
-        return;
-    }
+    or_skip!(need(&["dash", "bash"]));
     let cases = std::env::var("UNDERPIN_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400);
     let seed = std::env::var("UNDERPIN_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let sandbox = Sandbox::new();
