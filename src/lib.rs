@@ -58,3 +58,7 @@ pub mod store;
 pub mod verify;
 pub mod world;
 pub mod yaml;
+
+#[cfg(test)]
+#[path = "../tests/it/support/skip.rs"]
+mod skip;

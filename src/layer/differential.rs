@@ -1,11 +1,13 @@
 //! Our list of a tar beside the list of readers that are not ours: Python's `tarfile`, and tars
-//! that GNU tar wrote. Where a tool is missing the test says so on stderr and checks nothing.
+//! that GNU tar wrote. Where a tool is missing the test is skipped.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+
+use crate::skip::{Part, need, or_skip};
 
 use super::entry::{Entry, EntryKind};
 use super::specimen::{Member, scan_blob, tar_of};
@@ -29,14 +31,9 @@ for file in sys.argv[1:]:
         print('ERROR', error)
 ";
 
-/// Says that nothing was compared with a program that is not there; in CI that is a failure.
-pub(super) fn skip(program: &str) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{program} is not installed, and CI skips nothing");
-    eprintln!("SKIPPED: {program} is missing, so nothing was compared with it");
-}
-
-/// The lists that Python makes of `tars`, or `None` where there is no Python.
-fn python_lists(tars: &[Vec<u8>]) -> Option<Vec<Vec<String>>> {
+/// The lists that Python makes of `tars`.
+fn python_lists(tars: &[Vec<u8>]) -> Part<Vec<Vec<String>>> {
+    need(&["python3"])?;
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("python3");
     command.arg("-c").arg(LISTER);
@@ -45,14 +42,11 @@ fn python_lists(tars: &[Vec<u8>]) -> Option<Vec<Vec<String>>> {
         fs::write(&file, tar).unwrap();
         command.arg(file);
     }
-    let Ok(output) = command.output() else {
-        skip("python3");
-        return None;
-    };
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let lists = text.split("FILE\n").skip(1);
-    Some(lists.map(|list| list.lines().map(str::to_owned).collect()).collect())
+    Ok(lists.map(|list| list.lines().map(str::to_owned).collect()).collect())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -81,7 +75,7 @@ fn line(entry: &Entry) -> String {
 }
 
 /// Compares every tar that we accept; returns how many that were.
-pub(super) fn compare(tars: &[Vec<u8>]) -> Option<usize> {
+pub(super) fn compare(tars: &[Vec<u8>]) -> Part<usize> {
     let mut accepted = 0;
     for (tar, list) in tars.iter().zip(python_lists(tars)?) {
         let Ok(index) = scan_blob(tar) else {
@@ -93,7 +87,7 @@ pub(super) fn compare(tars: &[Vec<u8>]) -> Option<usize> {
             assert_eq!(line(entry), *beside);
         }
     }
-    Some(accepted)
+    Ok(accepted)
 }
 
 fn plant(root: &Path) {
@@ -114,6 +108,7 @@ fn plant(root: &Path) {
 
 #[test]
 fn lists_what_gnu_tar_writes_as_python_does() {
+    or_skip!(need(&["tar"]));
     let folder = tempfile::tempdir().unwrap();
     plant(folder.path());
     let mut tars = Vec::new();
@@ -129,17 +124,12 @@ fn lists_what_gnu_tar_writes_as_python_does() {
         let pax = options[0].starts_with("--sparse").then_some("--format=posix");
         let output =
             Command::new("tar").args(options).args(pax).args(["-c", "-C"]).arg(folder.path()).arg(".").output();
-        let Ok(output) = output else {
-            skip("tar");
-            return;
-        };
+        let output = output.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         scan_blob(&output.stdout).unwrap_or_else(|error| panic!("{options:?}: {error}"));
         tars.push(output.stdout);
     }
-    if let Some(accepted) = compare(&tars) {
-        assert_eq!(accepted, tars.len());
-    }
+    assert_eq!(or_skip!(compare(&tars)), tars.len());
 }
 
 /// A member list that mixes sizes and names of all kinds of header, and is often ambiguous.
@@ -173,7 +163,6 @@ pub(super) fn mixed(random: &mut fastrand::Rng) -> Vec<Member> {
 fn what_we_accept_of_ambiguous_tars_python_reads_the_same_way() {
     let mut random = fastrand::Rng::with_seed(62518);
     let tars: Vec<Vec<u8>> = (0..600).map(|_| tar_of(&mixed(&mut random))).collect();
-    if let Some(accepted) = compare(&tars) {
-        assert!((100..600).contains(&accepted), "{accepted} of 600 say little");
-    }
+    let accepted = or_skip!(compare(&tars));
+    assert!((100..600).contains(&accepted), "{accepted} of 600 say little");
 }

@@ -44,6 +44,7 @@ mod reports;
 mod reproducible;
 mod seam;
 mod shells;
+mod skips;
 mod starts;
 mod store;
 mod translate;

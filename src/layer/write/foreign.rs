@@ -9,19 +9,18 @@ use std::process::{Command, Stdio};
 use super::golden::prose;
 use super::sketch::{blob_of, everything_odd, file, folder, manner, symlink, tar_of, with, written_as};
 use super::{EntryData, LayerSpec, SpecEntry, WriteOptions};
-use crate::layer::differential::{compare, skip};
+use crate::layer::differential::compare;
 use crate::layer::entry::EntryKind;
 use crate::oci::Digest;
+use crate::skip::{Part, need, or_skip};
 
-/// What a program makes of `input`, or `None` where it is not there. It must succeed silently.
-fn output_of(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+/// What a program makes of `input`. It must succeed silently.
+fn output_of(program: &str, args: &[&str], input: &[u8]) -> Part<Vec<u8>> {
+    need(&[program])?;
     let mut command = Command::new(program);
     command.args(args).env("LC_ALL", "C").env("TZ", "UTC").env("GO111MODULE", "off");
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(mut child) = spawned else {
-        skip(program);
-        return None;
-    };
+    let mut child = spawned.unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
         // A program that stops early closes the pipe; what it says then is looked at below.
@@ -30,7 +29,7 @@ fn output_of(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     });
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{program}: {said}");
-    Some(output.stdout)
+    Ok(output.stdout)
 }
 
 #[test]
@@ -38,11 +37,10 @@ fn gzip_finds_nothing_wrong() {
     let large = vec![file("a", prose(3 << 20)), file("b", vec![0; 2 << 20])];
     for entries in [vec![], everything_odd(), vec![file("a", vec![0; 1 << 20])], large] {
         let blob = blob_of(entries);
-        if let Some(tar) = output_of("gzip", &["-dc"], &blob) {
-            assert_eq!(tar, tar_of(&blob));
-            // The one member that has a length is the only one.
-            assert_eq!(blob[blob.len() - 4..], u32::try_from(tar.len()).unwrap().to_le_bytes());
-        }
+        let tar = or_skip!(output_of("gzip", &["-dc"], &blob));
+        assert_eq!(tar, tar_of(&blob));
+        // The one member that has a length is the only one.
+        assert_eq!(blob[blob.len() - 4..], u32::try_from(tar.len()).unwrap().to_le_bytes());
     }
 }
 
@@ -65,23 +63,21 @@ fn gnu_tar_lists_every_name_and_finds_the_attributes() {
     let (blob, _) = written_as(&draft, manner(1));
     let names: Vec<String> =
         draft.entries().iter().map(|draft| escaped(&super::name::written(&draft.entry).unwrap())).collect();
-    if let Some(list) = output_of("tar", &["-tz", "--quoting-style=escape"], &blob) {
-        assert_eq!(String::from_utf8(list).unwrap().lines().collect::<Vec<_>>(), names);
-    }
+    let list = or_skip!(output_of("tar", &["-tz", "--quoting-style=escape"], &blob));
+    assert_eq!(String::from_utf8(list).unwrap().lines().collect::<Vec<_>>(), names);
     let args = ["-tzvv", "--numeric-owner", "--full-time", "--xattrs-include=*", "--quoting-style=escape"];
-    if let Some(list) = output_of("tar", &args, &blob) {
-        let list = String::from_utf8(list).unwrap();
-        for line in [
-            "-rwsr-sr-x 65534/2097152         6 1970-01-01 00:00:00 usr/su",
-            "---------- 2097151/4294967294      0 1970-01-01 00:00:00 usr/far",
-            "drwxrwxrwt 1/2                   0 1970-01-01 00:00:00 usr/",
-            "  x: 20 security.capability",
-            "brw-r--r-- 0/0   2097151,2097151 1970-01-01 00:00:00 dev/sda",
-            "hrw-r--r-- 0/0                 0 1970-01-01 00:00:00 zz/file link to aa-first",
-        ] {
-            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(list.lines().any(|listed| squeezed(listed) == squeezed(line)), "{line} is not in\n{list}");
-        }
+    let list = or_skip!(output_of("tar", &args, &blob));
+    let list = String::from_utf8(list).unwrap();
+    for line in [
+        "-rwsr-sr-x 65534/2097152         6 1970-01-01 00:00:00 usr/su",
+        "---------- 2097151/4294967294      0 1970-01-01 00:00:00 usr/far",
+        "drwxrwxrwt 1/2                   0 1970-01-01 00:00:00 usr/",
+        "  x: 20 security.capability",
+        "brw-r--r-- 0/0   2097151,2097151 1970-01-01 00:00:00 dev/sda",
+        "hrw-r--r-- 0/0                 0 1970-01-01 00:00:00 zz/file link to aa-first",
+    ] {
+        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(list.lines().any(|listed| squeezed(listed) == squeezed(line)), "{line} is not in\n{list}");
     }
 }
 
@@ -90,9 +86,7 @@ fn python_lists_what_we_list() {
     // To Python a marker is a file like others, and is not what we list.
     let entries = everything_odd().into_iter().filter(|draft| !draft.entry.kind.is_marker());
     let tar = tar_of(&blob_of(entries.collect()));
-    if let Some(accepted) = compare(&[tar]) {
-        assert_eq!(accepted, 1);
-    }
+    assert_eq!(or_skip!(compare(&[tar])), 1);
 }
 
 /// Prints every header as Go reads it, one field behind the other, names in hex.
@@ -162,9 +156,7 @@ fn go_reads_what_was_meant() {
     fs::write(&source, GO).unwrap();
     let built = program.path().join("reader");
     let args = ["build", "-o", built.to_str().unwrap(), source.to_str().unwrap()];
-    if output_of("go", &args, b"").is_none() {
-        return;
-    }
+    or_skip!(output_of("go", &args, b""));
     let strange = |draft| with(draft, |entry| (entry.uid, entry.mode) = (i64::MAX.cast_unsigned(), 0o7777));
     let large = vec![strange(folder("a")), file("a/b", prose(4 << 20)), symlink("c", [0xff; 4096])];
     for entries in [vec![], everything_odd(), large] {
