@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
@@ -50,15 +51,24 @@ impl ManifestFile {
         self.result.as_ref().map(|rewritten| rewritten.commands.as_slice()).unwrap_or_default()
     }
 
-    /// The stable word for what became of the file.
-    fn outcome(&self) -> &'static str {
+    fn outcome(&self) -> ManifestOutcome {
         match (&self.result, self.is_refused(), self.is_changed()) {
-            (Err(_), ..) => "error",
-            (_, true, _) => "refused",
-            (_, _, true) => "changed",
-            _ => "unchanged",
+            (Err(_), ..) => ManifestOutcome::Error,
+            (Ok(_), true, _) => ManifestOutcome::Refused,
+            (Ok(_), false, true) => ManifestOutcome::Changed,
+            (Ok(_), false, false) => ManifestOutcome::Unchanged,
         }
     }
+}
+
+/// What became of a file, from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ManifestOutcome {
+    Unchanged,
+    Changed,
+    Refused,
+    Error,
 }
 
 /// The stable word for what became of a command.
@@ -253,8 +263,7 @@ pub fn summary(files: &[ManifestFile], mode: KubeMode) -> String {
 
 #[must_use]
 pub fn to_json(files: &[ManifestFile]) -> Value {
-    let has = |wanted: &str| files.iter().any(|file| file.outcome() == wanted);
-    let outcome = ["error", "refused", "changed"].into_iter().find(|word| has(word)).unwrap_or("unchanged");
+    let outcome = files.iter().map(ManifestFile::outcome).max().unwrap_or(ManifestOutcome::Unchanged);
     json!({
         "schema": "underpin.kube/v1",
         "outcome": outcome,
