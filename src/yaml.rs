@@ -1,7 +1,7 @@
 //! Settings files in YAML, as values that know their line and column.
 //!
 //! Only what settings need: texts, lists and maps. Aliases, tags, a second document and a key that
-//! stands twice are refused, so a file cannot grow when it is read and never means two things.
+//! appears twice are refused, so a file cannot grow when it is read and never means two things.
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
@@ -48,7 +48,7 @@ pub enum YamlValue {
     Nothing,
     Text(String),
     List(Vec<YamlNode>),
-    /// In the order of the file; no key stands twice.
+    /// In the order of the file; no key appears twice.
     Map(Vec<(String, Position, YamlNode)>),
 }
 
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Result<YamlNode> {
     let mut builder = YamlBuilder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) =
-            event.map_err(|error| wrong("the file is not YAML", at_mark(error.marker())).cause(error.info()))?;
+            event.map_err(|error| wrong("the file is not valid YAML", at_mark(error.marker())).cause(error.info()))?;
         builder.take(event, span)?;
     }
     builder.done.ok_or_else(|| Error::usage("the file is empty"))
@@ -90,7 +90,7 @@ impl YamlBuilder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<()> {
         let at = at_mark(&span.start);
         if event.tag().is_some() {
-            return Err(wrong("tags have no meaning here", at));
+            return Err(wrong("YAML tags are not supported here", at));
         }
         match event {
             Event::Scalar(text, style, ..) => self.put(YamlNode { at, value: scalar(&text, style) }),
@@ -105,12 +105,12 @@ impl YamlBuilder {
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(OpenNode::List(at, items)) => self.put(YamlNode { at, value: YamlValue::List(items) }),
                 Some(OpenNode::Map(at, items, _)) => self.put(YamlNode { at, value: YamlValue::Map(items) }),
-                None => Err(wrong("the file is not YAML", at)),
+                None => Err(wrong("the file is not valid YAML", at)),
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                Err(wrong("aliases are not followed", at).hint("write the value out, or use `defaults`"))
+                Err(wrong("YAML aliases are not supported here", at).hint("write the value out, or use `defaults`"))
             }
-            Event::DocumentStart(..) if self.done.is_some() => Err(wrong("the file has a second document", at)),
+            Event::DocumentStart(..) if self.done.is_some() => Err(wrong("the file has more than one document", at)),
             _ => Ok(()),
         }
     }
@@ -123,7 +123,9 @@ impl YamlBuilder {
                 if let Some((key, at)) = key.take() {
                     items.push((key, at, node));
                 } else {
-                    let YamlValue::Text(text) = node.value else { return Err(wrong("a key must be a word", node.at)) };
+                    let YamlValue::Text(text) = node.value else {
+                        return Err(wrong("a key must be a string", node.at));
+                    };
                     *key = Some((text, node.at));
                 }
             }
@@ -143,7 +145,7 @@ impl YamlNode {
         let items: &[(String, Position, YamlNode)] = match &self.value {
             YamlValue::Map(items) => items,
             YamlValue::Nothing => &[],
-            _ => return Err(wrong("expected keys and values here", self.at).fact("keys", keys.join(", "))),
+            _ => return Err(wrong("expected a mapping here", self.at).fact("keys", keys.join(", "))),
         };
         let mut seen: std::collections::HashSet<&str> = std::collections::HashSet::new();
         for (key, at, _) in items {
@@ -151,7 +153,7 @@ impl YamlNode {
                 return Err(wrong(format!("unknown key `{key}`"), *at).fact("keys", keys.join(", ")));
             }
             if !seen.insert(key) {
-                return Err(wrong(format!("the key `{key}` stands twice"), *at));
+                return Err(wrong(format!("the key `{key}` appears twice"), *at));
             }
         }
         Ok(YamlMap { items })
@@ -160,7 +162,7 @@ impl YamlNode {
     pub fn text(&self) -> Result<&str> {
         match &self.value {
             YamlValue::Text(text) => Ok(text),
-            _ => Err(wrong("expected a text here", self.at)),
+            _ => Err(wrong("expected a string here", self.at)),
         }
     }
 
@@ -171,7 +173,7 @@ impl YamlNode {
         }
     }
 
-    /// A list of texts; one text stands for a list of one.
+    /// A list of texts; a single text is read as a list of one.
     pub fn texts(&self) -> Result<Vec<&YamlNode>> {
         if let YamlValue::Text(_) = &self.value {
             return Ok(vec![self]);
@@ -181,7 +183,7 @@ impl YamlNode {
         Ok(items.iter().collect())
     }
 
-    /// The text, read; what is wrong with it is said with its place.
+    /// The text, parsed; an error names its position.
     pub fn parse<T: std::str::FromStr<Err = Error>>(&self) -> Result<T> {
         self.text()?.parse().map_err(|error: Error| error.fact("at", self.at))
     }
@@ -194,7 +196,7 @@ pub struct YamlMap<'a> {
 }
 
 impl<'a> YamlMap<'a> {
-    /// The value of the key; `None` where it is not there or says nothing.
+    /// The value of the key; `None` where it is missing or null.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a YamlNode> {
         let found = self.items.iter().find(|(there, ..)| there == key);
@@ -231,8 +233,8 @@ mod tests {
     fn unknown_and_doubled_keys_are_named_with_their_place() {
         for (text, message, line, column) in [
             ("a: 1\nbas: 2\n", "unknown key `bas`", 2, 1),
-            ("a: 1\na: 2\n", "the key `a` stands twice", 2, 1),
-            ("- a\n", "expected keys and values here", 1, 1),
+            ("a: 1\na: 2\n", "the key `a` appears twice", 2, 1),
+            ("- a\n", "expected a mapping here", 1, 1),
         ] {
             let error = read(text).unwrap().members(&["a", "base"]).unwrap_err();
             assert_eq!(error.what(), message);

@@ -71,10 +71,10 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 translated, or no shell is involved; 1 refused: the command needs a shell; 2 wrong usage, or a file could not be read.";
 
-/// Where images have the runner.
+/// Where images usually have the runner.
 const RUNNER: &str = "/go-runner";
 
-/// More of a script is not read; what is longer is refused.
+/// No more of a script is read; what is longer is refused.
 const LONGEST_SCRIPT: u64 = 1 << 20;
 
 impl Translate {
@@ -90,7 +90,7 @@ impl Translate {
         self.reports.write(&translation)?;
         match (console.form, &translation.verdict) {
             (Form::Json, _) => console.data(&format!("{}\n", translation.json())),
-            // A refusal is told where all refusals are.
+            // A refusal goes to stderr, as all refusals do.
             (Form::Text, Verdict::Refuse(_)) => console.insist(&translation.text()),
             (Form::Text, _) => console.data(&translation.text()),
         }
@@ -128,7 +128,7 @@ impl Translate {
 }
 
 fn pair(text: &str, flag: &'static str) -> Result<(String, String)> {
-    let wrong = || Error::usage("a variable is written NAME=VALUE").fact("flag", flag).fact("value", text);
+    let wrong = || Error::usage("a variable must be given as NAME=VALUE").fact("flag", flag).fact("value", text);
     let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
     Ok((name.to_owned(), value.to_owned()))
 }

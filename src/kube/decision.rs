@@ -1,4 +1,4 @@
-//! What becomes of the command at one site, before anybody thinks of its text.
+//! What becomes of one command, before its text is edited.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) enum Decision {
     Unchanged,
     Change(Box<CommandChange>),
     Refuse(Box<KubeRefusal>),
-    /// It needs its shell, and the image has it.
+    /// It needs a shell, and the image has it.
     Keep(Box<KubeRefusal>),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct CommandChange {
     pub log: Option<Log>,
 }
 
-/// A decision with the words it is about and what there is to say.
+/// A decision with the command's words and the notes on it.
 #[derive(Debug, Clone)]
 pub(super) struct DecidedCommand {
     pub before: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct DecidedCommand {
     pub notes: Vec<CommandNote>,
 }
 
-/// A manifest, read.
+/// What decisions are based on: the manifest and the options.
 pub(super) struct Decider<'a> {
     pub tree: &'a ManifestTree,
     pub masked: &'a MaskedText,
@@ -115,12 +115,12 @@ impl Decider<'_> {
             Some(Declared::Literal(path)) => Some(path.as_str()),
             _ => None,
         };
-        let folder = self.tree.text_at(container, "workingDir").filter(|folder| !folder.is_empty());
+        let directory = self.tree.text_at(container, "workingDir").filter(|directory| !directory.is_empty());
         let image = self.tree.text_at(container, "image")?;
-        self.options.images.facts(&self.masked.shown(image), &ProgramQuery { program, path, folder })
+        self.options.images.facts(&self.masked.shown(image), &ProgramQuery { program, path, directory })
     }
 
-    /// What the image lacks cannot be started, unless a volume brings it.
+    /// A program that the image lacks cannot be started, unless a volume provides it.
     fn check_program(
         &self,
         container: TreeNodeId,
@@ -140,7 +140,7 @@ impl Decider<'_> {
         if mounted(self.tree, container, program) == Mounted::OnVolume {
             notes.push(CommandNote::new(
                 Rule::ProgramOnVolume,
-                format!("{program} comes from a volume, which was not looked at"),
+                format!("{program} comes from a volume, which was not examined"),
             ));
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Decider<'_> {
         let is_written = applied.argv.iter().any(|word| word.ends_with(&format!("={}", log.path)));
         if is_written && mounted(self.tree, site.container, &log.path) == Mounted::Nowhere {
             let message = format!(
-                "{} is on no volume: its folder must be in the image, and the log goes with the container",
+                "{} is not on a volume: its directory must be in the image, and the log is lost with the container",
                 log.path
             );
             notes.push(CommandNote::new(Rule::LogNotMounted, message));
@@ -194,7 +194,7 @@ fn is_whole_command(args: &[String], facts: Option<ProgramFacts>) -> Result<bool
         Verdict::Unchanged(_) => Ok(false),
         Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),
         _ => {
-            let detail = "the arguments are a shell command, and what the image puts before them is not known";
+            let detail = "args are a shell command, and the image's entrypoint, which comes before them, is not known";
             Err(KubeRefusal::new(Rule::EntrypointUnknown, detail))
         }
     }
@@ -205,12 +205,13 @@ fn starters(line: &[String], lead: usize) -> impl Iterator<Item = &str> {
     line.first().into_iter().chain(line.get(lead).filter(|_| lead > 0)).map(String::as_str)
 }
 
-/// A second run makes no edit: what is started is no shell again.
+/// A second run must make no edit: the result must not start a shell.
 fn check_is_last(line: &[String], context: &CommandContext) -> Result<(), KubeRefusal> {
     match shell::translate(line, None, context) {
-        Verdict::Translate(_) => {
-            Err(KubeRefusal::new(Rule::Shell(shell::Reason::NestedShell), "what it starts is a shell again"))
-        }
+        Verdict::Translate(_) => Err(KubeRefusal::new(
+            Rule::Shell(shell::Reason::NestedShell),
+            "the translated command starts a shell again",
+        )),
         Verdict::Unchanged(_) | Verdict::Refuse(_) => Ok(()),
     }
 }
@@ -223,7 +224,7 @@ fn context(what: CommandKind, declared: &BTreeMap<String, Declared>) -> CommandC
     }
 }
 
-/// The words, shared out between `command` and `args` as they were.
+/// The words, split between `command` and `args` as they were.
 fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Applied) -> CommandChange {
     let line = applied.argv;
     let (command, args) = if args.is_empty() {
@@ -245,6 +246,6 @@ fn change(command: &[String], args: &[String], exec: &ExecCommand, applied: Appl
 
 fn container_wide(exec: &ExecCommand) -> Option<CommandNote> {
     let is_wide = exec.workdir.is_some() || !exec.environment.is_empty();
-    let message = "what the command set for itself holds for the whole container now, its probes and hooks included";
+    let message = "what the command set for itself now applies to the whole container, including its probes and hooks";
     is_wide.then(|| CommandNote::new(Rule::ContainerWide, message))
 }

@@ -69,10 +69,10 @@ impl Editor<'_> {
             return None;
         }
         let style = items.first().map_or(ScalarStyle::Plain, |item| self.style(*item));
-        let beside = ScalarWriter { language: self.language, style, layout: *layout };
+        let writer = ScalarWriter { language: self.language, style, layout: *layout };
         match layout {
-            CollectionStyle::Flow => self.flow(list, items, &middle, beside),
-            CollectionStyle::Block => self.block(list, &middle, beside),
+            CollectionStyle::Flow => self.flow(list, items, &middle, writer),
+            CollectionStyle::Block => self.block(list, &middle, writer),
         }
     }
 
@@ -94,14 +94,14 @@ impl Editor<'_> {
         Some(Middle { before, old, new: new.get(..new.len() - back)?, after: rest.first().copied() })
     }
 
-    fn write(&self, word: &str, beside: ScalarWriter) -> String {
+    fn write(&self, word: &str, writer: ScalarWriter) -> String {
         if let Some(item) = self.masked.as_item(word, self.language) {
             return item;
         }
         // What a placeholder will bring is not known, so it is quoted.
-        let is_open = !self.masked.within(word).is_empty() && beside.style != ScalarStyle::Single;
-        let style = if is_open { ScalarStyle::Double } else { beside.style };
-        ScalarWriter { style, ..beside }.write(word)
+        let is_open = !self.masked.within(word).is_empty() && writer.style != ScalarStyle::Single;
+        let style = if is_open { ScalarStyle::Double } else { writer.style };
+        ScalarWriter { style, ..writer }.write(word)
     }
 
     fn flow(
@@ -109,7 +109,7 @@ impl Editor<'_> {
         list: TreeNodeId,
         items: &[TreeNodeId],
         middle: &Middle<'_>,
-        beside: ScalarWriter,
+        writer: ScalarWriter,
     ) -> Option<Vec<Edit>> {
         let (first, end) = (self.node(*middle.old.first()?), self.node(*middle.old.last()?).range.end);
         let range = match (middle.new.is_empty(), middle.before, middle.after) {
@@ -122,11 +122,11 @@ impl Editor<'_> {
             }
         };
         let separator = self.separator(items);
-        let words: Vec<String> = middle.new.iter().map(|word| self.write(word, beside)).collect();
+        let words: Vec<String> = middle.new.iter().map(|word| self.write(word, writer)).collect();
         Some(vec![Edit { range, text: words.join(&separator) }])
     }
 
-    /// What stands between the items of a list in brackets.
+    /// The separator between the items of a list in brackets.
     pub fn separator(&self, items: &[TreeNodeId]) -> String {
         let between = items.windows(2).find_map(|pair| match pair {
             [one, two] => self.source.get(self.node(*one).range.end..self.node(*two).range.start),
@@ -136,7 +136,7 @@ impl Editor<'_> {
         between.filter(is_plain).unwrap_or(", ").to_owned()
     }
 
-    fn block(&self, list: TreeNodeId, middle: &Middle<'_>, beside: ScalarWriter) -> Option<Vec<Edit>> {
+    fn block(&self, list: TreeNodeId, middle: &Middle<'_>, writer: ScalarWriter) -> Option<Vec<Edit>> {
         let rows: Vec<BlockItem> = middle.old.iter().map(|item| self.row(*item)).collect::<Option<_>>()?;
         let mut edits = Vec::new();
         let mut rows = rows.iter();
@@ -144,10 +144,10 @@ impl Editor<'_> {
             let row = rows.next()?;
             let indentation = self.source.get(row.line..row.dash)?;
             let next = format!("{}{indentation}", self.newline(row.dash));
-            let mut items = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, beside)));
+            let mut items = middle.new.iter().map(|word| format!("-{}{}", row.gap, self.write(word, writer)));
             edits.push(Edit { range: row.dash..row.end, text: items.next()? });
             let rest: Vec<String> = items.flat_map(|item| [next.clone(), item]).collect();
-            // A comment behind the first item stays with it.
+            // A comment after the first item stays with it.
             let line = self.source.get(row.end..)?.lines().next().map_or(0, str::len);
             edits.push(Edit::insert(row.end + line, rest.concat()));
         }
@@ -158,7 +158,7 @@ impl Editor<'_> {
         Some(edits)
     }
 
-    /// A row goes with its line, unless a comment stands behind it.
+    /// An item is removed with its line, unless a comment follows it.
     fn removal(&self, row: &BlockItem) -> Edit {
         let rest = self.source.get(row.end..).unwrap_or_default();
         let line = rest.split_inclusive('\n').next().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Editor<'_> {
         rest.get(blanks..)?.starts_with(':').then_some(end + blanks + 1)
     }
 
-    /// Where an item of a block list stands. Only one item on a line is understood.
+    /// Where an item of a block list is. Only one item per line is supported.
     pub fn row(&self, item: TreeNodeId) -> Option<BlockItem> {
         let node = self.node(item);
         let head = match node.kind {
@@ -225,7 +225,7 @@ pub(super) struct BlockItem {
     /// The beginning of its line.
     pub line: usize,
     pub dash: usize,
-    /// What stands between the dash and the item.
+    /// The blanks between the dash and the item.
     pub gap: String,
     pub end: usize,
 }
@@ -265,9 +265,9 @@ impl Editor<'_> {
     }
 
     fn block_member(&self, member: &ContainerField<'_>, next: &str) -> String {
-        let text = self.beside(CollectionStyle::Block);
+        let text = self.writer(CollectionStyle::Block);
         match member {
-            ContainerField::WorkingDir(folder) => format!("workingDir: {}", text.write(folder)),
+            ContainerField::WorkingDir(directory) => format!("workingDir: {}", text.write(directory)),
             ContainerField::Environment(variables) => {
                 let items = variables.iter().map(|(name, value)| {
                     format!("{next}- name: {}{next}  value: {}", text.write(name), text.write(value))
@@ -279,8 +279,8 @@ impl Editor<'_> {
 
     fn flow_member(&self, member: &ContainerField<'_>) -> String {
         match member {
-            ContainerField::WorkingDir(folder) => {
-                format!("{}: {}", self.key("workingDir"), self.beside(CollectionStyle::Flow).write(folder))
+            ContainerField::WorkingDir(directory) => {
+                format!("{}: {}", self.key("workingDir"), self.writer(CollectionStyle::Flow).write(directory))
             }
             ContainerField::Environment(variables) => {
                 let items: Vec<String> =
@@ -291,15 +291,15 @@ impl Editor<'_> {
     }
 
     fn flow_variable(&self, name: &str, value: &str) -> String {
-        let text = self.beside(CollectionStyle::Flow);
+        let text = self.writer(CollectionStyle::Flow);
         format!("{{{}: {}, {}: {}}}", self.key("name"), text.write(name), self.key("value"), text.write(value))
     }
 
     fn key(&self, name: &str) -> String {
-        self.beside(CollectionStyle::Flow).write(name)
+        self.writer(CollectionStyle::Flow).write(name)
     }
 
-    fn beside(&self, layout: CollectionStyle) -> ScalarWriter {
+    fn writer(&self, layout: CollectionStyle) -> ScalarWriter {
         ScalarWriter { language: self.language, style: ScalarStyle::Plain, layout }
     }
 
@@ -316,7 +316,7 @@ impl Editor<'_> {
         let indentation = self.source.get(row.line..row.dash)?;
         let next = format!("{}{indentation}", self.newline(row.dash));
         let inner = " ".repeat(1 + row.gap.len());
-        let text = self.beside(CollectionStyle::Block);
+        let text = self.writer(CollectionStyle::Block);
         let items = variables.iter().map(|(name, value)| {
             format!("{next}-{}name: {}{next}{inner}value: {}", row.gap, text.write(name), text.write(value))
         });
@@ -342,8 +342,8 @@ impl Editor<'_> {
         let NodeKind::Scalar { style, .. } = node.kind else { return None };
         let is_simple =
             matches!(style, ScalarStyle::Plain | ScalarStyle::Single | ScalarStyle::Double) && !node.range.is_empty();
-        let beside = ScalarWriter { language: self.language, style, layout: CollectionStyle::Flow };
-        (is_simple && node.anchor.is_none()).then(|| Edit { range: node.range.clone(), text: beside.write(text) })
+        let writer = ScalarWriter { language: self.language, style, layout: CollectionStyle::Flow };
+        (is_simple && node.anchor.is_none()).then(|| Edit { range: node.range.clone(), text: writer.write(text) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who writes the log file of a container: what the image shows, or what was asked for and assumed.
+//! How the log file of a container is kept: proven on the image, or asked for and assumed.
 
 use super::refusal::{CommandNote, KubeRefusal};
 use super::{KubeOptions, ProgramFacts};
@@ -7,7 +7,7 @@ use crate::policy::Rule;
 use crate::shell::ExecCommand;
 use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
 
-/// Where images have the runner.
+/// Where images usually have the runner.
 const RUNNER: &str = "/go-runner";
 
 /// The words with the log where it was.
@@ -30,11 +30,11 @@ pub(super) fn apply(
             Err(refusal) => last = last.or(Some(refusal)),
         }
     }
-    let none = || KubeRefusal::new(Rule::LogStrategyOpen, format!("nobody would write {}", log.path));
+    let none = || KubeRefusal::new(Rule::LogStrategyOpen, format!("without the shell, nothing writes {}", log.path));
     Err(last.map_or_else(none, |refusal| KubeRefusal::from(*refusal)))
 }
 
-/// What could keep the log, best first.
+/// The strategies that could keep the log, best first.
 fn strategies(
     options: &KubeOptions<'_>,
     facts: Option<&ProgramFacts>,
@@ -42,7 +42,7 @@ fn strategies(
 ) -> Result<Vec<Strategy>, KubeRefusal> {
     match (options.logs, facts) {
         (LogChoice::Stdout, _) => Ok(vec![Strategy::Stdout]),
-        // Nobody reads it: that it is in the container's log now does no harm.
+        // It was discarded: in the container's log it does no harm.
         (LogChoice::Auto, _) if path == "/dev/null" => Ok(vec![Strategy::Stdout]),
         (LogChoice::Klog, None) => Ok(vec![Strategy::Klog(assumed_spelling(options.klog_style))]),
         (LogChoice::Klog, Some(facts)) => proven(options, facts).map(|strategy| vec![strategy]),
@@ -52,7 +52,7 @@ fn strategies(
             facts.runner.clone().map(|runner| vec![Strategy::Runner(runner)]).ok_or_else(missing)
         }
         (LogChoice::Auto, None) => {
-            let detail = format!("output goes to {path}, and it is not known who could write it without a shell");
+            let detail = format!("output goes to {path}, and without the shell nothing is known to write it");
             Err(KubeRefusal::new(Rule::LogStrategyOpen, detail))
         }
         (LogChoice::Auto, Some(facts)) => {
@@ -74,7 +74,7 @@ fn assumed_spelling(style: KlogStyle) -> Spelling {
     }
 }
 
-/// klog's flags, where the program shows that it takes them.
+/// klog's flags, where the program is proven to accept them.
 fn proven(options: &KubeOptions<'_>, facts: &ProgramFacts) -> Result<Strategy, KubeRefusal> {
     let (rule, why) = match &facts.klog {
         Klog::Proven(spelling) => {
@@ -83,14 +83,14 @@ fn proven(options: &KubeOptions<'_>, facts: &ProgramFacts) -> Result<Strategy, K
                 style => assumed_spelling(style),
             }));
         }
-        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which cannot be given the name of a file".to_owned()),
+        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which has no flag for a log file".to_owned()),
         Klog::Removed(why) => (Rule::LogFlagRemoved, why.clone()),
         Klog::Unknown(why) => (Rule::LogFlagUnknown, why.clone()),
     };
-    Err(KubeRefusal::new(rule, format!("the program of {} is not shown to take klog's flags: {why}", facts.image)))
+    Err(KubeRefusal::new(rule, format!("the program of {} is not proven to accept klog's flags: {why}", facts.image)))
 }
 
-/// What nobody looked at.
+/// What was assumed and not examined.
 fn assumed(strategy: &Strategy, facts: Option<&ProgramFacts>) -> Option<CommandNote> {
     if facts.is_some() {
         return None;
@@ -98,11 +98,11 @@ fn assumed(strategy: &Strategy, facts: Option<&ProgramFacts>) -> Option<CommandN
     match strategy {
         Strategy::Klog(_) => Some(CommandNote::new(
             Rule::KlogAssumed,
-            "the program is taken to have klog's flags; no image was there to look at",
+            "the program is assumed to accept klog's flags; no image was examined",
         )),
         Strategy::Runner(path) => Some(CommandNote::new(
             Rule::RunnerAssumed,
-            format!("the image is taken to have {path}; it was not looked at"),
+            format!("the image is assumed to contain {path}; it was not examined"),
         )),
         Strategy::Stdout => None,
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// A text and what was read from it.
+/// A text and what was parsed from it.
 pub(super) struct ParsedManifest<'a> {
     /// As given.
     text: &'a str,

@@ -40,7 +40,7 @@ use crate::shell::{Log, Reason};
 /// A longer manifest is not read.
 pub const LONGEST: u64 = 16 << 20;
 
-/// What is wanted.
+/// What `kube` was asked to do.
 #[derive(Clone, Copy)]
 pub struct KubeOptions<'a> {
     pub logs: LogChoice,
@@ -65,13 +65,13 @@ pub struct ProgramQuery<'a> {
     /// `PATH`, where the container sets it.
     pub path: Option<&'a str>,
     /// The working directory, where the container sets it.
-    pub folder: Option<&'a str>,
+    pub directory: Option<&'a str>,
 }
 
 /// What the image shows. Invariant: it holds for every platform of the image.
 #[derive(Debug, Clone)]
 pub struct ProgramFacts {
-    /// The image that was looked at.
+    /// The image that was examined.
     pub image: String,
     pub entrypoint: Vec<String>,
     /// Why the program does not start, where it does not.
@@ -83,11 +83,11 @@ pub struct ProgramFacts {
 
 /// Images that can be asked.
 pub trait Images {
-    /// `None` for an image that nobody named.
+    /// `None` for an image that was not named.
     fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts>;
 }
 
-/// No image was named: everything about them is assumed.
+/// No image was named: what they contain is assumed.
 #[derive(Debug, Clone, Copy)]
 pub struct NoImages;
 
@@ -97,13 +97,13 @@ impl Images for NoImages {
     }
 }
 
-/// A manifest, judged.
+/// A manifest after its commands were rewritten.
 #[derive(Debug)]
 pub struct RewrittenManifest {
     /// The new text; the old one where nothing changes.
     pub text: String,
     pub commands: Vec<ManifestCommand>,
-    /// The whole file is refused: it is no manifest yet.
+    /// The whole file is refused: it is a template that must be rendered first.
     pub refused: Option<(KubeRefusal, Position)>,
 }
 
@@ -124,7 +124,7 @@ pub enum CommandOutcome {
     Unchanged,
     Changed(Box<ChangedCommand>),
     Refused(Box<KubeRefusal>),
-    /// Left as it is for this reason: its shell is in the image.
+    /// Left as it is for this reason: the image has its shell.
     Kept(Box<KubeRefusal>),
 }
 
@@ -139,7 +139,7 @@ pub struct ChangedCommand {
 }
 
 impl RewrittenManifest {
-    /// Whether something stays that should not.
+    /// Whether anything was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.refused.is_some()
@@ -165,7 +165,7 @@ pub fn rewrite(text: &str, options: &KubeOptions<'_>) -> Result<RewrittenManifes
 /// A text that cannot be read because it is a template.
 fn unrendered(mark: &str, text: &str, error: &Error) -> Option<RewrittenManifest> {
     let (at, placeholder) = template::first(text)?;
-    let detail = format!("{placeholder} stands where its value should be ({})", error.what());
+    let detail = format!("{placeholder} has not been filled in ({})", error.what());
     let why = KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), detail);
     let refused = Some((why, Position::of(text, at)));
     Some(RewrittenManifest { text: format!("{mark}{text}"), commands: Vec::new(), refused })

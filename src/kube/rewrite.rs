@@ -18,7 +18,7 @@ const MOST_TRIED: usize = 64;
 /// How often refusals are followed to the lists that they bind.
 const MOST_ROUNDS: usize = 16;
 
-/// Reads a text as the manifest itself was read.
+/// Parses a text as the manifest itself was parsed.
 pub(super) type Reparse<'a> = &'a dyn Fn(&str) -> Option<ManifestTree>;
 
 /// The new text, as far as the changes can be made; those that cannot be become refusals.
@@ -37,7 +37,7 @@ pub(super) fn rewrite(
     for at in &all {
         let is_possible = all.len() <= MOST_TRIED && attempt(editor, sites, decided, &[*at], read).is_some();
         if !is_possible {
-            let detail = "the command can be translated, but the layout of its list cannot be kept";
+            let detail = "the command can be translated, but its list cannot be edited without changing the layout";
             refuse(decided, *at, KubeRefusal::new(Rule::CannotEdit, detail));
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn rewrite(
             refuse(
                 decided,
                 *at,
-                KubeRefusal::new(Rule::CannotEdit, "the changes of this file cannot be made together"),
+                KubeRefusal::new(Rule::CannotEdit, "the changes to this file cannot be made together"),
             );
         }
         editor.source.to_owned()
@@ -94,13 +94,13 @@ fn refuse_shared(tree: &ManifestTree, sites: &[CommandSite], decided: &mut [Deci
             return;
         }
         for at in bound {
-            let detail = "an alias uses this list in another place too, where it would have to be another one";
+            let detail = "an alias uses this list somewhere else too, where its words would have to be different";
             refuse(decided, at, KubeRefusal::new(Rule::SharedByAlias, detail));
         }
     }
 }
 
-/// Lists whose every occurrence is a command, and wants the same words.
+/// Lists whose every occurrence is a command, and is to get the same words.
 fn free_lists(sites: &[CommandSite], decided: &[DecidedCommand], occurrences: &Occurrences) -> BTreeSet<TreeNodeId> {
     let mut wishes: BTreeMap<TreeNodeId, Vec<Option<&Vec<String>>>> = BTreeMap::new();
     for (at, site) in sites.iter().enumerate() {
@@ -124,7 +124,7 @@ fn refuse_taken(tree: &ManifestTree, sites: &[CommandSite], decided: &mut [Decid
         let is_taken = |name: &str| env.iter().any(|entry| tree.text_at(*entry, "name") == Some(name));
         let taken = change.environment.iter().find(|(name, _)| is_taken(name)).map(|(name, _)| name.clone());
         if let Some(name) = taken {
-            let detail = format!("the command sets {name}, which the container declares with another value");
+            let detail = format!("the command sets {name}, which the container already declares");
             refuse(decided, at, KubeRefusal::new(Rule::EnvTaken, detail));
             continue;
         }
@@ -135,7 +135,7 @@ fn refuse_taken(tree: &ManifestTree, sites: &[CommandSite], decided: &mut [Decid
         };
         let used = change.environment.iter().find(|(name, _)| is_used(name)).map(|(name, _)| name.clone());
         if let Some(name) = used {
-            let detail = format!("the command sets {name}, and $({name}) would mean something else then");
+            let detail = format!("the command sets {name}, which would change what $({name}) means");
             refuse(decided, at, KubeRefusal::new(Rule::EnvTaken, detail));
         }
     }
@@ -186,16 +186,20 @@ fn surroundings(
         // A placeholder may bring the very member that would be added.
         return None;
     }
-    if let Some(folder) = &change.workdir {
+    if let Some(directory) = &change.workdir {
         match editor.tree.own_entry(container, "workingDir") {
             Some((_, value)) => {
-                edits.push(editor.replace(value, folder)?);
-                expected.texts.insert(value, folder.clone());
+                edits.push(editor.replace(value, directory)?);
+                expected.texts.insert(value, directory.clone());
             }
             None if editor.tree.get(container, "workingDir").is_some() => return None,
             None => {
-                edits.push(editor.member(container, &ContainerField::WorkingDir(folder))?);
-                expected.members.entry(container).or_default().push(("workingDir", FieldValue::Text(folder.clone())));
+                edits.push(editor.member(container, &ContainerField::WorkingDir(directory))?);
+                expected
+                    .members
+                    .entry(container)
+                    .or_default()
+                    .push(("workingDir", FieldValue::Text(directory.clone())));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Placeholders of a template, kept as they are: each is hidden behind text of the same length
 //! while the manifest is read, and put back when it is written.
 //!
-//! The rule it owns: only the well-known placeholders of `cluster/gce/manifests` may stand in a
-//! command that is translated. Of them it is known whether they are one word or several.
+//! The rule it owns: only the well-known placeholders of `cluster/gce/manifests` may be in a
+//! command that is translated: for them it is known whether they are one word or several.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ pub(super) enum PlaceholderKind {
     Unknown,
 }
 
-/// Where a placeholder stood, which decides what hides it.
+/// Where a placeholder was, which decides what masks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     /// In a scalar.
@@ -86,7 +86,7 @@ impl MaskedText {
 
     pub fn of(text: &str, language: Language) -> Result<Self> {
         if text.chars().any(is_mask) {
-            return Err(Error::input("the manifest uses characters that are kept for placeholders"));
+            return Err(Error::input("the manifest uses private-use characters, which are reserved for placeholders"));
         }
         let mut masked = Self::default();
         let mut context = JsonScan::default();
@@ -120,11 +120,11 @@ impl MaskedText {
             self.placeholders.len() - 1
         });
         self.members |= matches!(spot, Spot::ContainerField | Spot::Line);
-        let wrong = || Error::input("a placeholder of the template cannot be kept").fact("placeholder", placeholder);
+        let wrong = || Error::input("a template placeholder cannot be kept").fact("placeholder", placeholder);
         mask(number, placeholder.len(), spot).ok_or_else(wrong)
     }
 
-    /// Whether a placeholder stands where it could bring whole members of a mapping.
+    /// Whether a placeholder is where it could add whole fields to a mapping.
     pub fn brings_members(&self) -> bool {
         self.members
     }
@@ -153,19 +153,19 @@ impl MaskedText {
         out + rest
     }
 
-    /// The placeholders in a word: where what hides them stands, and what they stand for.
+    /// The placeholders in a word: the range of each mask, and what it stands for.
     pub fn within(&self, word: &str) -> Vec<(Range<usize>, &str, PlaceholderKind)> {
         let marks = word.char_indices().filter(|(_, c)| is_mask(*c));
         let known = marks.map(|(at, c)| {
             let (number, spot) = read(c);
             let placeholder = self.placeholders.get(number).map_or("", String::as_str);
-            let (len, stands) = match spot {
-                Spot::Inside => (placeholder.len(), stands(placeholder)),
+            let (len, kind) = match spot {
+                Spot::Inside => (placeholder.len(), kind(placeholder)),
                 // The quotes around it are no part of the word.
-                Spot::Value => (placeholder.len().saturating_sub(2), stands(placeholder)),
+                Spot::Value => (placeholder.len().saturating_sub(2), kind(placeholder)),
                 Spot::ContainerField | Spot::Line => (placeholder.len(), PlaceholderKind::Unknown),
             };
-            (at..at + len, placeholder, stands)
+            (at..at + len, placeholder, kind)
         });
         known.collect()
     }
@@ -177,7 +177,7 @@ impl MaskedText {
         let is_whole = self
             .within(word)
             .first()
-            .is_some_and(|(range, _, stands)| *range == (0..word.len()) && *stands == PlaceholderKind::Several);
+            .is_some_and(|(range, _, kind)| *range == (0..word.len()) && *kind == PlaceholderKind::Several);
         let spot = if language == Language::Json { Spot::Value } else { Spot::Inside };
         if is_whole { mask(number, placeholder.len(), spot) } else { None }
     }
@@ -202,7 +202,7 @@ pub(super) fn is_mask(c: char) -> bool {
     (FIRST..=LAST).contains(&u32::from(c))
 }
 
-fn stands(placeholder: &str) -> PlaceholderKind {
+fn kind(placeholder: &str) -> PlaceholderKind {
     let name = placeholder.trim_start_matches("{{").trim_end_matches("}}").trim();
     if LISTS.contains(&name) {
         PlaceholderKind::Several
@@ -232,7 +232,7 @@ fn read(c: char) -> (usize, Spot) {
     (code / SPOTS.len(), SPOTS.get(code % SPOTS.len()).copied().unwrap_or(Spot::Inside))
 }
 
-/// Whether nothing but placeholders stands on the line.
+/// Whether nothing but placeholders is on the line.
 fn is_alone(text: &str, before: &str, after: &str) -> bool {
     let start = match before.rfind('\n') {
         Some(end) => before.get(end + 1..).unwrap_or_default().trim().is_empty(),
@@ -284,7 +284,7 @@ impl JsonScan {
         }
     }
 
-    /// Something stood there now.
+    /// Steps over a placeholder.
     fn pass(&mut self, spot: Spot) {
         if spot != Spot::Inside {
             self.last = '0';
@@ -292,7 +292,7 @@ impl JsonScan {
     }
 }
 
-const PART: &str = "stands for several words, and is part of one here";
+const PART: &str = "stands for several words, but is part of a single word here";
 
 /// Refuses a command in which a placeholder could change what is started.
 pub(super) fn check(masked: &MaskedText, before: &[String], exec: &ExecCommand) -> Result<(), KubeRefusal> {
@@ -300,12 +300,12 @@ pub(super) fn check(masked: &MaskedText, before: &[String], exec: &ExecCommand) 
         Err(KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), format!("{placeholder} {detail}")))
     };
     for word in before {
-        for (range, placeholder, stands) in masked.within(word) {
+        for (range, placeholder, kind) in masked.within(word) {
             let front = word.get(..range.start).and_then(|text| text.chars().next_back());
             let back = word.get(range.end..).and_then(|text| text.chars().next());
-            match stands {
+            match kind {
                 PlaceholderKind::Unknown => {
-                    return refuse(placeholder, "is no placeholder of which is known what it stands for");
+                    return refuse(placeholder, "is not a placeholder that is known here");
                 }
                 PlaceholderKind::Several if front.iter().chain(&back).any(|c| !c.is_whitespace()) => {
                     return refuse(placeholder, PART);
@@ -317,7 +317,7 @@ pub(super) fn check(masked: &MaskedText, before: &[String], exec: &ExecCommand) 
     let values = exec.environment.iter().map(|(_, value)| value);
     let others = values.chain(&exec.workdir).chain(exec.log.iter().map(|log| &log.path));
     let several =
-        |word: &String| masked.within(word).into_iter().find(|(_, _, stands)| *stands == PlaceholderKind::Several);
+        |word: &String| masked.within(word).into_iter().find(|(_, _, kind)| *kind == PlaceholderKind::Several);
     if let Some((_, placeholder, _)) = others.chain(&exec.init).find_map(several) {
         return refuse(placeholder, PART);
     }
@@ -334,9 +334,9 @@ pub(super) fn check(masked: &MaskedText, before: &[String], exec: &ExecCommand) 
 /// What a list of words that becomes an item asks of whoever fills it in.
 pub(super) fn notes(masked: &MaskedText, exec: &ExecCommand) -> Vec<CommandNote> {
     let several = exec.program.iter().flat_map(|word| masked.within(word));
-    let several = several.filter(|(_, _, stands)| *stands == PlaceholderKind::Several).map(|(_, placeholder, _)| {
+    let several = several.filter(|(_, _, kind)| *kind == PlaceholderKind::Several).map(|(_, placeholder, _)| {
         let message =
-            format!("{placeholder} stood for several words: what fills it in must give one item of the list for each");
+            format!("{placeholder} stood for several words: whatever fills it in must now give one list item for each");
         CommandNote::new(Rule::PlaceholderIsList, message)
     });
     several.collect()
@@ -374,7 +374,7 @@ mod tests {
             ("{{ .Values.args }}", PlaceholderKind::Unknown),
             ("{{param}}", PlaceholderKind::Unknown),
         ] {
-            assert_eq!(stands(name), expected, "{name}");
+            assert_eq!(kind(name), expected, "{name}");
         }
     }
 

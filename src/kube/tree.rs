@@ -1,4 +1,4 @@
-//! A manifest as nodes with the bytes they stand at. The rule it owns: aliases are never written
+//! A manifest as nodes with their byte ranges. The rule it owns: aliases are never written
 //! out, so a tree is never larger than its text.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub(super) enum NodeKind {
         items: Vec<TreeNodeId>,
         layout: CollectionStyle,
     },
-    /// Invariant: keys are scalars, and each stands there once.
+    /// Invariant: keys are scalars, and no key appears twice.
     Mapping {
         entries: Vec<(TreeNodeId, TreeNodeId)>,
         layout: CollectionStyle,
@@ -65,7 +65,7 @@ pub(super) struct ManifestTree {
     nothing: TreeNode,
 }
 
-/// More of them are not looked into for one key.
+/// More merges than this are not followed for one key.
 const MOST_MERGES: usize = 64;
 
 impl Default for ManifestTree {
@@ -99,7 +99,7 @@ impl ManifestTree {
         self.keys.entry(mapping).or_default().insert(key, value).is_none()
     }
 
-    /// What an alias stands for; other nodes are themselves.
+    /// What an alias refers to; other nodes are themselves.
     pub fn resolved(&self, id: TreeNodeId) -> TreeNodeId {
         match self.node(id).kind {
             NodeKind::Alias(target) => target,
@@ -234,7 +234,7 @@ impl Occurrences {
     }
 }
 
-/// Positions of many bytes of one text, without counting its lines anew for each.
+/// Positions of many bytes of one text, without counting its lines again for each.
 pub(super) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -271,7 +271,7 @@ pub(super) fn within(source: &str, node: &TreeNode, at: usize) -> usize {
     }
 }
 
-/// In a literal block each line of the text is one of the manifest, behind the same indentation.
+/// In a literal block each line of the text is one of the manifest, after the same indentation.
 fn literal(source: &str, start: usize, text: &str, at: usize) -> Option<usize> {
     let line_start = source.get(..start)?.rfind('\n')? + 1;
     let indentation = start - line_start;

@@ -47,7 +47,7 @@ pub(super) fn pods(tree: &ManifestTree) -> Result<Vec<Pod>> {
     while let Some(id) = waiting.pop() {
         looked_at += 1;
         if looked_at > tree.len() {
-            return Err(Error::input("the aliases of the manifest make too many objects"));
+            return Err(Error::input("the aliases of the manifest expand to too many objects"));
         }
         let Some(kind) = tree.text_at(id, "kind") else { continue };
         let items = tree.get(id, "items").map(|items| tree.items(items)).unwrap_or_default();
@@ -100,7 +100,7 @@ fn has_containers(tree: &ManifestTree, id: TreeNodeId) -> bool {
     !containers.is_empty() && containers.iter().all(|item| tree.text_at(*item, "name").is_some())
 }
 
-/// A place where a command stands.
+/// A place in a manifest that has a command.
 #[derive(Debug, Clone)]
 pub(super) struct CommandSite {
     /// Which of the pods.
@@ -121,7 +121,7 @@ pub enum CommandKind {
 }
 
 impl CommandKind {
-    /// The key of the container that it stands under.
+    /// The key of the container that it is under.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ pub(super) fn sites(tree: &ManifestTree, pods: &[Pod]) -> Result<Vec<CommandSite
         for container in lists.flat_map(|list| tree.items(list)) {
             looked_at += 1;
             if looked_at > tree.len() {
-                return Err(Error::input("the aliases of the manifest make too many containers"));
+                return Err(Error::input("the aliases of the manifest expand to too many containers"));
             }
             of_container(tree, pod, tree.resolved(*container), &mut found);
         }

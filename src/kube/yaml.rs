@@ -32,7 +32,7 @@ fn unreadable(text: &str, error: &ScanError) -> Error {
     let line = text.lines().nth(at.line - 1).unwrap_or_default();
     let indentation = line.len() - line.trim_start().len();
     if line.get(..indentation).is_some_and(|blanks| blanks.contains('\t')) {
-        return at.on(Error::input("a tab stands in the indentation of a YAML line").hint("indent with blanks"));
+        return at.on(Error::input("a YAML line is indented with a tab").hint("indent with spaces"));
     }
     at.on(Error::input("the manifest is not valid YAML").cause(error.info()))
 }
@@ -98,9 +98,9 @@ impl TreeBuilder<'_> {
 
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<()> {
         let wrong = |what: &str| Position::of(self.text, range(span).start).on(Error::input(what));
-        let target = self.anchors.get(&anchor).copied().ok_or_else(|| wrong("an alias leads nowhere"))?;
+        let target = self.anchors.get(&anchor).copied().ok_or_else(|| wrong("an alias refers to no anchor"))?;
         if self.open.iter().any(|open| open.id == target) {
-            return Err(wrong("an alias stands inside what it stands for"));
+            return Err(wrong("an alias is inside the value that it refers to"));
         }
         self.put(NodeKind::Alias(target), 0, None, range(span)).map(drop)
     }
@@ -111,7 +111,7 @@ impl TreeBuilder<'_> {
         Ok(())
     }
 
-    /// Adds a node where it stands: as a root, an item, a key or a value.
+    /// Adds a node in its place: as a root, an item, a key or a value.
     fn put(
         &mut self,
         kind: NodeKind,
@@ -152,11 +152,11 @@ pub(super) fn attach(
     }
     let Some(key) = key else {
         let is_scalar = matches!(tree.node(id).kind, NodeKind::Scalar { .. });
-        return if is_scalar { Ok(()) } else { Err(Error::input("a key of the manifest is not a plain word")) };
+        return if is_scalar { Ok(()) } else { Err(Error::input("a key of the manifest is not a plain string")) };
     };
     let name = tree.text(key).unwrap_or_default().to_owned();
     if !tree.index(parent, name.clone(), id) {
-        return Err(Error::input("a key stands twice in one mapping").fact("key", name));
+        return Err(Error::input("a key appears twice in one mapping").fact("key", name));
     }
     if let Some(NodeKind::Mapping { entries, .. }) = tree.node_mut(parent).map(|node| &mut node.kind) {
         entries.push((key, id));

@@ -63,7 +63,7 @@ fn health(refusal: &Refusal) -> Finding {
 /// The rule and the words for what the binary shows of klog.
 fn not_proven(klog: &Klog) -> (Rule, String) {
     match klog {
-        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which cannot be given the name of a file".to_owned()),
+        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which has no flag for a log file".to_owned()),
         Klog::Removed(why) => (Rule::LogFlagRemoved, why.clone()),
         Klog::Unknown(why) => (Rule::LogFlagUnknown, why.clone()),
         Klog::Proven(_) => (Rule::LogFlagUnknown, String::new()),

@@ -19,13 +19,13 @@ use crate::shell::caret;
 /// A manifest and what became of it.
 #[derive(Debug)]
 pub struct ManifestFile {
-    /// As the user named it; `-` for a stream.
+    /// As the user named it; `-` for stdin.
     pub path: String,
     pub before: String,
     pub result: Result<RewrittenManifest, Error>,
 }
 
-/// What a change means to who asked.
+/// What is done about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KubeMode {
     /// It should have been made already.
@@ -87,10 +87,10 @@ fn title(command: &ManifestCommand) -> String {
     format!("{}{name}, container {}, {}", command.object.kind, command.container, command.what.word())
 }
 
-/// The rule of a command that a shell starts and need not.
+/// The rule of a command whose shell is not needed.
 const CHANGE: Rule = Rule::ShellForm;
 
-/// All manifests that were looked at.
+/// All manifests that were processed.
 #[derive(Debug, Clone, Copy)]
 pub struct KubeReport<'a> {
     pub files: &'a [ManifestFile],
@@ -161,7 +161,7 @@ fn change_finding(command: &ManifestCommand, mode: KubeMode) -> ReportedFinding 
     ReportedFinding {
         rule: CHANGE,
         level: if mode == KubeMode::Check { Level::Refuse } else { Level::Note },
-        message: "a shell starts the program, and it need not".to_owned(),
+        message: "a shell starts the program, but is not needed".to_owned(),
         evidence: format!("before  {}\nafter   {}", words(&command.before), words(&after)),
         fix: if mode == KubeMode::Write { String::new() } else { "underpin kube --write FILE".to_owned() },
     }
@@ -180,10 +180,10 @@ fn refusal_finding(why: &KubeRefusal, at: Position) -> RowFinding<'static> {
 }
 
 fn kept_finding(why: &KubeRefusal) -> ReportedFinding {
-    ReportedFinding::note(Rule::ShellKept, format!("its shell is in the image: {}", why.detail))
+    ReportedFinding::note(Rule::ShellKept, format!("the image has its shell: {}", why.detail))
 }
 
-/// Everything that stays as it is and should not.
+/// Everything that was refused.
 #[must_use]
 pub fn refusals(files: &[ManifestFile]) -> String {
     let mut out = String::new();
@@ -191,7 +191,13 @@ pub fn refusals(files: &[ManifestFile]) -> String {
         if let Ok(rewritten) = &file.result
             && let Some((why, at)) = &rewritten.refused
         {
-            let _ = writeln!(out, "refused: {}:{}:{}: not a manifest yet", printable(&file.path), at.line, at.column);
+            let _ = writeln!(
+                out,
+                "refused: {}:{}:{}: not a manifest until it is rendered",
+                printable(&file.path),
+                at.line,
+                at.column
+            );
             reason(&mut out, why);
         }
         for command in file.commands() {
@@ -229,14 +235,14 @@ fn reason(out: &mut String, why: &KubeRefusal) {
     let _ = writeln!(out, "hint: {}", why.hint());
 }
 
-/// Everything there is to know about commands that change, or that stay for a reason.
+/// The notes on commands that change, or that are kept for a reason.
 #[must_use]
 pub fn changes(files: &[ManifestFile]) -> String {
     let mut out = String::new();
     for (file, command) in files.iter().flat_map(|file| file.commands().iter().map(move |command| (file, command))) {
         if let CommandOutcome::Kept(why) = &command.outcome {
             let _ = writeln!(out, "note: {}", head(file, command));
-            let _ = writeln!(out, "  [shell-kept] its shell is in the image: {}", printable(&why.detail));
+            let _ = writeln!(out, "  [shell-kept] the image has its shell: {}", printable(&why.detail));
         }
         if !command.notes.is_empty() && !matches!(command.outcome, CommandOutcome::Refused(_)) {
             let _ = writeln!(out, "note: {}", head(file, command));
@@ -258,7 +264,7 @@ pub fn summary(files: &[ManifestFile], mode: KubeMode) -> String {
     let refused = count(|outcome| matches!(outcome, CommandOutcome::Refused(_)));
     let others = count(|outcome| matches!(outcome, CommandOutcome::Unchanged | CommandOutcome::Kept(_)));
     let done = if mode == KubeMode::Write { "translated" } else { "to translate" };
-    format!("files {}, commands {changed} {done}, {refused} refused, {others} as they should be\n", files.len())
+    format!("files: {}; commands: {changed} {done}, {refused} refused, {others} unchanged\n", files.len())
 }
 
 #[must_use]
@@ -319,14 +325,14 @@ fn note_json(note: &CommandNote) -> Value {
     json!({"note": note.rule, "message": note.message})
 }
 
-/// Whether somebody looks at it.
+/// Who the diff is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// For programs: every byte as it is.
     Plain,
-    /// For a terminal: nothing of the file moves its cursor.
+    /// For a terminal: nothing in the file moves its cursor.
     Safe,
-    /// For a terminal that likes colours.
+    /// For a terminal with colours.
     Coloured,
 }
 

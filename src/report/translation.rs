@@ -141,7 +141,7 @@ fn streams(log: &Log) -> &'static str {
     }
 }
 
-/// Before, after, log; or the command with a mark under what stands in the way.
+/// Before, after, log; or the command with a caret under the construct that prevents it.
 fn to_text(translation: &Translation) -> String {
     match &translation.verdict {
         Verdict::Refuse(refusal) => refused(&translation.before, refusal),
@@ -163,13 +163,13 @@ fn translated(translation: &Translation, exec: &ExecCommand) -> String {
     for (name, value) in &exec.environment {
         line("env", &printable(&format!("{name}={value}")));
     }
-    if let Some(folder) = &exec.workdir {
-        line("workdir", &printable(folder));
+    if let Some(directory) = &exec.workdir {
+        line("workdir", &printable(directory));
     }
     if let Some(log) = &exec.log {
         line("log", &log_line(log));
         if translation.strategy.is_none() {
-            line("", "left out of the words: choose --logs klog, --logs runner or --logs stdout");
+            line("", "not part of the command yet: choose --logs klog, --logs runner or --logs stdout");
         }
     }
     out + &notes(&translation.notes)
@@ -177,7 +177,7 @@ fn translated(translation: &Translation, exec: &ExecCommand) -> String {
 
 fn log_line(log: &Log) -> String {
     let streams = if log.streams == LogStreams::Both { "stdout and stderr" } else { streams(log) };
-    let open_mode = if log.open_mode == OpenMode::Append { "appended" } else { "emptied at every start" };
+    let open_mode = if log.open_mode == OpenMode::Append { "appended" } else { "truncated at every start" };
     let copy = if log.copy == LogCopy::AlsoStdout { ", also to the container's log" } else { "" };
     format!("{} ({streams}, {open_mode}{copy})", printable(&log.path))
 }

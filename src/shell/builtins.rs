@@ -14,7 +14,7 @@ use super::word::{Word, is_name};
 pub(super) enum Reserved {
     /// Starts or is part of a construct of the language.
     Keyword(Reason),
-    /// Changes the process itself, so that nothing else stands for it.
+    /// Changes the shell process itself, which no other program can do.
     ActsOnShell(Reason),
     /// A builtin that is also a program everywhere, by POSIX.
     AlsoProgram,
@@ -161,11 +161,11 @@ pub(super) fn is_shells_own(name: &str) -> bool {
     OWN.contains(&name) || name.starts_with("BASH")
 }
 
-/// Does to the scope, the folder and the streams what the command does to the shell.
+/// Applies what the command does to the shell: options and variables, working directory, redirections.
 pub(super) fn run(
     command: &SimpleCommand,
     expander: &mut Expander<'_>,
-    folder: &mut Option<String>,
+    directory: &mut Option<String>,
     streams: &mut Streams,
 ) -> Result<(), Unsupported> {
     let Some((name, words)) = command.words.split_first() else {
@@ -176,19 +176,23 @@ pub(super) fn run(
         return no_redirects(command);
     };
     if let Some((_, word)) = command.assignments.first() {
-        return Err(Unsupported::new(Reason::Assignment, "a variable is set for a builtin of the shell", word.span));
+        return Err(Unsupported::new(Reason::Assignment, "a variable is set for a shell builtin", word.span));
     }
     match name.bare() {
         Some("exec") => return streams.apply(&command.redirects, expander),
         Some("export") if words.is_empty() => {
-            return Err(Unsupported::new(Reason::ShellBuiltin, "`export` alone prints the variables", command.span));
+            return Err(Unsupported::new(
+                Reason::ShellBuiltin,
+                "`export` without arguments prints the variables",
+                command.span,
+            ));
         }
         Some("export") => export(words, expander)?,
         Some("cd") if streams.names_relative_file() => {
-            let detail = "a file was opened by a relative name before";
+            let detail = "a file was opened by a relative path before `cd`";
             return Err(Unsupported::new(Reason::RelativeDirectory, detail, command.span));
         }
-        Some("cd") => *folder = Some(change_folder(words, expander, folder.as_deref(), command.span)?),
+        Some("cd") => *directory = Some(change_directory(words, expander, directory.as_deref(), command.span)?),
         _ => set(words, expander, command.span)?,
     }
     no_redirects(command)
@@ -198,7 +202,7 @@ fn no_redirects(command: &SimpleCommand) -> Result<(), Unsupported> {
     match command.redirects.first() {
         None => Ok(()),
         Some(redirect) => {
-            let detail = "the output of a command before the program is redirected";
+            let detail = "the output of a command that runs before the program is redirected";
             Err(Unsupported::new(Reason::PartialRedirect, detail, redirect.span))
         }
     }
@@ -227,7 +231,7 @@ fn set(words: &[Word], expander: &mut Expander<'_>, span: Span) -> Result<(), Un
     let read = options::read(&texts, expander.dialect, &mut expander.options, |_, _| None).map_err(refuse)?;
     let is_list = read < texts.len() || texts.iter().any(|text| text == "--");
     match texts.is_empty() {
-        true => Err(Unsupported::new(Reason::ShellBuiltin, "`set` alone prints the variables", span)),
+        true => Err(Unsupported::new(Reason::ShellBuiltin, "`set` without arguments prints the variables", span)),
         false if is_list => {
             Err(Unsupported::new(Reason::PositionalParameters, "`set` changes the script's arguments", span))
         }
@@ -235,34 +239,35 @@ fn set(words: &[Word], expander: &mut Expander<'_>, span: Span) -> Result<(), Un
     }
 }
 
-fn change_folder(
+fn change_directory(
     words: &[Word],
     expander: &mut Expander<'_>,
     from: Option<&str>,
     span: Span,
 ) -> Result<String, Unsupported> {
     let relative = |detail: &str| Unsupported::new(Reason::RelativeDirectory, detail, span);
-    let [word] = words else { return Err(relative("`cd` without one folder goes somewhere else")) };
+    let [word] = words else { return Err(relative("`cd` is not given exactly one directory")) };
     let value = expander.value(word, WordRole::Argument)?;
-    let unknown = || Unsupported::new(Reason::RuntimeVariable, "no working folder can hold a variable", word.span);
-    let folder = value.literal().ok_or_else(unknown)?;
-    if folder.split('/').any(|part| part == "..") {
-        return Err(relative("the shell and the kernel may read `..` differently"));
+    let unknown =
+        || Unsupported::new(Reason::RuntimeVariable, "the working directory cannot contain a variable", word.span);
+    let directory = value.literal().ok_or_else(unknown)?;
+    if directory.split('/').any(|part| part == "..") {
+        return Err(relative("the shell and the kernel may resolve `..` differently"));
     }
-    let is_own = folder.starts_with("./") || folder == ".";
+    let is_own = directory.starts_with("./") || directory == ".";
     match from {
-        _ if folder.starts_with('/') => {}
+        _ if directory.starts_with('/') => {}
         // CDPATH is searched for other names.
-        Some(from) if is_own => return Ok(join(from, folder.trim_start_matches("./").trim_start_matches('.'))),
-        _ => return Err(relative("where the folder is depends on where the container starts")),
+        Some(from) if is_own => return Ok(join(from, directory.trim_start_matches("./").trim_start_matches('.'))),
+        _ => return Err(relative("a relative directory depends on where the container starts")),
     }
-    expander.note(Note::FolderMustExist(folder.clone()));
-    Ok(folder)
+    expander.note(Note::DirectoryMustExist(directory.clone()));
+    Ok(directory)
 }
 
-fn join(folder: &str, name: &str) -> String {
+fn join(directory: &str, name: &str) -> String {
     match name {
-        "" => folder.to_owned(),
-        _ => format!("{}/{name}", folder.trim_end_matches('/')),
+        "" => directory.to_owned(),
+        _ => format!("{}/{name}", directory.trim_end_matches('/')),
     }
 }

@@ -78,12 +78,12 @@ pub(super) fn read(text: &str, shell: &Invocation<'_>, context: &CommandContext)
     for (name, value) in &shell.lead.environment {
         expander.variables.export(name, WordValue::text(value), Span::default())?;
     }
-    let mut folder = None;
+    let mut directory = None;
     let mut streams = Streams::default();
     for command in &script.before {
-        builtins::run(command, &mut expander, &mut folder, &mut streams)?;
+        builtins::run(command, &mut expander, &mut directory, &mut streams)?;
     }
-    finish(&script, shell, expander, folder, streams)
+    finish(&script, shell, expander, directory, streams)
 }
 
 /// The program itself.
@@ -139,7 +139,7 @@ fn trailing(words: &[Word], shell: &Invocation<'_>, expander: &mut Expander<'_>)
     let uses = |word: &Word| word.pieces.iter().any(|(piece, _)| matches!(piece, Piece::Arguments(_)));
     let ends = |word: &Word| word.pieces.iter().any(|(piece, _)| *piece == Piece::Arguments(Quoting::Quoted));
     if let Some(dead) = dead_word(shell, words, words.iter().any(uses)) {
-        let detail = format!("`{dead}` stands after the script and is never used");
+        let detail = format!("`{dead}` comes after the script and is never used");
         return Err(Unsupported::new(
             Reason::DeadArguments,
             detail,
@@ -157,7 +157,7 @@ fn trailing(words: &[Word], shell: &Invocation<'_>, expander: &mut Expander<'_>)
     Ok(Trailing::Ignored)
 }
 
-/// A word that somebody meant to be used. `$0` is often a filler.
+/// A word that was meant to be used. `$0` is often a filler.
 fn dead_word(shell: &Invocation<'_>, words: &[Word], used: bool) -> Option<String> {
     let program = words.first().and_then(Word::literal).unwrap_or_default();
     let is_filler = |zero: &str| {
@@ -168,7 +168,7 @@ fn dead_word(shell: &Invocation<'_>, words: &[Word], used: bool) -> Option<Strin
     zero.or_else(|| shell.arguments.first().filter(|_| !used).cloned())
 }
 
-/// A variable that is set anew must not be referred to: the kubelet would put in the new value.
+/// A variable that gets a new value must not be referred to: the kubelet would insert the new value.
 fn check_references(exec: &ExecCommand, context: &CommandContext, span: Span) -> Result<(), Unsupported> {
     if context.kubelet() == Kubelet::Keeps {
         return Ok(());
@@ -180,7 +180,7 @@ fn check_references(exec: &ExecCommand, context: &CommandContext, span: Span) ->
     match names.find(|name| set.contains(name)) {
         None => Ok(()),
         Some(name) => {
-            let detail = format!("{name} is set anew, but its old value is used too");
+            let detail = format!("{name} is set to a new value, but its old value is used too");
             Err(Unsupported::new(Reason::Assignment, detail, span))
         }
     }
@@ -196,7 +196,7 @@ fn check_assignments(command: &SimpleCommand) -> Result<(), Unsupported> {
         if let Piece::Variable(name, _) | Piece::Reference(name) = piece
             && names.contains(name.as_str())
         {
-            let detail = format!("{name} is set and used by the same command");
+            let detail = format!("{name} is both set and used by the same command");
             return Err(Unsupported::new(Reason::Assignment, detail, *span));
         }
     }
@@ -217,7 +217,7 @@ fn words_after_exec(command: &SimpleCommand) -> Result<&[Word], Unsupported> {
     match command.words.as_slice() {
         [exec, rest @ ..] if exec.is("exec") => match rest.first() {
             Some(word) if word.bare_text().starts_with('-') => {
-                Err(Unsupported::new(Reason::ShellOption, "`exec` is given an option", word.span))
+                Err(Unsupported::new(Reason::ShellOption, "`exec` has an option", word.span))
             }
             _ => Ok(rest),
         },
@@ -225,7 +225,7 @@ fn words_after_exec(command: &SimpleCommand) -> Result<&[Word], Unsupported> {
     }
 }
 
-/// What the words come to, and how many of them are arguments passed on.
+/// What the words expand to, and how many of them are arguments passed on.
 fn word_values(words: &[Word], expander: &mut Expander<'_>) -> Result<(Vec<WordValue>, usize), Unsupported> {
     let mut out = Vec::new();
     let mut passed = 0;
@@ -236,7 +236,7 @@ fn word_values(words: &[Word], expander: &mut Expander<'_>) -> Result<(Vec<WordV
             passed = values.len();
             let is_fixed = !matches!(expander.context, CommandContext::Image { .. });
             if index + 1 != words.len() && !is_fixed {
-                let detail = "other words follow \"$@\", so arguments given later would come too late";
+                let detail = "other words follow \"$@\", so arguments added later would end up in the wrong place";
                 return Err(Unsupported::new(Reason::PositionalParameters, detail, word.span));
             }
         }
@@ -245,7 +245,7 @@ fn word_values(words: &[Word], expander: &mut Expander<'_>) -> Result<(Vec<WordV
     Ok((out, passed))
 }
 
-/// The program must be one, and known.
+/// There must be a program, and it must be known.
 fn check_program(
     command: &SimpleCommand,
     words: &[Word],
@@ -297,12 +297,12 @@ fn check_builtin(
             Ok(())
         }
         Some(_) => {
-            Err(Unsupported::new(Reason::ShellBuiltin, format!("{name} is part of the shell, not a program"), span))
+            Err(Unsupported::new(Reason::ShellBuiltin, format!("{name} is a shell builtin, not a program"), span))
         }
     }
 }
 
-/// A name that says it is a script. In probes and hooks the image is not in question here.
+/// A name that suggests a script. Probes and hooks do not decide whether the image can move.
 fn check_script(name: &str, span: Span, expander: &mut Expander<'_>) -> Result<(), Unsupported> {
     if !looks_like_script(name) {
         return Ok(());
@@ -311,7 +311,7 @@ fn check_script(name: &str, span: Span, expander: &mut Expander<'_>) -> Result<(
         expander.note(Note::LooksLikeScript(name.to_owned()));
         return Ok(());
     }
-    Err(Unsupported::new(Reason::TargetIsShellScript, format!("{name} is a shell script by its name"), span))
+    Err(Unsupported::new(Reason::TargetIsShellScript, format!("{name} looks like a shell script"), span))
 }
 
 pub(super) fn looks_like_script(name: &str) -> bool {

@@ -24,7 +24,7 @@ pub(super) enum WordRole {
     Target,
 }
 
-/// Everything that decides what a word comes to.
+/// Everything that decides what a word expands to.
 pub(super) struct Expander<'a> {
     pub context: &'a CommandContext,
     pub dialect: Dialect,
@@ -43,7 +43,7 @@ impl Expander<'_> {
     pub fn arguments(&mut self, word: &Word) -> Result<Vec<WordValue>, Unsupported> {
         let Some(quoting) = sole_arguments(word) else { return Ok(vec![self.value(word, WordRole::Argument)?]) };
         if quoting == Quoting::Bare && !self.arguments.is_empty() {
-            let detail = "$@ without quotes: the shell splits the arguments again";
+            let detail = "$@ is not quoted, so the shell splits the arguments again";
             return Err(Unsupported::new(Reason::PositionalParameters, detail, word.span));
         }
         let wrap = |word: &String| match self.context.kubelet() {
@@ -87,12 +87,20 @@ impl Expander<'_> {
     fn check_spelling(&self, word: &Word) -> Result<(), Unsupported> {
         let bare = word.bare_text();
         if bare.starts_with('~') || bare.contains("=~") || bare.contains(":~") {
-            return Err(Unsupported::new(Reason::TildeExpansion, "the shell replaces ~ with a folder", word.span));
+            return Err(Unsupported::new(
+                Reason::TildeExpansion,
+                "the shell replaces ~ with a home directory",
+                word.span,
+            ));
         }
         let may_expand = !matches!(self.dialect, Dialect::Dash | Dialect::Ash);
         let is_list = bare.contains('{') && bare.contains('}') && (bare.contains(',') || bare.contains(".."));
         if may_expand && is_list {
-            return Err(Unsupported::new(Reason::BraceExpansion, "bash makes several words of the braces", word.span));
+            return Err(Unsupported::new(
+                Reason::BraceExpansion,
+                "bash expands the braces to several words",
+                word.span,
+            ));
         }
         Ok(())
     }
@@ -116,7 +124,7 @@ impl Expander<'_> {
             self.note(Note::WildcardKept(front));
             return Ok(());
         }
-        Err(Unsupported::new(Reason::Glob, "the shell replaces the word with the file names that match", *span))
+        Err(Unsupported::new(Reason::Glob, "the shell replaces this word with the file names that match", *span))
     }
 
     fn variable(
@@ -166,9 +174,9 @@ impl Expander<'_> {
         let Some(value) = self.context.frozen(name) else {
             return Err(match self.context {
                 CommandContext::Probe { .. } => probe(name, span),
-                CommandContext::Container { .. } => unknown(&format!("${name} is not declared by the container"), span),
+                CommandContext::Container { .. } => unknown(&format!("the container does not declare ${name}"), span),
                 CommandContext::Image { .. } | CommandContext::Hook => {
-                    unknown(&format!("${name} is known only when it runs"), span)
+                    unknown(&format!("the value of ${name} is known only at run time"), span)
                 }
             });
         };
@@ -185,7 +193,7 @@ impl Expander<'_> {
 fn sole_arguments(word: &Word) -> Option<Quoting> {
     match word.pieces.as_slice() {
         [(Piece::Arguments(Quoting::Bare), _)] => Some(Quoting::Bare),
-        // The first piece stands for the opening quote.
+        // The first piece is the opening quote.
         [(Piece::Text(text, Quoting::Quoted), _), (Piece::Arguments(Quoting::Quoted), _)] if text.is_empty() => {
             Some(Quoting::Quoted)
         }
@@ -194,12 +202,12 @@ fn sole_arguments(word: &Word) -> Option<Quoting> {
 }
 
 fn split(name: &str, span: Span) -> Unsupported {
-    let detail = format!("${name} is not quoted: the shell splits its value and matches file names");
+    let detail = format!("${name} is not quoted, so the shell splits its value and expands wildcards in it");
     Unsupported::new(Reason::RuntimeVariable, detail, span)
 }
 
 fn probe(name: &str, span: Span) -> Unsupported {
-    let detail = format!("in a probe the kubelet knows only literal values, and ${name} has none");
+    let detail = format!("in a probe the kubelet knows only literal values, and ${name} does not have one");
     Unsupported::new(Reason::ProbeVariable, detail, span)
 }
 
@@ -213,7 +221,7 @@ pub(super) enum ValuePart {
     Text(String),
     /// A variable of the container, by name.
     Reference(String),
-    /// A word of the manifest, passed on as it stands there.
+    /// A word of the manifest, passed on as it is written.
     Raw(String),
 }
 
@@ -316,7 +324,7 @@ impl Variables {
 
     fn set(&mut self, name: &str, value: WordValue, reach: Reach, span: Span) -> Result<(), Unsupported> {
         if is_shells_own(name) {
-            let detail = format!("{name} has a meaning for the shell itself");
+            let detail = format!("{name} is a variable that the shell itself uses");
             return Err(Unsupported::new(Reason::Assignment, detail, span));
         }
         if let Some(known) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
@@ -338,7 +346,8 @@ impl Variables {
         let exported = |(name, value, reach, span): (String, WordValue, Reach, Span)| match reach {
             Reach::Program => Ok((name, value)),
             Reach::Shell => {
-                let detail = format!("{name} is set but not exported: the program gets it only if it was there before");
+                let detail =
+                    format!("{name} is set but not exported: the program gets it only if the container already has it");
                 Err(Unsupported::new(Reason::Assignment, detail, span))
             }
         };

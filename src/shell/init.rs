@@ -4,7 +4,7 @@ use super::interpreter::{InitPrefix, base_name, shell_of};
 use super::refusal::{Reason, Refusal, Unsupported};
 use super::word::is_name;
 
-/// The options of a wrapper: those that stand alone, and those that take the next word.
+/// The options of a wrapper: those without a value, and those that take the next word.
 struct Wrapper {
     alone: &'static [&'static str],
     valued: &'static [&'static str],
@@ -22,7 +22,7 @@ fn wrapper(word: &str) -> Option<Wrapper> {
     }
 }
 
-/// What stands before the program or the shell.
+/// What comes before the program or the shell.
 pub(super) fn read(argv: &[String]) -> Result<InitPrefix, Refusal> {
     let mut lead = InitPrefix::default();
     if let Some(wrapper) = argv.first().and_then(|word| wrapper(word)) {
@@ -45,7 +45,7 @@ fn wrapped(argv: &[String], wrapper: &Wrapper) -> Result<usize, Refusal> {
             _ if wrapper.valued.contains(&word) => next += 2,
             _ => {
                 let fault =
-                    Unsupported::of_words(Reason::ShellOption, format!("the wrapper's option {word} is not known"));
+                    Unsupported::of_words(Reason::ShellOption, format!("the init wrapper's option {word} is unknown"));
                 return Err(fault.within(next, word));
             }
         }
@@ -69,7 +69,7 @@ fn env(words: &[String], first: usize) -> Result<Option<(Environment, usize)>, R
     }
     let hides_shell = (1..words.len()).any(|start| words.get(start..).and_then(shell_of).is_some());
     if hides_shell && words.get(1).is_some_and(|word| word.starts_with('-') || word.contains('=')) {
-        let fault = Unsupported::of_words(Reason::ShellOption, "`env` does more here than start a shell");
+        let fault = Unsupported::of_words(Reason::ShellOption, "`env` does more here than start the shell");
         return Err(fault.within(first, words.first().map_or("", String::as_str)));
     }
     Ok(None)

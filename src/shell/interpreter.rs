@@ -19,7 +19,7 @@ pub(super) enum Dialect {
     Bash,
 }
 
-/// What comes before the program and stays.
+/// What comes before the program and is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InitPrefix {
     /// The init wrapper and its options.
@@ -45,7 +45,7 @@ pub(super) struct Invocation<'a> {
     pub lead: InitPrefix,
     pub dialect: Dialect,
     pub options: ShellOptions,
-    /// An option that only matters if nothing else is wrong.
+    /// An objection to an option, raised only if nothing else is wrong.
     pub objection: Option<Unsupported>,
     pub script: ScriptAt,
     /// `$0`, where it was given.
@@ -68,7 +68,7 @@ pub(super) fn read(argv: &[String]) -> Result<Invoked<'_>, Refusal> {
         return match words.first().map(|word| base_name(word)) {
             Some("ksh" | "mksh" | "zsh" | "fish" | "csh" | "tcsh" | "rbash" | "yash" | "hush" | "posh") => {
                 let name = words.first().cloned().unwrap_or_default();
-                let fault = Unsupported::of_words(Reason::UnknownShell, format!("{name} is a shell of another kind"));
+                let fault = Unsupported::of_words(Reason::UnknownShell, format!("{name} is not a supported shell"));
                 Err(fault.within(lead.words, &name))
             }
             _ => Ok(Invoked::Program(lead)),
@@ -104,7 +104,7 @@ fn invocation(lead: InitPrefix, dialect: Dialect, argv: &[String], first: usize)
             is_command = true;
             Some(Ok(()))
         }
-        // What the script does is worth more to know.
+        // A construct in the script is the better reason.
         ('i' | 'l', _) => {
             objection = ShellOptions::default().letter(letter, switch).err();
             Some(Ok(()))
@@ -148,7 +148,7 @@ pub(super) fn read_started_script(
     match read(&words).map_err(unlike)? {
         Invoked::Shell(shell) if shell.script == ScriptAt::File(at) => super::read(text, word, &shell, context),
         _ => {
-            let detail = "the first line of the script names no shell that is understood";
+            let detail = "the #! line of the script does not name a supported shell";
             let end = text.find('\n').unwrap_or(text.len());
             Err(Unsupported::new(Reason::UnknownShell, detail, Span::new(0, end)).within(word, text))
         }
@@ -176,7 +176,7 @@ fn text<'a>(bytes: &'a [u8], word: usize, name: &str) -> Result<&'a str, Refusal
 fn first_line(text: &str) -> Result<Vec<String>, Unsupported> {
     let none = |detail: &str| Unsupported::new(Reason::UnknownShell, detail, Span::new(0, text.len().min(2)));
     let rest =
-        text.strip_prefix("#!").ok_or_else(|| none("the script has no #! line, so the kernel does not start it"))?;
+        text.strip_prefix("#!").ok_or_else(|| none("the script has no #! line, so the kernel cannot start it"))?;
     let line = rest.split('\n').next().unwrap_or_default().trim_matches([' ', '\t']);
     let (interpreter, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     if interpreter.is_empty() || line.contains('\r') {

@@ -16,7 +16,7 @@ pub enum Spelling {
     Dash,
     /// Known to every klog program; the only one on Go's own `flag` package.
     Underscore,
-    /// Dashes, without having looked at the program.
+    /// Dashes, without having examined the program.
     AssumedDash,
 }
 
@@ -97,12 +97,14 @@ fn flag(word: &str) -> (String, Option<&str>) {
 /// A program that already wrote to files of its own sent something else through the redirection.
 fn check(name: &str, value: Option<&str>) -> Result<(), (Reason, &'static str)> {
     match (name, value) {
-        ("log_file" | "log_dir", _) => Err((Reason::LogFlags, "the program already writes log files of its own")),
+        ("log_file" | "log_dir", _) => Err((Reason::LogFlags, "the program already writes its own log files")),
         ("logtostderr", Some(value)) if !matches!(value, "true" | "1" | "t" | "T" | "TRUE" | "True") => {
-            Err((Reason::LogFlags, "the program already writes log files of its own"))
+            Err((Reason::LogFlags, "the program already writes its own log files"))
         }
         ("logging_format", Some("text") | None) => Ok(()),
-        ("logging_format", _) => Err((Reason::LogFlags, "klog's flags are refused with another logging format")),
+        ("logging_format", _) => {
+            Err((Reason::LogFlags, "klog does not accept its file flags with another logging format"))
+        }
         _ => Ok(()),
     }
 }
@@ -112,7 +114,7 @@ pub(super) fn check_later(words: &[String]) -> Result<(), (Reason, &'static str)
     let mut flags = words.iter().take_while(|word| *word != "--").map(|word| flag(word));
     flags.try_for_each(|(name, value)| {
         if REPLACED.contains(&name.as_str()) {
-            return Err((Reason::LogFlags, "CMD has flags that would undo klog's own"));
+            return Err((Reason::LogFlags, "CMD has flags that would override klog's"));
         }
         check(&name, value)
     })

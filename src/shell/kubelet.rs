@@ -23,7 +23,7 @@ pub enum Declared {
 /// The variables of an image that may be written into its command.
 pub type Frozen = BTreeMap<String, String>;
 
-/// Where the command stands.
+/// Where the command is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandContext {
     /// The config of an image.
@@ -97,10 +97,10 @@ pub(super) struct ExpandedScript {
 impl ExpandedScript {
     pub fn new(text: &str, context: &CommandContext) -> Result<Self, Unsupported> {
         if text.len() > LONGEST {
-            return Err(Unsupported::of_words(Reason::TooLong, format!("the script has more than {LONGEST} bytes")));
+            return Err(Unsupported::of_words(Reason::TooLong, format!("the script is longer than {LONGEST} bytes")));
         }
         if let Some((at, found)) = text.char_indices().find(|(_, c)| c.is_control() && !"\n\t\r".contains(*c)) {
-            let detail = format!("the character {} stands in the script", found.escape_unicode());
+            let detail = format!("the script contains the character {}", found.escape_unicode());
             return Err(Unsupported::new(Reason::ControlCharacter, detail, Span::new(at, at + found.len_utf8())));
         }
         let mut source = Self { end: text.len(), ..Self::default() };
@@ -152,7 +152,7 @@ impl ExpandedScript {
         Ok(())
     }
 
-    /// Reads what begins at a `$`, and says how many bytes that was.
+    /// Reads what begins at a `$`, and returns its length in bytes.
     fn dollar(&mut self, text: &str, at: usize, last: usize, context: &CommandContext) -> Result<usize, Unsupported> {
         let mut chars = text.chars().skip(1);
         let taken = match chars.next() {
@@ -167,7 +167,7 @@ impl ExpandedScript {
             },
             Some(next) if next.is_ascii() => 2,
             Some(_) => {
-                let detail = "the kubelet damages a character outside ASCII after `$`";
+                let detail = "the kubelet garbles a non-ASCII character after `$`";
                 return Err(Unsupported::new(Reason::ControlCharacter, detail, Span::new(at, at + 1)));
             }
         };
@@ -197,11 +197,14 @@ fn check_value(name: &str, value: &Declared, context: &CommandContext, span: Spa
         (Declared::Literal(value), _) if is_plain(value) => Ok(()),
         (Declared::OneWord, CommandContext::Container { .. }) => Ok(()),
         (Declared::OneWord | Declared::Unknown, CommandContext::Probe { .. }) => {
-            let detail = format!("in a probe the kubelet replaces $({name}) with nothing, as its value is not literal");
+            let detail =
+                format!("in a probe the kubelet expands $({name}) to nothing, because its value is not a literal");
             Err(Unsupported::new(Reason::ProbeVariable, detail, span))
         }
         _ => {
-            let detail = format!("the value of $({name}) is put into the script, and the shell reads it as code");
+            let detail = format!(
+                "the kubelet inserts the value of $({name}) into the script, where the shell would read it as code"
+            );
             Err(Unsupported::new(Reason::RuntimeVariable, detail, span))
         }
     }

@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         let has_reference = word.pieces.iter().any(|(piece, _)| matches!(piece, Piece::Reference(_)));
         let before_arrow = matches!(self.peek(), Some('<' | '>'));
         if before_arrow && has_reference && word.pieces.iter().all(|(piece, _)| is_number(piece)) {
-            let detail = "a value that the kubelet puts in stands right before a redirection";
+            let detail = "a value that the kubelet inserts comes right before a redirection";
             self.unsupported(word, Reason::RuntimeVariable, detail, start);
         }
     }

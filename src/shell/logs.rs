@@ -11,18 +11,18 @@ use super::refusal::{Reason, Refusal, Unsupported};
 
 pub use klog::Spelling;
 
-/// Who writes the file.
+/// How the log file is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Strategy {
     /// The program itself, by klog's flags in this spelling.
     Klog(Spelling),
     /// `kube-log-runner`, which is this program.
     Runner(String),
-    /// Nobody: the container runtime keeps the log.
+    /// Not at all: the container runtime keeps the log.
     Stdout,
 }
 
-/// The words that do it.
+/// The command with the log strategy applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     pub argv: Vec<String>,
@@ -55,7 +55,7 @@ fn refuse((reason, detail): (Reason, &str), log: &Log) -> Refusal {
     Unsupported::of_words(reason, detail).within(0, &log.path)
 }
 
-/// A strategy's words and remarks, or why it cannot express the log.
+/// A strategy's words and notes, or why it cannot express the log.
 pub(super) type Rewritten = Result<(Vec<String>, Vec<Note>), (Reason, &'static str)>;
 
 /// `kube-log-runner` in front of the program: the shell's redirection, done by a small program.

@@ -1,8 +1,9 @@
-//! A command or a script to what it would execute and where its output goes. Nothing is executed.
+//! A shell-form command or a script to the program that it would execute and where its output goes.
+//! Nothing is executed.
 //!
-//! The rule of the module: never a guess. A command is translated only where every shell that may
-//! stand behind its words would have started exactly this program with these words, variables,
-//! folder and files; all else is refused, with the construct that stands in the way.
+//! The rule of the module: never a guess. A command is translated only where every shell that its
+//! words may mean would have started exactly this program with these arguments, variables, working
+//! directory and files; all else is refused, with the construct that prevents it.
 //!
 //! ```text
 //! argv ► init, interpreter ► Invocation ► kubelet ► lexer ► parser ► expansion ► ExecCommand ► logs
@@ -56,19 +57,19 @@ pub fn translate(argv: &[String], script: Option<&[u8]>, context: &CommandContex
     judge(argv, script, context).unwrap_or_else(|refusal| Verdict::Refuse(Box::new(refusal)))
 }
 
-/// How many words at the start are an init, such as `tini --`, and no part of the program's own.
+/// How many words at the start are an init wrapper, such as `tini --`, and not the program's own.
 #[must_use]
 pub fn init_len(argv: &[String]) -> usize {
     init::read(argv).map_or(0, |prefix| prefix.init.len())
 }
 
-/// Whether a shell is what these words start, be it one that is not understood.
+/// Whether these words start a shell, even one that is not supported.
 #[must_use]
 pub fn starts_shell(argv: &[String]) -> bool {
     !matches!(interpreter::read(argv), Ok(Invoked::Program(_)))
 }
 
-/// The word that names the file whose text [`translate`] wants to see, where that is a script.
+/// The word that names the file whose text [`translate`] needs, where that is a script.
 #[must_use]
 pub fn script_word(argv: &[String]) -> Option<usize> {
     match interpreter::read(argv).ok()? {
@@ -80,11 +81,13 @@ pub fn script_word(argv: &[String]) -> Option<usize> {
     }
 }
 
-/// The refusal of a command that has a meaning, but needs more around it than its place gives.
+/// The refusal of a command that sets what only a container's command can have.
 #[must_use]
 pub fn refuse_side_effects(argv: &[String]) -> Refusal {
     let text = argv.last().map_or("", String::as_str);
-    let detail = "it sets variables, a folder or a file for its output, which this place cannot".to_owned();
+    let detail =
+        "it sets variables, a working directory or an output file, and only a container's command can have those"
+            .to_owned();
     whole(Reason::ExtraFd, detail, text).within(argv.len().saturating_sub(1), text)
 }
 
@@ -92,7 +95,7 @@ pub fn refuse_side_effects(argv: &[String]) -> Refusal {
 #[must_use]
 pub fn refuse_not_utf8(word: usize, argv: &[String]) -> Refusal {
     let text = argv.get(word).map_or("", String::as_str);
-    whole(Reason::NotText, "the word is not UTF-8 text".to_owned(), text).within(word, text)
+    whole(Reason::NotText, "this argument is not UTF-8 text".to_owned(), text).within(word, text)
 }
 
 fn judge(argv: &[String], script: Option<&[u8]>, context: &CommandContext) -> Result<Verdict, Refusal> {
@@ -104,7 +107,7 @@ fn judge(argv: &[String], script: Option<&[u8]>, context: &CommandContext) -> Re
         Invoked::Shell(shell) => match (shell.script, script) {
             (ScriptAt::Word(word), Some(_)) => {
                 let text = argv.get(word).map_or("", String::as_str);
-                let detail = "a script is given, and the command has one of its own".to_owned();
+                let detail = "a script was given, but the command contains its own".to_owned();
                 Err(whole(Reason::NestedShell, detail, text).within(word, text))
             }
             (ScriptAt::Word(word), None) => {
@@ -116,7 +119,7 @@ fn judge(argv: &[String], script: Option<&[u8]>, context: &CommandContext) -> Re
             }
             (ScriptAt::File(word), None) => {
                 let name = argv.get(word).map_or("", String::as_str);
-                let detail = format!("the shell is given the script {name}");
+                let detail = format!("the shell runs the script file {name}");
                 Err(whole(Reason::TargetIsShellScript, detail, name).within(word, name))
             }
         },
@@ -131,10 +134,10 @@ fn whole(reason: Reason, detail: String, text: &str) -> Unsupported {
     Unsupported::new(reason, detail, Span::new(0, text.len()))
 }
 
-/// A command without a shell in sight.
+/// A command without a shell.
 fn exec_form(argv: &[String], word: usize, context: &CommandContext) -> Result<Verdict, Refusal> {
     let Some(name) = argv.get(word) else {
-        return Err(Unsupported::of_words(Reason::Incomplete, "there is no program").within(word, ""));
+        return Err(Unsupported::of_words(Reason::Incomplete, "the command has no program").within(word, ""));
     };
     if !exec_command::looks_like_script(name) {
         return Ok(Verdict::Unchanged(Vec::new()));
@@ -144,16 +147,16 @@ fn exec_form(argv: &[String], word: usize, context: &CommandContext) -> Result<V
             Ok(Verdict::Unchanged(vec![Note::LooksLikeScript(name.clone())]))
         }
         CommandContext::Image { .. } | CommandContext::Container { .. } => {
-            let detail = format!("{name} is a shell script by its name");
+            let detail = format!("{name} looks like a shell script");
             Err(whole(Reason::TargetIsShellScript, detail, name).within(word, name))
         }
     }
 }
 
-/// Reads a script, and holds the shell's own options against it last.
+/// Reads a script; objections to the shell's own options come last.
 fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContext) -> Result<ExecCommand, Refusal> {
     let exec = match (exec_command::read(text, shell, context), template(text)) {
-        // What a template leaves open may be anything, but what surrounds it is there to see.
+        // A placeholder may become anything, but the constructs around it are already there.
         (Err(fault), Some(_)) if is_structural(fault.reason) => Err(fault),
         (_, Some(fault)) => Err(fault),
         (exec, None) => exec,
@@ -164,7 +167,7 @@ fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContex
         return Err(refuse(objection));
     }
     if shell.dialect == interpreter::Dialect::Bash && context.knows("BASH_ENV") {
-        return Err(refuse(Unsupported::of_words(Reason::Source, "BASH_ENV makes bash read a file first")));
+        return Err(refuse(Unsupported::of_words(Reason::Source, "BASH_ENV is set, so bash reads that file first")));
     }
     Ok(exec)
 }
@@ -172,11 +175,11 @@ fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContex
 /// The first `{{`, which a template engine would replace.
 fn template(text: &str) -> Option<Unsupported> {
     let at = text.find("{{").filter(|at| text.get(*at..).is_some_and(|rest| rest.contains("}}")))?;
-    let detail = "a template stands where its value should be";
+    let detail = "a template placeholder has not been filled in";
     Some(Unsupported::new(Reason::UnrenderedTemplate, detail, Span::new(at, at + 2)))
 }
 
-/// Constructs that no value of a template can remove.
+/// Constructs that no value of a placeholder can remove.
 fn is_structural(reason: Reason) -> bool {
     use Reason as R;
     matches!(

@@ -1,11 +1,11 @@
-//! What a translation changes or takes for granted, in words that a person can check.
+//! What a translation changes or assumes, in words that a person can check.
 
 use std::collections::BTreeSet;
 
-/// A remark on a translation. None of them is a guess about what runs.
+/// A note on a translation. None of them is a guess about what runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
-    /// The shell stood between the runtime and the program.
+    /// The shell was between the runtime and the program.
     BecomesFirstProcess,
     /// `$NAME` became the value that it has in the image.
     Frozen(String),
@@ -22,14 +22,14 @@ pub enum Note {
     InputFromNothing,
     /// The exit status was that of `tee`.
     StatusOfTee,
-    FolderMustExist(String),
+    DirectoryMustExist(String),
     /// Words given after the command reach the program now; the shell ignored them.
     ArgumentsReachProgram,
-    /// The name of the program says that it is a script.
+    /// The program's name suggests that it is a script.
     LooksLikeScript(String),
     /// A builtin was run, and there is a program of this name.
     BuiltinBecomesProgram(String),
-    /// The file was emptied at every start.
+    /// The file was truncated at every start.
     Appends,
     /// How the program spells its flags was not looked up.
     SpellingAssumed,
@@ -39,7 +39,7 @@ pub enum Note {
     LogToContainer(String),
 }
 
-/// Remarks in the order in which they came up, each once.
+/// Notes in the order in which they came up, each once.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     list: Vec<Note>,
@@ -62,41 +62,45 @@ impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BecomesFirstProcess => {
-                f.write_str("the program becomes the first process: signals reach it, not a shell")
+                f.write_str("the program runs as PID 1 and gets signals itself, without a shell in between")
             }
             Self::Frozen(name) => {
-                write!(f, "${name} is fixed to its value in the image; setting it later changes nothing")
+                write!(f, "${name} is fixed to its value in the image; setting it at run time has no effect")
             }
-            Self::OneWordAssumed(name) => write!(f, "${name} was not quoted; its value is taken for one plain word"),
+            Self::OneWordAssumed(name) => write!(f, "${name} was not quoted; its value is assumed to be a single word"),
             Self::EnvironmentOrder(name) => {
-                write!(f, "{name} refers to variables that must stand before it in the list")
+                write!(f, "{name} refers to variables that must come before it in the list")
             }
-            Self::WildcardKept(word) => write!(f, "the wildcard in {word} matches no file name and stays as it is"),
+            Self::WildcardKept(word) => {
+                write!(f, "the wildcard in {word} cannot match a file name and is kept as it is")
+            }
             Self::TraceDropped => f.write_str("the shell no longer prints the command before it runs"),
-            Self::PipefailAssumed => f.write_str("sh is taken to know pipefail; old versions of dash stop there"),
-            Self::MergeDropped => f.write_str("stdout and stderr reach the container's log as two streams"),
-            Self::InputFromNothing => f.write_str("stdin is no longer /dev/null, where the container is given one"),
-            Self::StatusOfTee => f.write_str("the exit status is that of the program now, not that of tee"),
-            Self::FolderMustExist(folder) => write!(f, "{folder} must be there when the container starts"),
+            Self::PipefailAssumed => f.write_str("sh is assumed to support pipefail; old versions of dash do not"),
+            Self::MergeDropped => f.write_str("stdout and stderr reach the container's log as two separate streams"),
+            Self::InputFromNothing => f.write_str("stdin is no longer /dev/null if the container is given one"),
+            Self::StatusOfTee => f.write_str("the exit status is now that of the program, not that of tee"),
+            Self::DirectoryMustExist(directory) => write!(f, "{directory} must exist when the container starts"),
             Self::ArgumentsReachProgram => {
-                f.write_str("arguments given to the container reach the program now; the shell ignored them")
+                f.write_str("arguments given to the container now reach the program; the shell ignored them")
             }
-            Self::LooksLikeScript(name) => write!(f, "{name} looks like a shell script, which needs its shell"),
+            Self::LooksLikeScript(name) => write!(f, "{name} looks like a shell script, which needs a shell"),
             Self::BuiltinBecomesProgram(name) => {
-                write!(f, "{name} was part of the shell; now a program of this name is needed")
+                write!(f, "{name} was a shell builtin; now the image needs a program of that name")
             }
-            Self::Appends => f.write_str("the file was emptied at every start; now it is appended to"),
-            Self::SpellingAssumed => f.write_str("flags are spelled with dashes; no program was there to look at"),
+            Self::Appends => f.write_str("the log file was truncated at every start; now it is appended to"),
+            Self::SpellingAssumed => {
+                f.write_str("flags are assumed to be spelled with dashes; no program was examined")
+            }
             Self::KlogOnly => {
-                f.write_str("only klog's lines reach the file: panics and plain prints go to the container's log")
+                f.write_str("only klog's lines reach the file; panics and plain prints go to the container's log")
             }
             Self::RunnerLimits => f.write_str(
                 "the runner turns any failure into exit status 1, passes no stdin, and prints the command line",
             ),
             Self::LogToContainer(path) if path == "/dev/null" => {
-                f.write_str("output that was thrown away reaches the container's log")
+                f.write_str("output that was discarded now reaches the container's log")
             }
-            Self::LogToContainer(path) => write!(f, "the container's log gets what went to {path}"),
+            Self::LogToContainer(path) => write!(f, "output that went to {path} now goes to the container's log"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The options of a shell, on its command line and in `set`.
 //!
-//! Only options are let through that change nothing about a single command: the others are refused.
+//! Only options that change nothing about a single command are accepted; the others are refused.
 
 use super::interpreter::Dialect;
 use super::note::Note;
@@ -41,10 +41,12 @@ impl ShellOptions {
             'f' => "noglob",
             'h' => "hashall",
             'i' => return Err(objection("-i makes the shell interactive: it reads startup files and handles signals")),
-            'l' => return Err(objection("-l makes a login shell, whose profile may change PATH and other variables")),
-            'n' => return Err(objection("-n reads the script and runs nothing")),
+            'l' => {
+                return Err(objection("-l makes it a login shell, whose profile may change PATH and other variables"));
+            }
+            'n' => return Err(objection("-n reads the script without running it")),
             's' => return Err(objection("-s reads commands from stdin")),
-            _ => return Err(objection(&format!("the option -{letter} is not known to change nothing"))),
+            _ => return Err(objection(&format!("the option -{letter} may change how the command runs"))),
         };
         self.name(name, switch, Dialect::Bash)
     }
@@ -54,13 +56,13 @@ impl ShellOptions {
         match name {
             "errexit" | "nounset" | "hashall" => {}
             "pipefail" => match dialect {
-                Dialect::Dash => return Err(objection("dash does not know pipefail and stops here")),
+                Dialect::Dash => return Err(objection("dash does not support pipefail and stops here")),
                 Dialect::Posix => self.note(Note::PipefailAssumed),
                 Dialect::Ash | Dialect::Bash => {}
             },
             "xtrace" | "verbose" => self.note(Note::TraceDropped),
             "noglob" => self.globbing = if switch == Switch::On { Globbing::Off } else { Globbing::On },
-            _ => return Err(objection(&format!("the option {name} is not known to change nothing"))),
+            _ => return Err(objection(&format!("the option {name} may change how the command runs"))),
         }
         Ok(())
     }
@@ -77,7 +79,7 @@ fn objection(detail: &str) -> Objection {
 }
 
 /// Reads words like `-eu`, `-o pipefail`, `+x` up to the first that is none. `extra` gets the
-/// letters first, and says whether one was its own. Gives the number of words read.
+/// letters first, and tells whether it handled one. Returns the number of words read.
 pub(super) fn read<S: AsRef<str>>(
     words: &[S],
     dialect: Dialect,

@@ -1,7 +1,7 @@
 //! The commands of a script and how they are joined: what prepares, what runs, what follows.
 //!
 //! The first construct without an exec form decides the refusal; only where there is none are the
-//! words themselves looked at.
+//! words themselves checked.
 
 use super::builtins::{Reserved, reserved};
 use super::lexer::{Lexer, Operator, RedirectOperator, Token};
@@ -96,7 +96,7 @@ impl ScriptReader {
             }
             Token::Operator(Operator::Open, span) => self.open(span, lexer),
             Token::Operator(Operator::Close, span) => {
-                Err(Unsupported::new(Reason::SyntaxError, "this bracket closes nothing", span))
+                Err(Unsupported::new(Reason::SyntaxError, "this `)` has no matching `(`", span))
             }
             Token::Operator(operator, span) => self.close(Some((operator, span))),
         }
@@ -127,13 +127,14 @@ impl ScriptReader {
         match reserved(&name) {
             // Quotes turn a keyword into a plain name, but not a builtin.
             Some(Reserved::Keyword(reason)) if word.bare().is_some() && self.current.assignments.is_empty() => {
-                Err(Unsupported::new(reason, format!("`{name}` is part of the shell's language"), word.span))
+                Err(Unsupported::new(reason, format!("`{name}` is shell syntax"), word.span))
             }
             Some(Reserved::ActsOnShell(reason)) => {
-                Err(Unsupported::new(reason, format!("`{name}` acts on the shell itself"), word.span))
+                Err(Unsupported::new(reason, format!("`{name}` changes the shell itself"), word.span))
             }
             _ if word.bare_text().starts_with('-') && self.follows_a_line() => {
-                let detail = "this line is a command of its own: the line before it has ended";
+                let detail =
+                    "this line is a separate command, because the line before it does not end with a backslash";
                 Err(Unsupported::new(Reason::NewlineSplitsCommand, detail, word.span))
             }
             _ => Ok(()),
@@ -150,22 +151,18 @@ impl ScriptReader {
                 self.fifo = Some(tee::read_fifo(&self.commands, span, lexer)?);
                 Ok(())
             }
-            0 => Err(Unsupported::new(Reason::Assignment, "a list is known only to bash", span)),
+            0 => Err(Unsupported::new(Reason::Assignment, "arrays exist only in bash", span)),
             1 if matches!(lexer.token(), Ok(Some(Token::Operator(Operator::Close, _)))) => {
                 Err(Unsupported::new(Reason::Function, "a function is defined here", self.current.span.to(span)))
             }
-            _ => Err(Unsupported::new(Reason::SyntaxError, "a bracket does not fit here", span)),
+            _ => Err(Unsupported::new(Reason::SyntaxError, "this `(` is out of place", span)),
         }
     }
 
     /// Ends the current command.
     fn close(&mut self, joint: Option<(Operator, Span)>) -> Result<(), Unsupported> {
         if let Some((Operator::Background, span)) = joint {
-            return Err(Unsupported::new(
-                Reason::BackgroundJob,
-                "`&` leaves the command running beside the shell",
-                span,
-            ));
+            return Err(Unsupported::new(Reason::BackgroundJob, "`&` runs the command in the background", span));
         }
         if self.current.is_empty() {
             return self.close_empty(joint);
@@ -174,7 +171,7 @@ impl ScriptReader {
         if let (1, Some(kept)) = (command.words.len(), command.redirects.iter().find(|redirect| redirect.is_extra()))
             && command.words.iter().all(|word| word.is("exec"))
         {
-            let detail = "`exec` without a program keeps the shell, with another file open";
+            let detail = "`exec` without a program keeps the shell and opens another descriptor";
             return Err(Unsupported::new(Reason::ExtraFd, detail, kept.span));
         }
         self.commands.push(command);
@@ -186,12 +183,12 @@ impl ScriptReader {
         match joint {
             None => match self.commands.last().and_then(|last| last.joint) {
                 Some((Operator::And | Operator::Or | Operator::Pipe | Operator::PipeBoth, span)) => {
-                    Err(Unsupported::new(Reason::SyntaxError, "nothing follows here", span))
+                    Err(Unsupported::new(Reason::SyntaxError, "a command is missing after this", span))
                 }
                 _ => Ok(()),
             },
             Some((Operator::Newline, _)) => Ok(()),
-            Some((_, span)) => Err(Unsupported::new(Reason::SyntaxError, "there is no command before this", span)),
+            Some((_, span)) => Err(Unsupported::new(Reason::SyntaxError, "a command is missing before this", span)),
         }
     }
 }
@@ -203,7 +200,7 @@ pub(super) fn redirect(
     lexer: &mut Lexer<'_>,
 ) -> Result<Redirect, Unsupported> {
     if operator == RedirectOperator::HereDocument {
-        return Err(Unsupported::new(Reason::HereDocument, "the script holds a text for stdin", span));
+        return Err(Unsupported::new(Reason::HereDocument, "the script contains text for stdin", span));
     }
     match lexer.token()? {
         Some(Token::Word(target)) => Ok(Redirect { number, operator, span: span.to(target.span), target }),
@@ -215,7 +212,7 @@ pub(super) fn redirect(
         {
             Err(Unsupported::new(Reason::ProcessSubstitution, "bash runs a command here", inner))
         }
-        _ => Err(Unsupported::new(Reason::SyntaxError, "this redirection leads nowhere", span)),
+        _ => Err(Unsupported::new(Reason::SyntaxError, "this redirection has no target", span)),
     }
 }
 
@@ -234,7 +231,11 @@ fn arrange(commands: Vec<SimpleCommand>, fifo: Option<Fifo>) -> Result<ParsedScr
         }
         match command.joint {
             Some((Operator::Or, span)) => {
-                return Err(Unsupported::new(Reason::MultipleCommands, "`||` makes a choice", span));
+                return Err(Unsupported::new(
+                    Reason::MultipleCommands,
+                    "the command after `||` runs only if this one fails",
+                    span,
+                ));
             }
             Some((Operator::Pipe | Operator::PipeBoth, span)) => return Err(not_tee(span)),
             _ => before.push(command),
@@ -246,7 +247,7 @@ fn arrange(commands: Vec<SimpleCommand>, fifo: Option<Fifo>) -> Result<ParsedScr
 }
 
 fn not_tee(span: Span) -> Unsupported {
-    Unsupported::new(Reason::Pipeline, "the output goes through another program", span)
+    Unsupported::new(Reason::Pipeline, "the output is piped into another program", span)
 }
 
 /// What may follow the program: nothing, or `| tee` and then nothing.
@@ -264,11 +265,11 @@ fn after(program: &SimpleCommand, rest: Vec<SimpleCommand>) -> Result<Option<(Op
         }
         Operator::Pipe | Operator::PipeBoth => Err(not_tee(span)),
         _ if is_exec => {
-            let detail = "nothing after `exec` runs: the program has taken the shell's place";
+            let detail = "nothing after `exec` runs, because the program has replaced the shell";
             Err(Unsupported::new(Reason::Unreachable, detail, span.to(next.span)))
         }
         Operator::Or if matches!(next.name().as_deref(), Some("true" | ":")) => {
-            let detail = "the exit status of the program is thrown away";
+            let detail = "the exit status of the program is ignored";
             Err(Unsupported::new(Reason::StatusMasking, detail, span.to(next.span)))
         }
         _ => Err(follows(operator, span)),

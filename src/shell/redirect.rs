@@ -83,10 +83,10 @@ impl Streams {
             RedirectOperator::In => return input(number.as_deref(), &value, *span, expander),
             RedirectOperator::InOut => return Err(descriptor(*span)),
             RedirectOperator::CopyIn => {
-                return Err(Unsupported::new(Reason::InputRedirect, "stdin is another stream", *span));
+                return Err(Unsupported::new(Reason::InputRedirect, "stdin is redirected from another stream", *span));
             }
             RedirectOperator::HereDocument => {
-                return Err(Unsupported::new(Reason::HereDocument, "the script holds a text for stdin", *span));
+                return Err(Unsupported::new(Reason::HereDocument, "the script contains text for stdin", *span));
             }
             RedirectOperator::BothOut | RedirectOperator::BothAppend => {
                 let open_mode =
@@ -109,10 +109,12 @@ impl Streams {
         match name.as_str() {
             "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => reopened(&self.stdout, span),
             "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => reopened(&self.stderr, span),
-            "" if path.references().next().is_none() => special("the name of the file is empty"),
-            _ if name.ends_with('/') => special("the name is that of a folder"),
+            "" if path.references().next().is_none() => special("the file name is empty"),
+            _ if name.ends_with('/') => special("the file name is that of a directory"),
             _ if name.starts_with("/dev/") && name != "/dev/null" => special("this file is a device"),
-            _ if name.starts_with("/proc/") || name.starts_with("/sys/") => special("this file is part of the system"),
+            _ if name.starts_with("/proc/") || name.starts_with("/sys/") => {
+                special("this file is part of /proc or /sys")
+            }
             _ => {
                 self.opened += 1;
                 Ok(Destination::File { path, open_mode, number: self.opened })
@@ -129,7 +131,7 @@ impl Streams {
         let is_nothing =
             matches!(&before, Destination::File { path, .. } if path.literal().as_deref() == Some("/dev/null"));
         if matches!(before, Destination::File { .. }) && !is_used && !is_nothing {
-            let detail = "a file is opened that nothing is written to";
+            let detail = "a file is opened but never written to";
             return Err(Unsupported::new(Reason::PartialRedirect, detail, span));
         }
         Ok(())
@@ -137,7 +139,7 @@ impl Streams {
 
     fn both(&mut self, path: WordValue, open_mode: OpenMode, span: Span) -> Result<(), Unsupported> {
         if path.literal().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
-            return Err(Unsupported::new(Reason::Dialect, "the name of the file may be taken for a number", span));
+            return Err(Unsupported::new(Reason::Dialect, "the file name could be read as a descriptor number", span));
         }
         let sink = self.open(path, open_mode, span)?;
         self.set(Stream::Stdout, sink.clone(), span)?;
@@ -162,12 +164,18 @@ impl Streams {
             _ if dialect == Dialect::Bash && number.is_none() => {
                 return self.both(target.clone(), OpenMode::Truncate, span);
             }
-            _ => return Err(Unsupported::new(Reason::Dialect, "shells differ on `>&` before a file name", span)),
+            _ => {
+                return Err(Unsupported::new(
+                    Reason::Dialect,
+                    "shells treat `>&` before a file name differently",
+                    span,
+                ));
+            }
         };
         self.set(stream(number, span)?, sink, span)
     }
 
-    /// Whether a file is open whose name means another one in another folder.
+    /// Whether a file was opened by a relative path, which means another file after `cd`.
     pub fn names_relative_file(&self) -> bool {
         [&self.stdout, &self.stderr].iter().any(|sink| match sink {
             Destination::File { path, .. } => {
@@ -183,7 +191,7 @@ impl Streams {
         match (&self.stdout, &self.stderr) {
             (Destination::File { path, open_mode, .. }, other @ Destination::File { .. }) => {
                 if !self.stdout.is_same_file(other) {
-                    return partial("stdout and stderr go to two files, or to one that is opened twice");
+                    return partial("stdout and stderr go to two files, or to one file that is opened twice");
                 }
                 Ok(Some((path.clone(), *open_mode, LogStreams::Both)))
             }
@@ -194,10 +202,10 @@ impl Streams {
                 Ok(Some((path.clone(), *open_mode, LogStreams::Stderr)))
             }
             (Destination::File { .. }, Destination::Stdout) => {
-                partial("stderr was sent to where stdout led before: only stdout goes to the file")
+                partial("stderr was redirected before stdout was, so only stdout goes to the file")
             }
             (Destination::Stderr, Destination::File { .. }) => {
-                partial("stdout was sent to where stderr led before: only stderr goes to the file")
+                partial("stdout was redirected before stderr was, so only stderr goes to the file")
             }
             (Destination::Stdout, Destination::Stderr) => Ok(None),
             _ => {
@@ -217,14 +225,18 @@ fn stream(number: Option<&str>, span: Span) -> Result<Stream, Unsupported> {
 }
 
 fn descriptor(span: Span) -> Unsupported {
-    Unsupported::new(Reason::ExtraFd, "a file other than stdout and stderr is opened, or one of them is closed", span)
+    Unsupported::new(
+        Reason::ExtraFd,
+        "a descriptor other than stdout and stderr is opened, or one of them is closed",
+        span,
+    )
 }
 
 /// To open the name of a stream gives the stream, unless it is a file, which would be opened again.
 fn reopened(sink: &Destination, span: Span) -> Result<Destination, Unsupported> {
     match sink {
         Destination::File { .. } => {
-            Err(Unsupported::new(Reason::PartialRedirect, "the file is opened a second time, from its beginning", span))
+            Err(Unsupported::new(Reason::PartialRedirect, "the file is opened a second time, from the start", span))
         }
         other => Ok(other.clone()),
     }
@@ -236,7 +248,7 @@ fn input(number: Option<&str>, target: &WordValue, span: Span, expander: &mut Ex
             expander.note(Note::InputFromNothing);
             Ok(())
         }
-        (None | Some("0"), _) => Err(Unsupported::new(Reason::InputRedirect, "stdin comes from a file", span)),
+        (None | Some("0"), _) => Err(Unsupported::new(Reason::InputRedirect, "stdin is read from a file", span)),
         _ => Err(descriptor(span)),
     }
 }

@@ -27,7 +27,7 @@ impl Span {
 
 macro_rules! reasons {
     ($($name:ident $word:literal),* $(,)?) => {
-        /// What stands in the way, one case for each kind of construct. `policy::Rule` explains each.
+        /// The construct that needs a shell, one case for each kind. `policy::Rule` explains each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Reason { $(#[doc = $word] $name),* }
 
@@ -116,7 +116,7 @@ impl Unsupported {
     }
 }
 
-/// A command that must stay as it is, and the construct that says so.
+/// A command that cannot be translated, and the construct that prevents it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: Reason,
@@ -124,13 +124,13 @@ pub struct Refusal {
     pub detail: String,
     /// Which word of the command the construct is in; for a script file, the word that names it.
     pub word: usize,
-    /// Where in `text` the construct stands.
+    /// Where in `text` the construct is.
     pub span: Span,
     /// The script, or the word.
     pub text: String,
 }
 
-/// How much of a long line is shown before and behind.
+/// How much of a long line is shown before and after the construct.
 const BEFORE: usize = 50;
 const BEHIND: usize = 40;
 const LONGEST_MARK: usize = 30;

@@ -77,7 +77,9 @@ fn file(tee: &SimpleCommand, expander: &mut Expander<'_>) -> Result<(WordValue, 
         open_mode = OpenMode::Append;
     }
     words.next_if(|word| word.is("--"));
-    let (Some(word), None) = (words.next(), words.next()) else { return refuse("tee does not write to one file") };
+    let (Some(word), None) = (words.next(), words.next()) else {
+        return refuse("tee does not write to exactly one file");
+    };
     let path = expander.value(word, WordRole::Argument)?;
     let text = path.literal().unwrap_or_default();
     if text.starts_with('-')
@@ -101,7 +103,7 @@ pub(super) struct Fifo {
 
 /// Reads from an opening bracket on. Anything else in brackets is a subshell.
 pub(super) fn read_fifo(commands: &[SimpleCommand], open: Span, lexer: &mut Lexer<'_>) -> Result<Fifo, Unsupported> {
-    let subshell = || Unsupported::new(Reason::Subshell, "the commands in brackets run in another shell", open);
+    let subshell = || Unsupported::new(Reason::Subshell, "the commands in parentheses run in a subshell", open);
     let path = commands.last().and_then(made).ok_or_else(subshell)?;
     let mut tee = SimpleCommand { span: open, ..SimpleCommand::default() };
     loop {

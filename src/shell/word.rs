@@ -96,7 +96,7 @@ impl Word {
         Some((name.to_owned(), rest))
     }
 
-    /// What of the word the shell may still act on; quoted characters stand as a blank.
+    /// What of the word the shell may still act on; quoted characters become a blank.
     pub fn bare_text(&self) -> String {
         let shown = self.pieces.iter().map(|(piece, _)| match piece {
             Piece::Text(text, Quoting::Bare) => text.clone(),
@@ -147,7 +147,7 @@ impl Lexer<'_> {
         word.pieces.push((Piece::Unsupported(Unsupported::new(reason, detail, span)), span));
     }
 
-    /// One unit that stands for itself.
+    /// One unit that is taken literally.
     fn take(&mut self, word: &mut Word, seen: Unit, quoting: Quoting) {
         let start = self.next;
         self.next += 1;
@@ -166,11 +166,15 @@ impl Lexer<'_> {
             Some(seen @ Unit::Char(_)) => self.take(word, seen, Quoting::Quoted),
             Some(Unit::Reference(_)) => {
                 self.next += 1;
-                let detail = "a backslash stands before a value that the kubelet puts in";
+                let detail = "a backslash comes right before a value that the kubelet inserts";
                 self.unsupported(word, Reason::RuntimeVariable, detail, start);
             }
             None => {
-                return Err(Unsupported::new(Reason::SyntaxError, "the script ends in a backslash", self.span(start)));
+                return Err(Unsupported::new(
+                    Reason::SyntaxError,
+                    "the script ends with a backslash",
+                    self.span(start),
+                ));
             }
         }
         Ok(())
@@ -225,7 +229,7 @@ impl Lexer<'_> {
 
     fn unclosed(&self, quote: char, start: usize) -> Unsupported {
         let span = self.source.span(start, start + 1);
-        Unsupported::new(Reason::SyntaxError, format!("this {quote} has no end"), span)
+        Unsupported::new(Reason::SyntaxError, format!("this {quote} is never closed"), span)
     }
 }
 
@@ -262,11 +266,11 @@ impl Lexer<'_> {
                 );
             }
             Some(Unit::Char('\'' | '"')) if quoting == Quoting::Bare => {
-                self.unsupported(word, Reason::Dialect, "shells differ on a quote after `$`", start);
+                self.unsupported(word, Reason::Dialect, "shells treat a quote after `$` differently", start);
             }
             Some(Unit::Char('[')) => return self.old_arithmetic(word, start),
             Some(Unit::Reference(_)) => {
-                let detail = "a `$` stands before a value that the kubelet puts in";
+                let detail = "a `$` comes right before a value that the kubelet inserts";
                 self.unsupported(word, Reason::RuntimeVariable, detail, start);
             }
             _ => word.push_text('$', quoting, self.span(start)),
@@ -286,7 +290,7 @@ impl Lexer<'_> {
     fn variable(&mut self, word: &mut Word, quoting: Quoting, start: usize) {
         let name = self.name();
         if matches!(self.source.get(self.next), Some(Unit::Reference(_))) {
-            let detail = format!("the kubelet puts a value right behind ${name}, which makes another name of it");
+            let detail = format!("the kubelet inserts a value right after ${name}, which changes the variable's name");
             self.unsupported(word, Reason::RuntimeVariable, detail, start);
         } else if self.continues() {
             self.broken(word, start);
@@ -302,7 +306,7 @@ impl Lexer<'_> {
 
     fn broken(&mut self, word: &mut Word, start: usize) {
         self.next += 2;
-        self.unsupported(word, Reason::Dialect, "the name of a variable is broken by the end of a line", start);
+        self.unsupported(word, Reason::Dialect, "a variable's name is split across two lines", start);
     }
 
     /// After `${`.

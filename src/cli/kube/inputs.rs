@@ -37,7 +37,7 @@ impl Input {
     }
 }
 
-/// What the words of the command line stand for, each file once and in one order.
+/// The files that the command line names, each once and in a fixed order.
 pub(super) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -57,14 +57,15 @@ fn has_ending(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// Files in a folder and below. Symlinks are not followed, hidden folders are not entered.
-fn under(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Input>> {
+/// Files in a directory and below. Symlinks are not followed, hidden directories are not entered.
+fn under(directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Input>> {
     let is_hidden =
         |entry: &DirEntry| entry.depth() > 0 && entry.file_name().to_str().is_some_and(|name| name.starts_with('.'));
     let mut files = Vec::new();
-    for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|entry| !is_hidden(entry)) {
-        let entry = entry
-            .map_err(|error| Error::input("a folder cannot be read").fact("path", folder.display()).cause(error))?;
+    for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(|entry| !is_hidden(entry)) {
+        let entry = entry.map_err(|error| {
+            Error::input("a directory cannot be read").fact("path", directory.display()).cause(error)
+        })?;
         if entry.file_type().is_file() && is_wanted(entry.path()) {
             files.push(Input::File(entry.into_path()));
         }
@@ -73,18 +74,19 @@ fn under(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Input>>
 }
 
 fn matching(pattern: &str) -> Result<Vec<Input>> {
-    let wrong = |error| Error::usage("the pattern cannot be understood").fact("pattern", pattern).cause(error);
+    let wrong = |error| Error::usage("the pattern is not valid").fact("pattern", pattern).cause(error);
     let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?.compile_matcher();
-    // The folder that all matches are in.
+    // The directory that all matches are in.
     let fixed = pattern.split(['*', '?', '[', '{']).next().unwrap_or_default();
-    let folder = fixed.rsplit_once('/').map_or(".", |(folder, _)| if folder.is_empty() { "/" } else { folder });
-    if !Path::new(folder).is_dir() {
-        return Err(Error::usage("there is no file like this").fact("pattern", pattern));
+    let directory =
+        fixed.rsplit_once('/').map_or(".", |(directory, _)| if directory.is_empty() { "/" } else { directory });
+    if !Path::new(directory).is_dir() {
+        return Err(Error::usage("no file matches the pattern").fact("pattern", pattern));
     }
     let is_wanted = |path: &Path| glob.is_match(path.strip_prefix("./").unwrap_or(path)) || glob.is_match(path);
-    let found: Vec<Input> = under(Path::new(folder), is_wanted)?.into_iter().map(without_dot).collect();
+    let found: Vec<Input> = under(Path::new(directory), is_wanted)?.into_iter().map(without_dot).collect();
     if found.is_empty() {
-        return Err(Error::usage("there is no file like this").fact("pattern", pattern));
+        return Err(Error::usage("no file matches the pattern").fact("pattern", pattern));
     }
     Ok(found)
 }
@@ -101,12 +103,12 @@ pub(super) fn read(input: &Input) -> Result<String> {
     let bytes = match input {
         Input::Stream => {
             let mut bytes = Vec::new();
-            let failed = |error| Error::from_stream(error, "could not read the stream");
+            let failed = |error| Error::from_stream(error, "could not read stdin");
             std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
             bytes
         }
         Input::File(path) => {
-            let missing = || Error::missing("there is no such file");
+            let missing = || Error::missing("no such file");
             let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
             let mut bytes = Vec::new();
             if file.len() <= LONGEST {
@@ -135,7 +137,7 @@ pub(super) struct FetchedImages(BTreeMap<String, Whole>);
 impl Images for FetchedImages {
     fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
         let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
-        let shown = whole.platforms.iter().map(|one| (one, one.show(query.program, query.path, query.folder)));
+        let shown = whole.platforms.iter().map(|one| (one, one.show(query.program, query.path, query.directory)));
         let mut shown = shown.map(|(one, shown)| match shown.missing {
             Some(why) => Shown { missing: Some(format!("{why} ({})", one.platform)), ..shown },
             None => shown,
@@ -177,8 +179,9 @@ pub(super) fn fetch_images(flags: &[String], world: &WorldArgs, console: &Consol
     if flags.is_empty() {
         return Ok(None);
     }
-    let wrong =
-        |flag: &str| Error::usage("an image is given as NAME=LOCATION").fact("flag", "--image").fact("value", flag);
+    let wrong = |flag: &str| {
+        Error::usage("an image must be given as NAME=LOCATION").fact("flag", "--image").fact("value", flag)
+    };
     let mut wanted: BTreeMap<String, Location> = BTreeMap::new();
     for flag in flags {
         let (name, location) = flag.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| wrong(flag))?;

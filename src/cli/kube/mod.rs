@@ -72,7 +72,7 @@ const EXAMPLES: &str = "Examples:
 Exit codes: 0 done, or nothing to do; 1 something was refused, or with --check would change; 2 wrong usage, or a file could not be read.";
 
 impl Kube {
-    /// Every file is looked at, also after one that cannot be read.
+    /// Every file is processed, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         self.reports.check()?;
         let inputs = inputs::find(&self.files)?;
@@ -155,7 +155,7 @@ fn look(input: &Input, options: &KubeOptions<'_>) -> ManifestFile {
     }
 }
 
-/// Replaces the file where it changes, whole or not at all.
+/// Replaces a file that changes, whole or not at all.
 fn write(input: &Input, file: &mut ManifestFile) {
     if let (Input::File(path), Ok(rewritten), true) = (input, &file.result, file.is_changed())
         && let Err(error) = replace(path, &file.before, &rewritten.text)
@@ -166,7 +166,7 @@ fn write(input: &Input, file: &mut ManifestFile) {
 
 fn replace(path: &Path, before: &str, after: &str) -> Result<()> {
     if inputs::read(&Input::File(path.to_owned()))? != before {
-        return Err(Error::input("the file has changed while it was looked at").fact("path", path.display()));
+        return Err(Error::input("the file changed while it was being rewritten").fact("path", path.display()));
     }
     write_file(path, after.as_bytes())
 }

@@ -17,12 +17,12 @@ fn error(text: &str) -> String {
 #[test]
 fn what_two_readers_would_read_differently_is_an_error() {
     for (text, expected) in [
-        ("kind: Pod\nspec:\n  a: 1\n  a: 2\n", "a key stands twice"),
-        ("{\"kind\": \"Pod\", \"kind\": \"Job\"}", "a key stands twice"),
-        ("kind: Pod\nspec:\n\t- a\n", "a tab stands in the indentation"),
-        ("kind: Pod\n? [a, b]\n: c\n", "a key of the manifest is not a plain word"),
+        ("kind: Pod\nspec:\n  a: 1\n  a: 2\n", "a key appears twice"),
+        ("{\"kind\": \"Pod\", \"kind\": \"Job\"}", "a key appears twice"),
+        ("kind: Pod\nspec:\n\t- a\n", "a YAML line is indented with a tab"),
+        ("kind: Pod\n? [a, b]\n: c\n", "a key of the manifest is not a plain string"),
         ("kind: Pod\nspec: *nowhere\n", "not valid YAML"),
-        ("a: &a [*a]\n", "an alias stands inside what it stands for"),
+        ("a: &a [*a]\n", "an alias is inside the value that it refers to"),
         ("kind: [\n", "not valid YAML"),
         ("{\"kind\": \"Pod\",}x", "not valid JSON"),
     ] {

@@ -601,7 +601,7 @@ impl From<&Note> for Rule {
             Note::MergeDropped => Self::StreamsApart,
             Note::InputFromNothing => Self::StdinDropped,
             Note::StatusOfTee => Self::ExitStatusChanges,
-            Note::FolderMustExist(_) => Self::WorkdirMustExist,
+            Note::DirectoryMustExist(_) => Self::WorkdirMustExist,
             Note::ArgumentsReachProgram => Self::CmdChangesMeaning,
             Note::LooksLikeScript(_) => Self::LooksLikeScript,
             Note::BuiltinBecomesProgram(_) => Self::BuiltinBecomesProgram,

@@ -4,12 +4,12 @@ use super::super::logs::{Strategy, apply};
 use super::super::{CommandContext, Declared, Frozen, LogCopy, LogStreams, OpenMode, Trailing, Verdict, translate};
 use super::{bash, container, image, sh, words};
 
-/// `argv | NAME=value... | folder | log`, parts that are empty left out.
+/// `argv | NAME=value... | directory | log`, parts that are empty left out.
 fn show(verdict: &Verdict) -> String {
     let Verdict::Translate(exec) = verdict else { return format!("{verdict:?}") };
     let mut parts = vec![exec.argv().join(" ")];
     parts.extend(exec.environment.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.extend(exec.workdir.iter().map(|folder| format!("in {folder}")));
+    parts.extend(exec.workdir.iter().map(|directory| format!("in {directory}")));
     parts.extend(exec.log.iter().map(|log| {
         let open_mode = if log.open_mode == OpenMode::Append { ">>" } else { ">" };
         let streams = match log.streams {

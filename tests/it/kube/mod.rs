@@ -88,7 +88,7 @@ fn a_refusal_has_file_line_column_container_and_caret() {
     assert_eq!(
         run.stderr,
         "refused: piped.yaml:10:17: Pod/piped, container app, command
-  [pipeline] the output goes through another program
+  [pipeline] the output is piped into another program
     exec /app | grep x
               ^
 hint: only `| tee [-a] FILE` has an equivalent; filter where the log is read
@@ -130,13 +130,8 @@ fn one_bad_file_does_not_stop_the_others() {
     let run = sandbox.underpin(["kube", "--write"]).args(files).run();
     assert_eq!(run.code(), Some(2), "{run}");
     assert_eq!(run.stdout, "b.yaml\n");
-    for word in [
-        "not valid YAML",
-        "not UTF-8",
-        "[unrendered-template] {{ .Values.spec }}",
-        "there is no such file",
-        "none.yaml",
-    ] {
+    for word in ["not valid YAML", "not UTF-8", "[unrendered-template] {{ .Values.spec }}", "no such file", "none.yaml"]
+    {
         assert!(run.stderr.contains(word), "{word}\n{run}");
     }
     let run = sandbox.underpin(["kube", "--json"]).args(files).run();

@@ -57,7 +57,7 @@ fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
     or_skip!(parts());
     let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--logtostderr=true", "one"]});
     let layouts = layouts(RUN, klog_normalised(), &config);
-    layouts.rebase("out").run().refused().says("CMD has flags that would undo klog's own").says("(log-flags)");
+    layouts.rebase("out").run().refused().says("CMD has flags that would override klog's").says("(log-flags)");
     assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     layouts.rebase("out").args(["--cmd", r#"["one"]"#]).run().ok();
     let after = layouts.container("out");

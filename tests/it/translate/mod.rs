@@ -82,7 +82,7 @@ fn a_refusal_points_at_the_construct() {
         run.stderr,
         "refused: the command cannot be translated
   command  [\"sh\",\"-c\",\"set -e\\nexec kube-proxy --v=2 | grep -v probe\"]
-  [pipeline] the output goes through another program
+  [pipeline] the output is piped into another program
     exec kube-proxy --v=2 | grep -v probe
                           ^
 hint: only `| tee [-a] FILE` has an equivalent; filter where the log is read
@@ -102,8 +102,8 @@ fn a_translation_shows_before_after_and_the_log() {
         "before     [\"/bin/sh\",\"-c\",\"exec /app --v=2 >>/var/log/app.log 2>&1\"]
 after      [\"/app\",\"--v=2\"]
 log        /var/log/app.log (stdout and stderr, appended)
-           left out of the words: choose --logs klog, --logs runner or --logs stdout
-note       arguments given to the container reach the program now; the shell ignored them
+           not part of the command yet: choose --logs klog, --logs runner or --logs stdout
+note       arguments given to the container now reach the program; the shell ignored them
 "
     );
 }
