@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::invocation::{Sandbox, files_under};
 
-pub const COMMANDS: [&str; 17] = [
+pub const COMMANDS: [&str; 18] = [
     "rebase",
     "plan",
     "inspect",
@@ -13,6 +13,7 @@ pub const COMMANDS: [&str; 17] = [
     "kube",
     "check",
     "exceptions",
+    "explain",
     "batch",
     "verify",
     "cache",
@@ -50,11 +51,89 @@ fn the_reference_page_is_what_the_program_says() {
     for command in COMMANDS {
         page += &["\n## ", command, "\n\n", &help(&sandbox, &words(command))].concat();
     }
+    agrees("docs/cli.md", &page);
+}
+
+/// The page is the one that the program gives; `UPDATE_DOCS` makes it so.
+fn agrees(path: &str, page: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(project("docs/cli.md"), &page).unwrap();
+        std::fs::write(project(path), page).unwrap();
     }
-    let kept = std::fs::read_to_string(project("docs/cli.md")).unwrap();
-    assert!(kept == page, "docs/cli.md differs from the program; see its first line");
+    let kept = std::fs::read_to_string(project(path)).unwrap_or_default();
+    assert!(kept == page, "{path} differs from the program; see its first lines");
+}
+
+const RULES: &str = "# Rules
+
+Generated from the program: `UPDATE_DOCS=1 cargo test --test it reference`.
+
+Everything that underpin finds is named by a rule with a stable id: `[log-flag-unknown]` in text, `rule`, `reason` or `note`
+in JSON. `underpin explain RULE` prints a section of this page.
+
+| level | what it does |
+| --- | --- |
+| `refuse` | exit 1, and nothing is written |
+| `excepted` | would refuse, but was allowed with `--allow`, or is in the exception list |
+| `warn` | goes on; somebody should look at it |
+| `note` | goes on; worth knowing |
+
+`--allow RULE` or `--allow RULE=PATH` (repeatable) turns a refusal into an exception. It stays in the report, and the
+annotations of the result record it.
+";
+
+#[test]
+fn the_page_of_rules_is_what_the_program_says() {
+    let run = Sandbox::new().underpin(["explain", "--json"]).run().ok();
+    let rules = run.json();
+    let mut families: Vec<(&str, Vec<&serde_json::Value>)> = Vec::new();
+    for rule in rules["rules"].as_array().unwrap() {
+        let title = rule["title"].as_str().unwrap();
+        match families.iter_mut().find(|(family, _)| *family == title) {
+            Some((_, members)) => members.push(rule),
+            None => families.push((title, vec![rule])),
+        }
+    }
+    let link = |rule: &&serde_json::Value| format!("[{0}](#{0})", rule["rule"].as_str().unwrap());
+    let mut page = RULES.to_owned();
+    for (title, members) in &families {
+        let links: Vec<String> = members.iter().map(link).collect();
+        page += &format!("\n**{title}:** {}\n", links.join(" · "));
+    }
+    for (title, members) in &families {
+        page += &format!("\n## {title}\n");
+        members.iter().for_each(|rule| page += &rule_section(rule));
+    }
+    agrees("docs/rules.md", &page);
+}
+
+fn rule_section(rule: &serde_json::Value) -> String {
+    let text = |key: &str| rule[key].as_str().unwrap();
+    let levels: Vec<String> =
+        rule["levels"].as_array().unwrap().iter().map(|level| format!("`{}`", level.as_str().unwrap())).collect();
+    let allow = if rule["allow"] == true { format!("; `--allow {}`", text("rule")) } else { String::new() };
+    format!(
+        "\n### {}\n\n{}{allow}\n\n{}\n\n**Why:** {}\n\n**Example:**\n\n```text\n{}\n```\n\n**Fix:** {}\n",
+        text("rule"),
+        levels.join(", "),
+        text("means"),
+        text("why"),
+        text("example"),
+        text("fix")
+    )
+}
+
+#[test]
+fn a_rule_is_explained_and_an_unknown_one_is_an_error() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.underpin(["explain", "[log-flag-unknown]"]).run().ok();
+    for part in ["log-flag-unknown (refuse; can be allowed", "\nWhy      ", "\nExample  ", "\nFix      "] {
+        assert!(run.stdout.contains(part), "{run}");
+    }
+    assert!(run.stdout.lines().count() <= 20, "{run}");
+    let listed = sandbox.underpin(["explain"]).run().ok().stdout;
+    assert!(listed.contains("\n  needs-shell ") && listed.contains("\n  pipeline "), "{listed}");
+    let run = sandbox.underpin(["explain", "log-flag-unkown"]).run().fails("usage");
+    assert!(run.stderr.contains("log-flag-unknown"), "{run}");
 }
 
 #[test]

@@ -101,6 +101,7 @@ fn every_json_report_is_as_its_schema_says() {
         let text = std::fs::read_to_string(layouts.layout(&format!("{name}.json"))).unwrap();
         python::holds(definition, &text);
     }
+    python::holds("explain", &layouts.underpin(&["explain", "--json"]).run().ok().stdout);
     let error = layouts.underpin(&["plan", "oci:none:v1", "--json"]).run().stdout;
     python::holds("error", &error);
 }

@@ -381,7 +381,7 @@ rules! {
         means "A manifest starts a program through a shell that is not needed. It is refused with `kube --check`."
         why "Once the image has lost its shell, the container cannot start with this command."
         example "command: [sh, -c, exec /app --v=2]\n# becomes [/app, --v=2]"
-        fix "underpin kube --write FILE"
+        fix "let `underpin kube --write FILE` rewrite it"
 
     ShellKept "shell-kept" Manifest [Note] Never
         means "The command needs its shell, and the image given with --image has it, so the command stays."
