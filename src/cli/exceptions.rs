@@ -13,7 +13,7 @@ use crate::batch::Entry;
 use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::policy::exceptions::{Component, ComponentBase, ExceptionList, LARGEST, component_names, render};
-use crate::report::{Listed, Reportable as _};
+use crate::report::{ExceptionListReport, Reportable as _};
 use crate::store::disk::{read_file, write_file};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
@@ -77,7 +77,7 @@ impl Exceptions {
         let mut problems = list.problems();
         problems
             .extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.request.source))));
-        let report = Listed { path: self.file.display().to_string(), list: &list, problems };
+        let report = ExceptionListReport { path: self.file.display().to_string(), list: &list, problems };
         self.reports.write(&report)?;
         console.say(&report.problem_lines());
         match console.form {

@@ -28,7 +28,7 @@ impl ReportArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ReportFormat {
     Text,
     Json,
     Markdown,
@@ -37,19 +37,19 @@ enum Format {
     Sarif,
 }
 
-const FORMATS: [(&str, Format); 6] = [
-    ("text", Format::Text),
-    ("json", Format::Json),
-    ("markdown", Format::Markdown),
-    ("html", Format::Html),
-    ("junit", Format::Junit),
-    ("sarif", Format::Sarif),
+const FORMATS: [(&str, ReportFormat); 6] = [
+    ("text", ReportFormat::Text),
+    ("json", ReportFormat::Json),
+    ("markdown", ReportFormat::Markdown),
+    ("html", ReportFormat::Html),
+    ("junit", ReportFormat::Junit),
+    ("sarif", ReportFormat::Sarif),
 ];
 
 /// `FORMAT=FILE`
 #[derive(Debug, Clone)]
 struct ReportFile {
-    format: Format,
+    format: ReportFormat,
     path: PathBuf,
 }
 
@@ -72,12 +72,12 @@ impl FromStr for ReportFile {
 impl ReportFile {
     fn write(&self, report: &impl Reportable) -> Result<()> {
         let text = match self.format {
-            Format::Text => report.text(),
-            Format::Json => format!("{}\n", report.json()),
-            Format::Markdown => to_markdown(&report.rows()),
-            Format::Html => to_html(&report.rows()),
-            Format::Junit => to_junit(&report.rows())?,
-            Format::Sarif => format!("{}\n", to_sarif(&report.rows())),
+            ReportFormat::Text => report.text(),
+            ReportFormat::Json => format!("{}\n", report.json()),
+            ReportFormat::Markdown => to_markdown(&report.rows()),
+            ReportFormat::Html => to_html(&report.rows()),
+            ReportFormat::Junit => to_junit(&report.rows())?,
+            ReportFormat::Sarif => format!("{}\n", to_sarif(&report.rows())),
         };
         write_file(&self.path, text.as_bytes())
     }

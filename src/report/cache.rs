@@ -13,7 +13,7 @@ use crate::store::collect::{Checked, Inventory, Protection, Selection, StoredIma
 use crate::store::disk::Timestamp;
 
 #[derive(Debug, Serialize)]
-pub struct StoreListing {
+pub struct CacheListing {
     pub schema: &'static str,
     pub cache: String,
     pub images: Vec<ListedImage>,
@@ -46,7 +46,7 @@ pub struct Loose {
     pub bytes: u64,
 }
 
-impl StoreListing {
+impl CacheListing {
     #[must_use]
     pub fn new(root: &Path, inventory: &Inventory, protection: &Protection) -> Self {
         let holders = inventory.holders();
@@ -154,7 +154,7 @@ pub enum Done {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Collection {
+pub struct CacheCollection {
     pub schema: &'static str,
     pub cache: String,
     pub dry_run: bool,
@@ -190,7 +190,7 @@ impl Removed {
     }
 }
 
-impl Collection {
+impl CacheCollection {
     #[must_use]
     pub fn new(root: &Path, selection: &Selection, done: Done) -> Self {
         let bytes = selection.loose.iter().map(|(_, bytes)| bytes).sum();
@@ -237,7 +237,7 @@ impl Collection {
 }
 
 #[derive(Debug, Serialize)]
-pub struct StoreCheck {
+pub struct CacheCheck {
     pub schema: &'static str,
     pub cache: String,
     pub checked: usize,
@@ -253,7 +253,7 @@ pub struct DamagedFile {
     pub removed: bool,
 }
 
-impl StoreCheck {
+impl CacheCheck {
     #[must_use]
     pub fn new(root: &Path, checked: &Checked) -> Self {
         let damaged = checked.damaged.iter().map(|damaged| DamagedFile {

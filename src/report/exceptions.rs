@@ -15,13 +15,13 @@ use crate::policy::{Level, Rule};
 const RULE: Rule = Rule::ExceptionList;
 
 #[derive(Debug)]
-pub struct Listed<'a> {
+pub struct ExceptionListReport<'a> {
     pub path: String,
     pub list: &'a ExceptionList,
     pub problems: Vec<Problem>,
 }
 
-impl Listed<'_> {
+impl ExceptionListReport<'_> {
     /// Whether the list can be relied on.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -53,7 +53,7 @@ impl Listed<'_> {
     }
 }
 
-impl Reportable for Listed<'_> {
+impl Reportable for ExceptionListReport<'_> {
     fn text(&self) -> String {
         [self.table(), self.problem_lines()].concat()
     }

@@ -67,7 +67,7 @@ fn table(out: &mut String, rows: &Rows<'_>) {
 
 /// What needs attention is open; of many images the good ones are folded.
 fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
-    let open = if of <= 3 || class(row) == "bad" { " open" } else { "" };
+    let open = if of <= 3 || row.grade() >= Grade::Refused { " open" } else { "" };
     let _ = writeln!(
         out,
         "<details id=\"i{at}\"{open}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
@@ -159,13 +159,13 @@ fn platform_section(out: &mut String, platform: &ReportedPlatform) {
 }
 
 /// A layer as it is in one of the two images.
-struct Piece {
+struct BarSegment {
     fate: Fate,
     size: u64,
     title: String,
 }
 
-impl Piece {
+impl BarSegment {
     fn before(layer: &ReportedLayer) -> Option<Self> {
         match (layer.fate, &layer.source) {
             (Fate::Filtered, Some(source)) => Some(Self::new(layer, source.size)),
@@ -185,26 +185,26 @@ impl Piece {
 
 /// Both images on one scale: the wider one takes the whole width.
 fn bars(out: &mut String, platform: &ReportedPlatform) {
-    let before: Vec<Piece> = platform.layers.iter().filter_map(Piece::before).collect();
-    let after: Vec<Piece> = platform.layers.iter().filter_map(Piece::after).collect();
-    let total = |pieces: &[Piece]| pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.size));
+    let before: Vec<BarSegment> = platform.layers.iter().filter_map(BarSegment::before).collect();
+    let after: Vec<BarSegment> = platform.layers.iter().filter_map(BarSegment::after).collect();
+    let total = |segments: &[BarSegment]| segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
     let whole = total(&before).max(total(&after)).max(1);
-    for (name, pieces) in [("Before", &before), ("After", &after)] {
+    for (name, segments) in [("Before", &before), ("After", &after)] {
         let _ = write!(out, "<div class=\"row\"><b>{name}</b><div class=\"bar\">");
-        for piece in pieces {
-            let width = per_mille(piece.size, whole);
+        for segment in segments {
+            let width = per_mille(segment.size, whole);
             let _ = write!(
                 out,
                 "<span class=\"{}\" style=\"width:{}.{}%\" title=\"{}\">{}</span>",
-                piece.fate.word(),
+                segment.fate.word(),
                 width / 10,
                 width % 10,
-                escaped(&piece.title),
+                escaped(&segment.title),
                 // A word only where it fits.
-                if width >= 70 { piece.fate.word() } else { "" }
+                if width >= 70 { segment.fate.word() } else { "" }
             );
         }
-        let _ = writeln!(out, "</div><span>{}</span></div>", ByteSize(total(pieces)));
+        let _ = writeln!(out, "</div><span>{}</span></div>", ByteSize(total(segments)));
     }
 }
 

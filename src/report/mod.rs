@@ -23,9 +23,9 @@ mod translation;
 mod verification;
 
 pub use batch::{BatchOutcome, BatchReport, BatchRow, BatchTarget};
-pub use cache::{Collection, Done, EntryMatches, StoreCheck, StoreListing};
+pub use cache::{CacheCheck, CacheCollection, CacheListing, Done, EntryMatches};
 pub use check::{CheckOutcome, CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
-pub use exceptions::Listed;
+pub use exceptions::ExceptionListReport;
 pub use html::to_html;
 pub use inspection::Inspection;
 pub use json::{error_to_json, to_json};

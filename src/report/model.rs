@@ -92,9 +92,9 @@ pub struct ReportedPlatform {
     pub digest: Option<String>,
     pub old_base: Option<ReportedOldBase>,
     pub layers: Vec<ReportedLayer>,
-    pub entrypoint: Words,
-    pub cmd: Words,
-    pub logs: Logs,
+    pub entrypoint: ReportedWords,
+    pub cmd: ReportedWords,
+    pub logs: ReportedLogs,
     pub binaries: Vec<Binary>,
     pub findings: Vec<ReportedFinding>,
     pub size: Size,
@@ -186,13 +186,13 @@ const fn program_linkage(linkage: Linkage) -> Linkage {
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Words {
+pub struct ReportedWords {
     pub before: Vec<String>,
     pub after: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Logs {
+pub struct ReportedLogs {
     pub strategy: LogStrategy,
     pub file: Option<String>,
 }
@@ -218,7 +218,7 @@ impl From<&Strategy> for LogStrategy {
     }
 }
 
-impl Logs {
+impl ReportedLogs {
     fn of(form: &ExecForm) -> Self {
         let strategy = form.log.as_ref().map_or(LogStrategy::None, |log| (&log.choice.strategy).into());
         Self { strategy, file: form.log.as_ref().map(|log| log.path.clone()) }
@@ -360,7 +360,7 @@ fn platform(
     findings: &[Finding],
     assembled: Option<&AssembledPlatform>,
 ) -> ReportedPlatform {
-    let words = |of: fn(&Command) -> &Option<Vec<String>>| Words {
+    let words = |of: fn(&Command) -> &Option<Vec<String>>| ReportedWords {
         before: of(&plan.before).clone().unwrap_or_default(),
         after: of(&plan.after).clone().unwrap_or_default(),
     };
@@ -376,7 +376,7 @@ fn platform(
         layers,
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
-        logs: Logs::of(&answers.form),
+        logs: ReportedLogs::of(&answers.form),
         binaries: Binary::of(&answers.start)
             .into_iter()
             .chain(answers.wrappers.iter().filter_map(Binary::of))
@@ -395,9 +395,9 @@ impl ReportedPlatform {
             digest: None,
             old_base: None,
             layers: Vec::new(),
-            entrypoint: Words::default(),
-            cmd: Words::default(),
-            logs: Logs { strategy: LogStrategy::None, file: None },
+            entrypoint: ReportedWords::default(),
+            cmd: ReportedWords::default(),
+            logs: ReportedLogs { strategy: LogStrategy::None, file: None },
             binaries: Vec::new(),
             findings: Vec::new(),
             size: Size::default(),

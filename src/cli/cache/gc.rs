@@ -10,7 +10,7 @@ use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::cli::environment::{configured_size, settings_file};
 use crate::error::Result;
-use crate::report::{Collection, Done};
+use crate::report::{CacheCollection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::collect::{Policy, Room, Selection};
 use crate::store::disk::{LockMode, LockWait};
@@ -91,8 +91,8 @@ impl Gc {
             Some(store) if done == Done::DryRun => store.select(&protection, &policy)?,
             Some(store) => store.collect(&protection, &policy)?,
         };
-        let collection = Collection::new(&self.store.folder()?, &selection, done);
-        show_collection(console, &collection, Collection::to_text, collection.warning());
+        let collection = CacheCollection::new(&self.store.folder()?, &selection, done);
+        show_collection(console, &collection, CacheCollection::to_text, collection.warning());
         Ok(Ended::Done)
     }
 

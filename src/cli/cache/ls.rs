@@ -8,7 +8,7 @@ use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::cli::environment::settings_file;
 use crate::error::Result;
-use crate::report::{NodeListing, StoreListing};
+use crate::report::{CacheListing, NodeListing};
 
 /// List cached images: shared and own size, age, last use, and what protects them
 #[derive(Debug, Args)]
@@ -38,8 +38,8 @@ impl Ls {
             show(console, &listing, NodeListing::to_text);
         } else {
             let (protection, inventory) = self.store.inventory(console)?;
-            let listing = StoreListing::new(&self.store.folder()?, &inventory, &protection);
-            show(console, &listing, StoreListing::to_text);
+            let listing = CacheListing::new(&self.store.folder()?, &inventory, &protection);
+            show(console, &listing, CacheListing::to_text);
         }
         Ok(Ended::Done)
     }

@@ -7,7 +7,7 @@ use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::cli::environment::settings_file;
 use crate::error::Result;
-use crate::report::StoreCheck;
+use crate::report::CacheCheck;
 
 /// Check the hash of everything in the cache, and remove what is damaged; exit 1 if anything was
 #[derive(Debug, Args)]
@@ -30,8 +30,8 @@ impl Verify {
         self.store.protection(&settings_file()?)?;
         let store = self.store.look(console)?;
         let checked = store.map(|store| store.verify(&console.notices())).transpose()?.unwrap_or_default();
-        let check = StoreCheck::new(&self.store.folder()?, &checked);
-        show(console, &check, StoreCheck::to_text);
+        let check = CacheCheck::new(&self.store.folder()?, &checked);
+        show(console, &check, CacheCheck::to_text);
         Ok(if check.damaged.is_empty() { Ended::Done } else { Ended::Refused })
     }
 }
