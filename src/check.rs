@@ -3,15 +3,15 @@
 //! The same run as `plan`, and beside it the policy on bases and the exception list.
 
 use crate::error::{Error, Result};
-use crate::examine::base::{Choice, OldBase};
+use crate::examine::base::OldBase;
 use crate::oci::{Location, Platform};
 use crate::policy::exceptions::{ExceptionList, component_names};
 use crate::policy::{BasePolicy, CurrentBase, Movable, judge_base};
 use crate::report::{CheckedImage, CheckedPlatform, Named, Outcome, Report};
 use crate::run;
 use crate::settings::Job;
-use crate::store::fetch::{Fetcher, Inspected, InspectedPlatform, OldBaseChoice};
-use crate::world::World;
+use crate::store::Session;
+use crate::store::fetch::{Fetcher, Inspected, InspectedPlatform};
 
 /// The image with what is held against it.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +30,12 @@ struct Stand {
 }
 
 /// Looks at the image and judges it. That it must not stay as it is is an answer, not an error.
-pub fn check(world: &World, question: &Question<'_>) -> Result<CheckedImage> {
-    let fetcher = world.fetcher();
-    let source = &question.job.request.source;
+pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage> {
+    let fetcher = session.fetcher();
+    let source = &question.job.source;
     let inspected = inspect(&fetcher, question.job)?;
     let stands = inspected.platforms.iter().map(|platform| stand(&fetcher, question, platform)).collect::<Vec<_>>();
-    let (movable, plan) = movable(world, question, &stands);
+    let (movable, plan) = movable(session, question, &stands);
     let recorded = question.list.and_then(|list| list.of(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
     let platforms = stands.iter().map(|stand| {
@@ -49,11 +49,7 @@ pub fn check(world: &World, question: &Question<'_>) -> Result<CheckedImage> {
 }
 
 fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {
-    let choice = match &job.request.old_base {
-        OldBaseChoice::Same(choice) => choice.clone(),
-        OldBaseChoice::Each(_) => Choice::Detect,
-    };
-    fetcher.inspect(&job.request.source, &job.request.platforms, &choice)
+    fetcher.inspect(&job.source, &job.options.platforms, job.options.old_base.as_ref())
 }
 
 /// The ladder's answer; where it has no name, the bases of the policy are held against the layers.
@@ -67,10 +63,10 @@ fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform)
 
 fn candidates(question: &Question<'_>) -> Vec<Location> {
     let job = question.job;
-    let recorded = question.list.and_then(|list| list.of(&job.request.source));
+    let recorded = question.list.and_then(|list| list.of(&job.source));
     let recorded = recorded.and_then(|exception| exception.base.parse().ok());
-    let mut all: Vec<Location> = job.request.known.clone();
-    for location in question.policy.images().into_iter().chain(recorded).chain([job.request.base.clone()]) {
+    let mut all: Vec<Location> = job.options.known_bases.clone();
+    for location in question.policy.images().into_iter().chain(recorded).chain([job.options.base.clone()]) {
         if !all.contains(&location) {
             all.push(location);
         }
@@ -79,17 +75,17 @@ fn candidates(question: &Question<'_>) -> Vec<Location> {
 }
 
 /// Tries the move, short of writing anything.
-fn movable(world: &World, question: &Question<'_>, stands: &[Stand]) -> (Movable, Option<Report>) {
+fn movable(session: &Session, question: &Question<'_>, stands: &[Stand]) -> (Movable, Option<Report>) {
     if stands.iter().all(|stand| question.policy.allows(&stand.current)) {
         return (Movable::Already, None);
     }
     let mut job = question.job.clone();
     for stand in stands {
         if let CurrentBase::Named(location) = &stand.current {
-            job.request.known.push(location.clone());
+            job.options.known_bases.push(location.clone());
         }
     }
-    match run::plan(world, &job) {
+    match run::judge(session, &job) {
         Ok(report) if report.outcome == Outcome::Refused => (Movable::No(report.refusals()), Some(report)),
         Ok(report) => (Movable::Yes, Some(report)),
         Err(error) => (Movable::Unknown(Error::what(&error).to_owned()), None),

@@ -49,6 +49,7 @@ pub mod layer;
 pub mod oci;
 pub mod plan;
 pub mod policy;
+pub mod process;
 pub mod report;
 pub mod rootfs;
 pub mod run;
@@ -56,7 +57,7 @@ pub mod settings;
 pub mod shell;
 pub mod store;
 pub mod verify;
-pub mod world;
+
 pub mod yaml;
 
 #[cfg(test)]

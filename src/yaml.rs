@@ -141,7 +141,7 @@ fn scalar(text: &str, style: ScalarStyle) -> YamlValue {
 
 impl YamlNode {
     /// The members of a map that may have these keys and no others.
-    pub fn members(&self, keys: &[&'static str]) -> Result<YamlMap<'_>> {
+    pub fn members(&self, keys: &[&str]) -> Result<YamlMap<'_>> {
         let items: &[(String, Position, YamlNode)] = match &self.value {
             YamlValue::Map(items) => items,
             YamlValue::Nothing => &[],
@@ -183,7 +183,17 @@ impl YamlNode {
         Ok(items.iter().collect())
     }
 
-    /// The text, parsed; an error names its position.
+    /// As JSON has it; maps have no place in a value.
+    pub fn to_json(&self) -> Result<serde_json::Value> {
+        match &self.value {
+            YamlValue::Nothing => Ok(serde_json::Value::Null),
+            YamlValue::Text(text) => Ok(text.as_str().into()),
+            YamlValue::List(items) => items.iter().map(Self::to_json).collect::<Result<Vec<_>>>().map(Into::into),
+            YamlValue::Map(_) => Err(wrong("expected a text or a list here", self.at)),
+        }
+    }
+
+    /// The text, read; what is wrong with it is said with its place.
     pub fn parse<T: std::str::FromStr<Err = Error>>(&self) -> Result<T> {
         self.text()?.parse().map_err(|error: Error| error.fact("at", self.at))
     }

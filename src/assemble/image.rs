@@ -1,87 +1,99 @@
 //! One platform's layers, config and manifest as bytes.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::check::check;
-use super::layer::{MadeLayer, Workshop, make};
+use super::layer::{LayerSource, MadeLayer, make};
 use super::scratch::Made;
 use super::{BlobOrigin, NeededBlob};
 use crate::error::Result;
-use crate::examine::PlatformSubject;
-use crate::oci::{Descriptor, DiffId, Document, Image, Manifest, MediaType, json as document};
-use crate::plan::{Body, Fate, ImagePlan, NewImage, PlannedLayer, PlatformPlan};
+use crate::oci::{Descriptor, DiffId, Document, Image, Manifest, MediaType, Platform, json as document};
+use crate::plan::{Body, Fate, FinalLayer, ImagePlan, ImageResult, NewImage, Pass, PlannedLayer};
 
-pub(super) struct Finished {
-    pub document: Document,
-    pub blobs: Vec<NeededBlob>,
-    /// Beside the planned layers: those that were written.
-    pub made: Vec<Option<MadeLayer>>,
+/// One platform's image, made.
+#[derive(Debug)]
+pub struct AssembledImage {
+    pub result: ImageResult,
+    pub(super) platform: Platform,
+    pub(super) document: Document,
+    pub(super) blobs: Vec<NeededBlob>,
+    /// The members of its entry in an index.
+    pub(super) entry: Map<String, Value>,
+    pub(super) entry_annotations: Map<String, Value>,
 }
 
-pub(super) fn finish(plan: &PlatformPlan, subject: &PlatformSubject, workshop: &dyn Workshop) -> Result<Finished> {
-    match &plan.image {
-        ImagePlan::AsIs(image) => Ok(as_is(image, plan)),
-        ImagePlan::New(new) => finish_new(plan, new, subject, workshop),
-    }
+/// Makes the bytes that the draft of one platform describes.
+pub fn image(pass: &Pass, source: &dyn LayerSource) -> Result<AssembledImage> {
+    let (document, blobs, layers) = match &pass.draft.image {
+        ImagePlan::AsIs(image) => passed_on(image, &pass.draft.planned),
+        ImagePlan::New(new) => build(pass, new, source)?,
+    };
+    Ok(AssembledImage {
+        result: ImageResult { digest: document.digest(), layers },
+        platform: pass.subject.platform.clone(),
+        document,
+        blobs,
+        entry: pass.draft.entry.clone(),
+        entry_annotations: pass.draft.entry_annotations.clone(),
+    })
 }
 
-fn as_is(image: &Image, plan: &PlatformPlan) -> Finished {
+type Parts = (Document, Vec<NeededBlob>, Vec<FinalLayer>);
+
+fn passed_on(image: &Image, planned: &[PlannedLayer]) -> Parts {
     let descriptors = image.layers.iter().map(|layer| &layer.descriptor).chain([&image.manifest.config]);
     let blobs = descriptors.map(|descriptor| NeededBlob { descriptor: descriptor.clone(), origin: BlobOrigin::Source });
-    Finished { document: image.document.clone(), blobs: blobs.collect(), made: vec![None; plan.layers.len()] }
+    let layers = planned.iter().filter_map(FinalLayer::inherited).collect();
+    (image.document.clone(), blobs.collect(), layers)
 }
 
-fn finish_new(
-    plan: &PlatformPlan,
-    new: &NewImage,
-    subject: &PlatformSubject,
-    workshop: &dyn Workshop,
-) -> Result<Finished> {
-    let made = plan.layers.iter().map(|layer| match &layer.body {
-        Body::Written { new: layer, .. } => make(layer, subject, new.mtime, workshop).map(Some),
-        Body::Inherited(_) => Ok(None),
-    });
-    let made = made.collect::<Result<Vec<Option<MadeLayer>>>>()?;
-    let layers: Vec<Layer> =
-        plan.layers.iter().zip(&made).filter_map(|(plan, made)| Layer::of(plan, made.as_ref())).collect();
+fn build(pass: &Pass, new: &NewImage, source: &dyn LayerSource) -> Result<Parts> {
+    let layers = pass.draft.planned.iter().map(|planned| finish(planned, pass, new.mtime, source));
+    let layers = layers.collect::<Result<Vec<Finished>>>()?;
+    let in_result = || layers.iter().filter(|layer| layer.last.planned.fate.is_in_result());
 
     let mut config = new.config.clone();
-    let diff_ids: Vec<String> = layers.iter().map(|layer| layer.diff_id.to_string()).collect();
+    let diff_ids: Vec<String> = in_result().map(|layer| layer.last.diff_id.to_string()).collect();
     config.insert("rootfs".into(), json!({"type": "layers", "diff_ids": diff_ids}));
     let config = document::write(&Value::Object(config));
     let descriptor = Descriptor::of(MediaType::oci_config(), &config);
     let mut manifest = new.manifest.clone();
     manifest.insert("config".into(), descriptor.to_value());
-    manifest.insert("layers".into(), layers.iter().map(|layer| layer.blob.descriptor.to_value()).collect());
+    manifest.insert("layers".into(), in_result().map(|layer| layer.blob.descriptor.to_value()).collect());
     let document = Document::read(document::write(&Value::Object(manifest)), None)?;
     let image = Image::new(document.clone(), Manifest::read(&document)?, config.clone())?;
-    let written: Vec<DiffId> = made.iter().flatten().map(|made| made.written.diff_id).collect();
+    let written: Vec<DiffId> = layers.iter().filter(|layer| layer.is_made()).map(|layer| layer.last.diff_id).collect();
     check(&image, &new.diff_ids, &written)?;
 
     let config = NeededBlob { descriptor, origin: BlobOrigin::Made(Made::of(config)) };
-    let blobs = layers.into_iter().map(|layer| layer.blob).chain([config]).collect();
-    Ok(Finished { document, blobs, made })
+    let blobs = in_result().map(|layer| layer.blob.clone()).chain([config]).collect();
+    Ok((document, blobs, layers.into_iter().map(|layer| layer.last).collect()))
 }
 
-/// A layer of the result.
-struct Layer {
+/// A planned layer whose bytes are there.
+struct Finished {
+    last: FinalLayer,
     blob: NeededBlob,
-    diff_id: DiffId,
 }
 
-impl Layer {
-    fn of(plan: &PlannedLayer, made: Option<&MadeLayer>) -> Option<Self> {
-        let origin = match (plan.fate, made) {
-            (fate, _) if !fate.is_in_result() => return None,
-            (_, Some(MadeLayer { written, made })) => {
-                let blob = NeededBlob { descriptor: written.descriptor(), origin: BlobOrigin::Made(made.clone()) };
-                return Some(Self { blob, diff_id: written.diff_id });
-            }
-            (Fate::Base, None) => BlobOrigin::Base,
-            (_, None) => BlobOrigin::Source,
-        };
-        let Body::Inherited(inherited) = &plan.body else { return None };
-        let blob = NeededBlob { descriptor: inherited.descriptor.clone(), origin };
-        Some(Self { blob, diff_id: inherited.diff_id })
+impl Finished {
+    const fn is_made(&self) -> bool {
+        matches!(self.blob.origin, BlobOrigin::Made(_))
+    }
+}
+
+fn finish(planned: &PlannedLayer, pass: &Pass, mtime: i64, source: &dyn LayerSource) -> Result<Finished> {
+    match &planned.body {
+        Body::Inherited(of) => {
+            let origin = if planned.fate == Fate::Base { BlobOrigin::Base } else { BlobOrigin::Source };
+            let last = FinalLayer::new(planned, of.descriptor.digest, of.diff_id, of.descriptor.size);
+            Ok(Finished { last, blob: NeededBlob { descriptor: of.descriptor.clone(), origin } })
+        }
+        Body::Written { new, .. } => {
+            let MadeLayer { written, made } = make(new, &pass.subject, mtime, source)?;
+            let last = FinalLayer::new(planned, written.digest, written.diff_id, written.size);
+            let blob = NeededBlob { descriptor: written.descriptor(), origin: BlobOrigin::Made(made) };
+            Ok(Finished { last, blob })
+        }
     }
 }

@@ -2,14 +2,15 @@
 
 use super::scratch::{Made, Scratch};
 use crate::error::{Error, Result};
-use crate::examine::{NewLayer, PlatformSubject};
+use crate::examine::PlatformSubject;
 use crate::layer::{self, LayerIndex, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, WrittenLayer};
 use crate::oci::{Descriptor, Digest, Image};
+use crate::plan::NewLayer;
 use std::io::Read;
 use std::num::NonZeroUsize;
 
 /// What making layers needs of the world.
-pub trait Workshop {
+pub trait LayerSource {
     /// The bytes of a layer of the source.
     fn open_source(&self, layer: &Descriptor) -> Result<Box<dyn Read + Send>>;
 
@@ -35,18 +36,18 @@ pub(super) fn make(
     new: &NewLayer,
     subject: &PlatformSubject,
     mtime: i64,
-    workshop: &dyn Workshop,
+    source: &dyn LayerSource,
 ) -> Result<MadeLayer> {
     let entries = new.entries().map(|(entry, data)| SpecEntry { entry: entry.clone(), data: data.clone() });
     let draft = LayerSpec::new(entries.collect())?;
     let size = expected_size(new);
-    let mut gathered = SourceData::new(workshop.scratch(size)?);
+    let mut gathered = SourceData::new(source.scratch(size)?);
     for digest in draft.sources() {
-        let (of, bytes) = open(&digest, subject, workshop)?;
+        let (of, bytes) = open(&digest, subject, source)?;
         gathered.gather(&draft, bytes, of, &Limits::default())?;
     }
-    let mut out = workshop.scratch(size)?;
-    let written = layer::write(&draft, &mut gathered, WriteOptions { mtime, jobs: workshop.jobs() }, &mut out)?;
+    let mut out = source.scratch(size)?;
+    let written = layer::write(&draft, &mut gathered, WriteOptions { mtime, jobs: source.jobs() }, &mut out)?;
     let made = out.finish();
     let index = layer::scan(made.open(), &written.descriptor(), Some(&written.diff_id), &Limits::default())?;
     check(&draft, mtime, &index)?;
@@ -57,14 +58,14 @@ pub(super) fn make(
 fn open<'a>(
     digest: &Digest,
     subject: &'a PlatformSubject,
-    workshop: &dyn Workshop,
+    source: &dyn LayerSource,
 ) -> Result<(&'a Descriptor, Box<dyn Read + Send>)> {
     let of = |image: &'a Image| image.layers.iter().map(|layer| &layer.descriptor).find(|of| of.digest == *digest);
     if let Some(of) = of(&subject.source) {
-        return Ok((of, workshop.open_source(of)?));
+        return Ok((of, source.open_source(of)?));
     }
     match subject.runner.as_ref().and_then(|runner| of(&runner.image)) {
-        Some(of) => Ok((of, workshop.open_runner(of)?)),
+        Some(of) => Ok((of, source.open_runner(of)?)),
         None => Err(Error::input("neither source nor log runner has such a layer").fact("layer", digest)),
     }
 }

@@ -1,23 +1,26 @@
 //! From a plan to final bytes and digests. Decides nothing; what it needs of the world, the bytes of
-//! the source's layers and space to work in, it asks for through [`Workshop`].
+//! the source's layers and space to work in, it asks for through [`LayerSource`].
 
 mod check;
 mod image;
 mod layer;
-#[cfg(test)]
-pub mod sample;
 mod scratch;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::examine::Subject;
 use crate::oci::{Descriptor, Digest, Document, Platform, json};
-use crate::plan::{Plan, PlatformPlan, Top};
+use crate::plan::Top;
 
-pub use layer::{MadeLayer, Workshop};
+pub use image::{AssembledImage, image};
+pub use layer::{LayerSource, MadeLayer};
 pub use scratch::{Made, Nameless, Scratch};
 
 /// The finished result. Invariant: every blob and child that `top` leads to is listed, and every
@@ -28,16 +31,8 @@ pub struct Assembled {
     /// The manifests below an index; empty for a single manifest.
     pub children: Vec<Document>,
     pub blobs: Vec<NeededBlob>,
-    pub platforms: Vec<AssembledPlatform>,
-}
-
-/// One platform's image in the result.
-#[derive(Debug)]
-pub struct AssembledPlatform {
-    pub platform: Platform,
-    pub digest: Digest,
-    /// Beside the layers of the platform's plan: those that were written.
-    pub made: Vec<Option<MadeLayer>>,
+    /// The manifest of each platform.
+    pub platforms: Vec<(Platform, Digest)>,
 }
 
 /// A blob that every target must have.
@@ -55,23 +50,22 @@ pub enum BlobOrigin {
     Made(Made),
 }
 
-/// Makes the bytes that the plan describes.
-pub fn build(plan: &Plan, subject: &Subject, workshop: &dyn Workshop) -> Result<Assembled> {
-    let mut manifests = Vec::new();
-    let mut blobs = Vec::new();
-    let mut platforms = Vec::new();
-    for (platform, subject) in plan.platforms.iter().zip(&subject.platforms) {
-        let finished = image::finish(platform, subject, workshop)?;
-        let (digest, made) = (finished.document.digest(), finished.made);
-        platforms.push(AssembledPlatform { platform: platform.platform.clone(), digest, made });
-        blobs.extend(finished.blobs);
-        manifests.push(finished.document);
-    }
-    let (top, children) = match &plan.top {
-        Top::Source => (subject.source.top.clone(), manifests),
-        Top::Index(object) => (index(object, &plan.platforms, &manifests)?, manifests),
-        Top::Single => (single(manifests)?, Vec::new()),
+/// Joins the images of all platforms under the document that the target will name.
+pub fn join(top: &Top, subject: &Subject, images: Vec<AssembledImage>) -> Result<Assembled> {
+    let (top, is_index) = match top {
+        Top::Source => (subject.source.top.clone(), true),
+        Top::Index(object) => (index(object, &images)?, true),
+        Top::Single => {
+            let only = images.first().map(|image| image.document.clone());
+            (only.ok_or_else(|| Error::input("there is no platform left to rebase"))?, false)
+        }
     };
+    let (mut children, mut blobs, mut platforms) = (Vec::new(), Vec::new(), Vec::new());
+    for image in images {
+        platforms.push((image.platform, image.document.digest()));
+        children.extend(is_index.then_some(image.document));
+        blobs.extend(image.blobs);
+    }
     Ok(Assembled {
         top,
         children: once(children, Document::digest),
@@ -80,16 +74,11 @@ pub fn build(plan: &Plan, subject: &Subject, workshop: &dyn Workshop) -> Result<
     })
 }
 
-fn single(manifests: Vec<Document>) -> Result<Document> {
-    let only = manifests.into_iter().next();
-    only.ok_or_else(|| crate::error::Error::input("there is no platform left to rebase"))
-}
-
-fn index(object: &serde_json::Map<String, Value>, plans: &[PlatformPlan], manifests: &[Document]) -> Result<Document> {
-    let entries = plans.iter().zip(manifests).map(|(plan, manifest)| {
-        let mut descriptor = manifest.descriptor();
-        descriptor.platform_object = Some(plan.entry.clone());
-        descriptor.annotations.clone_from(&plan.entry_annotations);
+fn index(object: &Map<String, Value>, images: &[AssembledImage]) -> Result<Document> {
+    let entries = images.iter().map(|image| {
+        let mut descriptor = image.document.descriptor();
+        descriptor.platform_object = Some(image.entry.clone());
+        descriptor.annotations.clone_from(&image.entry_annotations);
         descriptor.to_value()
     });
     let mut object = object.clone();

@@ -5,20 +5,19 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::examine::LogChoice;
-use crate::oci::{Location, Platform};
-use crate::plan::{Epoch, FORMAT};
-use crate::policy::Allow;
-use crate::settings::{DEFAULT_BASE, Job, old_base};
+use crate::plan::{Epoch, FORMAT, RebaseOptions};
+use crate::settings::Job;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
 
 /// A larger file is refused; ten thousand images take about two mebibytes.
 pub const LARGEST: u64 = 32 << 20;
 
-const SETTINGS: [&str; 8] =
-    ["base", "old_base", "known_bases", "platforms", "logs", "log_runner", "exceptions", "allow"];
-const IMAGE: [&str; 10] =
-    ["source", "target", "base", "old_base", "known_bases", "platforms", "logs", "log_runner", "exceptions", "allow"];
+/// What an image may say beside the options of a rebase.
+const OF_IMAGE: [&str; 2] = ["source", "target"];
+/// What the defaults may say, too.
+const OF_ALL: [&str; 1] = ["exceptions"];
+/// Options that a flag names in the singular.
+const ALIASES: [(&str, &str); 2] = [("known_base", "known_bases"), ("platform", "platforms")];
 
 #[derive(Debug)]
 pub struct BatchFile {
@@ -52,11 +51,36 @@ impl BatchFile {
     pub fn read(text: &str, epoch: Option<Epoch>) -> Result<Self> {
         let document = yaml::read(text)?;
         let top = document.members(&["defaults", "images"])?;
-        let defaults = top.get("defaults").map(|node| node.members(&SETTINGS)).transpose()?;
+        let keys = Keys::new();
+        let defaults = top.get("defaults").map(|node| node.members(&keys.of_defaults())).transpose()?;
         let images = top.get("images").ok_or_else(|| yaml::wrong("the file has no `images`", document.at))?;
-        let images = images.list()?.iter().map(|node| entry(node, defaults, epoch)).collect::<Result<Vec<Entry>>>()?;
+        let images = images.list()?.iter().map(|node| {
+            let settings = Settings { own: node.members(&keys.of_image())?, defaults };
+            entry(node.at, &settings, &keys, epoch)
+        });
+        let images = images.collect::<Result<Vec<Entry>>>()?;
         check_targets(&images)?;
         Ok(Self { images })
+    }
+}
+
+/// The keys that a file may have.
+struct Keys {
+    options: Vec<String>,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self { options: RebaseOptions::keys() }
+    }
+
+    fn of_defaults(&self) -> Vec<&str> {
+        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        self.options.iter().map(String::as_str).chain(aliases).chain(OF_ALL).collect()
+    }
+
+    fn of_image(&self) -> Vec<&str> {
+        OF_IMAGE.into_iter().chain(self.of_defaults()).collect()
     }
 }
 
@@ -68,58 +92,58 @@ struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     fn get(&self, key: &str) -> Option<&'a YamlNode> {
-        self.own.get(key).or_else(|| self.defaults.as_ref()?.get(key))
-    }
-
-    fn list<T: std::str::FromStr<Err = Error>>(&self, key: &str) -> Result<Vec<T>> {
-        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
-        node.texts()?.into_iter().map(YamlNode::parse).collect()
+        let alias = ALIASES.iter().find(|(_, name)| *name == key).map(|(alias, _)| *alias);
+        let of = |members: &YamlMap<'a>| members.get(key).or_else(|| members.get(alias?));
+        of(&self.own).or_else(|| of(self.defaults.as_ref()?))
     }
 }
 
-fn entry(node: &YamlNode, defaults: Option<YamlMap<'_>>, epoch: Option<Epoch>) -> Result<Entry> {
-    let settings = Settings { own: node.members(&IMAGE)?, defaults };
-    let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", node.at))?;
-    let base = settings.get("base").map_or_else(|| DEFAULT_BASE.parse(), YamlNode::parse)?;
-    let mut job = Job::plain(source.parse()?, base, epoch);
-    if let Some(node) = settings.get("old_base") {
-        job.request.old_base = old_base(node.text()?).map_err(|error| error.fact("at", node.at))?.into();
+fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<Entry> {
+    let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", at))?;
+    let mut job = Job::new(source.parse()?, options(settings, keys, epoch)?);
+    if let Some(node) = settings.own.get("target") {
+        job.targets = node.texts()?.into_iter().map(YamlNode::parse).collect::<Result<_>>()?;
     }
-    job.request.platforms = settings.list::<Platform>("platforms")?;
-    job.options.platforms.clone_from(&job.request.platforms);
-    job.request.known = settings.list::<Location>("known_bases")?;
-    job.request.log_runner = settings.get("log_runner").map(YamlNode::parse).transpose()?;
-    if let Some(node) = settings.get("logs") {
-        job.request.wishes.logs = logs(node)?;
-        job.options.wishes = job.request.wishes.clone();
-    }
-    job.options.allow = settings.list::<Allow>("allow")?;
-    job.options.allow.sort();
-    job.options.allow.dedup();
-    job.targets = settings.list::<Location>("target")?;
-    let job = job.check().map_err(|error| error.fact("at", node.at))?;
+    let job = job.check().map_err(|error| error.fact("at", at))?;
     let exceptions = settings.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
-    let mut entry = Entry { at: node.at, recipe: recipe(&settings, epoch)?, job: job.clone(), exceptions };
+    let recipe = recipe(settings, keys, job.options.source_date_epoch)?;
+    let mut entry = Entry { at, recipe, job: job.clone(), exceptions };
     entry.replace_job(job);
     Ok(entry)
 }
 
-fn logs(node: &YamlNode) -> Result<LogChoice> {
-    let word = node.text()?;
-    LogChoice::ALL.into_iter().find(|choice| choice.word() == word).ok_or_else(|| {
-        let words: Vec<&str> = LogChoice::ALL.iter().map(|choice| choice.word()).collect();
-        yaml::wrong(format!("unknown word `{word}`"), node.at).fact("words", words.join(", "))
-    })
+/// The options of a rebase, each read alone first, so that what is wrong is named with its place.
+fn options(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<RebaseOptions> {
+    let mut given = Map::new();
+    for key in &keys.options {
+        let Some(node) = settings.get(key) else { continue };
+        if let yaml::YamlValue::List(items) = &node.value {
+            items.iter().try_for_each(|item| read_one(key, json!([item.to_json()?]), item.at).map(drop))?;
+        }
+        let value = node.to_json()?;
+        read_one(key, value.clone(), node.at)?;
+        given.insert(key.clone(), value);
+    }
+    let options: RebaseOptions = serde_json::from_value(Value::Object(given))
+        .map_err(|error| Error::usage("the options cannot be read").cause(error.to_string()))?;
+    let source_date_epoch = options.source_date_epoch.or(epoch);
+    Ok(RebaseOptions { source_date_epoch, ..options }.normalized())
+}
+
+fn read_one(key: &str, value: Value, at: Position) -> Result<RebaseOptions> {
+    let one = Map::from_iter([(key.to_owned(), value)]);
+    serde_json::from_value(Value::Object(one)).map_err(|error| yaml::wrong(format!("`{key}`: {error}"), at))
 }
 
 /// In one order of keys, whatever the order in the file.
-fn recipe(settings: &Settings<'_>, epoch: Option<Epoch>) -> Result<Value> {
+fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<Value> {
     let mut recipe = Map::new();
-    for key in IMAGE.iter().filter(|key| !["target", "exceptions", "allow"].contains(key)) {
+    let names = keys.options.iter().map(String::as_str).filter(|key| *key != "allow");
+    for key in std::iter::once("source").chain(names) {
         if let Some(node) = settings.get(key) {
             let texts =
                 node.texts()?.into_iter().map(|node| node.text().map(Value::from)).collect::<Result<Vec<_>>>()?;
-            recipe.insert((*key).to_owned(), Value::Array(texts));
+            recipe.insert(key.to_owned(), Value::Array(texts));
         }
     }
     recipe.insert("format".to_owned(), json!(FORMAT));
@@ -147,8 +171,8 @@ fn check_targets(images: &[Entry]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::examine::base::Choice;
-    use crate::store::fetch::OldBaseChoice;
+    use crate::examine::base::OldBaseChoice;
+    use crate::plan::LogChoice;
 
     const FILE: &str = "\
 defaults:
@@ -171,16 +195,16 @@ images:
         let file = BatchFile::read(FILE, None).unwrap();
         let [one, two] = &file.images[..] else { panic!("two images") };
         assert_eq!(
-            (one.job.request.base.to_string().as_str(), one.job.request.platforms.len()),
+            (one.job.options.base.to_string().as_str(), one.job.options.platforms.len()),
             ("oci:bases:static", 1)
         );
         assert_eq!(
-            (two.job.request.base.to_string().as_str(), two.job.request.platforms.len()),
+            (two.job.options.base.to_string().as_str(), two.job.options.platforms.len()),
             ("oci:bases:other", 0)
         );
-        assert!(matches!(two.job.request.old_base, OldBaseChoice::Same(Choice::Layers(2))));
+        assert!(matches!(two.job.options.old_base, Some(OldBaseChoice::Layers(2))));
         assert_eq!((two.job.targets.len(), two.job.options.allow.len(), two.at.line), (2, 1, 8));
-        assert_eq!(one.job.options.wishes.logs, LogChoice::Stdout);
+        assert_eq!(one.job.options.logs, LogChoice::Stdout);
         assert_ne!(one.recipe, two.recipe);
     }
 
@@ -192,7 +216,7 @@ images:
             ("defaults: {}\n", "no `images`", "line 1"),
             ("images:\n- target: b\n", "no `source`", "line 2"),
             ("images:\n- source: NOT A NAME\n", "not a", "line 2, column 11"),
-            ("images:\n- source: a\n  logs: loud\n", "unknown word `loud`", "line 3, column 9"),
+            ("images:\n- source: a\n  logs: loud\n", "unknown variant `loud`", "line 3, column 9"),
             ("images:\n- source: a\n  allow: [x]\n", "--allow", "line 3, column 11"),
             ("images:\n- source: a\n  old_base: 'layers:x'\n", "whole number", "line 3"),
             ("images:\n- {source: a, target: z.io/b:c}\n- {source: d, target: z.io/b:c}\n", "same target", "line 3"),
@@ -201,6 +225,17 @@ images:
             let error = BatchFile::read(text, None).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains(place), "{text}{error}");
         }
+    }
+
+    #[test]
+    fn every_option_of_a_rebase_can_be_given() {
+        let text = "images:\n- source: a\n  target: z.io/b:c\n  keep: [/etc/x, /etc/a]\n  extract: true\n  platform: linux/arm64\n  entrypoint: [/app, -v]\n  cmd: '[]'\n  freeze_env: A\n  klog_style: dash\n  on_missing_platform: skip\n  known_base: debian:12\n  source_date_epoch: 7\n";
+        let options = &BatchFile::read(text, None).unwrap().images[0].job.options;
+        assert_eq!(options.keep.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/etc/a", "/etc/x"]);
+        assert!(options.extract && options.platforms.len() == 1 && options.known_bases.len() == 1);
+        assert_eq!(options.entrypoint.as_ref().unwrap().0, ["/app", "-v"]);
+        assert_eq!(options.cmd.as_ref().unwrap().0, Vec::<String>::new());
+        assert_eq!(options.source_date_epoch, Some(Epoch(7)));
     }
 
     #[test]
@@ -221,13 +256,22 @@ images:
             keys.sort();
             keys
         };
-        let sorted = |keys: &[&str]| {
-            let mut keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let sorted = |keys: Vec<&str>| {
+            let mut keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
             keys.sort();
             keys
         };
-        assert_eq!((keys("image"), keys("settings")), (sorted(&IMAGE), sorted(&SETTINGS)));
-        let words: Vec<&str> = LogChoice::ALL.iter().map(|choice| choice.word()).collect();
-        assert_eq!(schema["$defs"]["logs"]["enum"], json!(words));
+        let known = Keys::new();
+        assert_eq!((keys("image"), keys("settings")), (sorted(known.of_image()), sorted(known.of_defaults())));
+        for (key, words) in [
+            ("logs", json!(["auto", "klog", "runner", "stdout"])),
+            ("klog_style", json!(["auto", "dash", "underscore"])),
+            ("on_missing_platform", json!(["refuse", "skip"])),
+        ] {
+            assert_eq!(schema["$defs"][key]["enum"], words);
+            for word in words.as_array().unwrap() {
+                read_one(key, word.clone(), Position { line: 1, column: 1 }).unwrap();
+            }
+        }
     }
 }

@@ -12,8 +12,7 @@ use super::file::Entry;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location, Platform};
 use crate::report::Report;
-use crate::settings::{Job, old_base};
-use crate::store::fetch::OldBaseChoice;
+use crate::settings::Job;
 
 const VERSION: u32 = 1;
 
@@ -108,7 +107,7 @@ impl Lock {
 }
 
 fn entry_key(entry: &Entry) -> String {
-    key(&entry.job.request.source.to_string(), &targets(entry))
+    key(&entry.job.source.to_string(), &targets(entry))
 }
 
 fn targets(entry: &Entry) -> Vec<String> {
@@ -134,7 +133,7 @@ impl Locked {
         let sum =
             |of: fn(&crate::report::Size) -> u64| report.platforms.iter().map(|platform| of(&platform.size)).sum();
         Ok(Self {
-            source: entry.job.request.source.to_string(),
+            source: entry.job.source.to_string(),
             targets: targets(entry),
             recipe: entry.recipe.clone(),
             pins: LockedDigests {
@@ -153,14 +152,14 @@ impl Locked {
     pub fn pin(&self, job: &Job) -> Result<Job> {
         let mut job = job.clone();
         let pinned = |location: &Location, digest: Digest| location.pinned(digest).parse::<Location>();
-        job.request.source = pinned(&job.request.source, self.pins.source)?;
-        job.request.base = pinned(&job.request.base, self.pins.base)?;
-        if let (Some(runner), Some(digest)) = (&job.request.log_runner, self.pins.log_runner) {
-            job.request.log_runner = Some(pinned(runner, digest)?);
+        job.source = pinned(&job.source, self.pins.source)?;
+        job.options.base = pinned(&job.options.base, self.pins.base)?;
+        if let (Some(runner), Some(digest)) = (&job.options.log_runner, self.pins.log_runner) {
+            job.options.log_runner = Some(pinned(runner, digest)?);
         }
-        let each =
-            self.pins.old_base.iter().map(|(platform, text)| Ok((platform.parse::<Platform>()?, old_base(text)?)));
-        job.request.old_base = OldBaseChoice::Each(each.collect::<Result<_>>()?);
+        let each = self.pins.old_base.iter().map(|(platform, text)| Ok((platform.parse::<Platform>()?, text.parse()?)));
+        job.old_bases = each.collect::<Result<_>>()?;
+        job.options.old_base = None;
         Ok(job)
     }
 }
@@ -180,7 +179,7 @@ mod tests {
         let digest: Digest = D.parse().unwrap();
         let old_base = [("linux/amd64".to_owned(), format!("debian:12@{D}"))].into();
         Locked {
-            source: entry.job.request.source.to_string(),
+            source: entry.job.source.to_string(),
             targets: targets(entry),
             recipe: entry.recipe.clone(),
             pins: LockedDigests { source: digest, base: digest, log_runner: None, old_base },
@@ -230,11 +229,10 @@ mod tests {
     fn a_pinned_job_has_the_same_names_and_leads_to_the_digests() {
         let entry = &entries("images: [{source: a.io/b, target: x.io/b:c}]")[0];
         let job = locked(entry).pin(&entry.job).unwrap();
-        assert_eq!(job.request.source.digest().unwrap().to_string(), D);
-        assert_eq!(job.request.source.without_digest(), entry.job.request.source.without_digest());
-        assert_eq!(job.request.base.without_digest(), entry.job.request.base.without_digest());
-        let OldBaseChoice::Each(each) = job.request.old_base else { panic!("each platform has its own") };
-        assert_eq!(each.len(), 1);
+        assert_eq!(job.source.digest().unwrap().to_string(), D);
+        assert_eq!(job.source.without_digest(), entry.job.source.without_digest());
+        assert_eq!(job.options.base.without_digest(), entry.job.options.base.without_digest());
+        assert_eq!(job.old_bases.len(), 1);
     }
 
     #[test]

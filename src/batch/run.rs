@@ -10,8 +10,8 @@ use crate::policy::{Level, Rule};
 use crate::report::{BatchRow, BatchTarget, Outcome, Report, ReportedFinding, RowOutcome, Size, TargetChange};
 use crate::run as flow;
 use crate::settings::Job;
+use crate::store::Session;
 use crate::store::parallel;
-use crate::world::World;
 
 /// How the lock is used in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +48,13 @@ struct UnsavedLock {
 }
 
 /// Rebases all images. The rows are in the order of the entries.
-pub fn run(world: &World, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
+pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
     let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
     let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
     let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
-        let (row, change) = one(world, entry, batch);
+        let (row, change) = one(session, entry, batch);
         if batch.locking != Locking::Strict {
-            keeper.keep(world, entry, change);
+            keeper.keep(session, entry, change);
         }
         Ok(row)
     })?;
@@ -66,7 +66,7 @@ pub fn run(world: &World, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
 }
 
 impl LockWriter<'_> {
-    fn keep(&self, world: &World, entry: &Entry, change: LockChange) {
+    fn keep(&self, session: &Session, entry: &Entry, change: LockChange) {
         let locked = match change {
             LockChange::None => return,
             LockChange::Forget => None,
@@ -79,7 +79,7 @@ impl LockWriter<'_> {
             state.unsaved = 0;
             // At the end this is an error; until then the work continues.
             if let Err(error) = (self.save)(&state.changes) {
-                world.tools.notices.warn(format!("could not write underpin.lock: {}", error.what()));
+                session.tools.notices.warn(format!("could not write underpin.lock: {}", error.what()));
             }
         }
     }
@@ -94,37 +94,42 @@ enum LockChange {
 }
 
 /// One image: its row, and the change of its entry in the lock.
-fn one(world: &World, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
+fn one(session: &Session, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
     let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
-    match attempt(world, entry, locked, batch.locking) {
+    match attempt(session, entry, locked, batch.locking) {
         Ok(done) => done,
         Err(error) => (failed(&entry.job, error), LockChange::None),
     }
 }
 
-fn attempt(world: &World, entry: &Entry, locked: Option<&Locked>, locking: Locking) -> Result<(BatchRow, LockChange)> {
+fn attempt(
+    session: &Session,
+    entry: &Entry,
+    locked: Option<&Locked>,
+    locking: Locking,
+) -> Result<(BatchRow, LockChange)> {
     if locking == Locking::Strict
-        && let Some(drift) = drift(world, entry, locked)?
+        && let Some(drift) = drift(session, entry, locked)?
     {
         return Ok((refused(&entry.job, drift), LockChange::None));
     }
-    let Some(locked) = locked else { return rebase(world, entry, &entry.job) };
-    if is_finished(world, &entry.job.targets, locked.result)? {
+    let Some(locked) = locked else { return rebase(session, entry, &entry.job) };
+    if is_finished(session, &entry.job.targets, locked.result)? {
         return Ok((finished(&entry.job, locked), LockChange::None));
     }
     let mut job = locked.pin(&entry.job)?;
     if locking == Locking::Strict {
-        job.expect = Some(locked.result);
+        job.options.expect_digest.get_or_insert(locked.result);
     }
     let pinned_and_gone = |error: Error| match error.kind() {
         Kind::Missing => error.hint("underpin.lock pins this digest; --update-lock resolves every name again"),
         _ => error,
     };
-    rebase(world, entry, &job).map_err(pinned_and_gone)
+    rebase(session, entry, &job).map_err(pinned_and_gone)
 }
 
-fn rebase(world: &World, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChange)> {
-    let report: Report = flow::rebase(world, job)?;
+fn rebase(session: &Session, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChange)> {
+    let report: Report = flow::rebase(session, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
         Some(digest) => LockChange::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
@@ -134,9 +139,9 @@ fn rebase(world: &World, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChan
 }
 
 /// Whether every target has the result: one request for each.
-fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bool> {
+fn is_finished(session: &Session, targets: &[Location], result: Digest) -> Result<bool> {
     for target in targets {
-        if world.tools.places.sink(target)?.current()? != Some(result) {
+        if session.tools.places.sink(target)?.current()? != Some(result) {
             return Ok(false);
         }
     }
@@ -144,7 +149,7 @@ fn is_finished(world: &World, targets: &[Location], result: Digest) -> Result<bo
 }
 
 /// What differs from the lock: the options, or what a name resolves to now.
-fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
+fn drift(session: &Session, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
     let finding = |message: &str, evidence: String| ReportedFinding {
         rule: Rule::LockDrift,
         level: Level::Refuse,
@@ -153,15 +158,15 @@ fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option
         fix: "review the change, then accept it with --update-lock".to_owned(),
     };
     let Some(locked) = locked else {
-        let evidence = format!("{} at {}", entry.job.request.source, entry.at);
+        let evidence = format!("{} at {}", entry.job.source, entry.at);
         return Ok(Some(finding("underpin.lock has no entry for this image with these options", evidence)));
     };
-    let request = &entry.job.request;
-    let runner = request.log_runner.as_ref().zip(locked.pins.log_runner);
+    let (source, options) = (&entry.job.source, &entry.job.options);
+    let runner = options.log_runner.as_ref().zip(locked.pins.log_runner);
     for (location, pinned) in
-        [(&request.source, locked.pins.source), (&request.base, locked.pins.base)].into_iter().chain(runner)
+        [(source, locked.pins.source), (&options.base, locked.pins.base)].into_iter().chain(runner)
     {
-        let now = resolve(world, location)?;
+        let now = resolve(session, location)?;
         if now != Some(pinned) {
             let now = now.map_or_else(|| "nothing".to_owned(), |digest| digest.to_string());
             return Ok(Some(finding(
@@ -174,17 +179,17 @@ fn drift(world: &World, entry: &Entry, locked: Option<&Locked>) -> Result<Option
 }
 
 /// What a name resolves to now; a pinned one needs no request.
-fn resolve(world: &World, location: &Location) -> Result<Option<Digest>> {
+fn resolve(session: &Session, location: &Location) -> Result<Option<Digest>> {
     match location {
         _ if location.digest().is_some() => Ok(location.digest()),
-        Location::Registry(_) => world.resolve_once(location),
-        _ => Ok(Some(world.tools.places.source(location)?.top()?.digest())),
+        Location::Registry(_) => session.resolve_once(location),
+        _ => Ok(Some(session.tools.places.source(location)?.top()?.digest())),
     }
 }
 
 fn bare(job: &Job, outcome: RowOutcome) -> BatchRow {
     let (targets, findings) = (Vec::new(), Vec::new());
-    let source = job.request.source.to_string();
+    let source = job.source.to_string();
     BatchRow { source, outcome, targets, size: Size::default(), findings, error: None, report: None, cause: None }
 }
 

@@ -13,8 +13,8 @@ use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHE
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::store::Notices;
+use crate::store::Session;
 use crate::store::disk::{LockMode, LockWait, check_writable, lock_directory, sync_directory, write_file};
-use crate::world::World;
 use crate::yaml;
 
 /// Move many images, listed in a YAML file
@@ -72,21 +72,21 @@ impl Batch {
         let lock_path = path.with_file_name("underpin.lock");
         let lock = self.read_lock(&lock_path)?;
         self.check_files()?;
-        let surroundings = self.world.surroundings(Work::ManyImages)?;
-        let world = World::new(&surroundings, console.notices(), console.progress())?;
+        let options = self.world.session_options(Work::ManyImages)?;
+        let session = Session::new(&options, console.notices(), console.progress())?;
         let notices = console.notices();
         let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
         let rows = batch::run(
-            &world,
+            &session,
             &batch::BatchRun {
                 entries: entries.iter().enumerate().filter(|(at, _)| shard.has(*at)).map(|(_, entry)| entry).collect(),
                 lock,
                 locking: self.locking(),
-                jobs: surroundings.jobs,
+                jobs: options.jobs,
                 save: &save,
             },
         )?;
-        let report = BatchReport::new(rows, world.traffic.tally());
+        let report = BatchReport::new(rows, session.traffic.tally());
         self.write_files(&report)?;
         Ok(show(console, &report))
     }

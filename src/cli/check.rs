@@ -14,13 +14,15 @@ use super::policy_args::{BatchLists, Policy, PolicyArgs};
 use super::report_file::ReportArgs;
 use crate::check::{Question, check};
 use crate::error::Result;
+use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};
+use crate::plan::{DEFAULT_BASE, RebaseOptions};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BaseName, BasePolicy};
 use crate::report::{CheckReport, CheckedRow, Reportable as _};
-use crate::settings::{DEFAULT_BASE, Job, old_base};
+use crate::settings::Job;
+use crate::store::Session;
 use crate::store::parallel;
-use crate::world::World;
 
 /// Check images against the base-image policy
 #[derive(Debug, Args)]
@@ -37,10 +39,10 @@ pub struct Check {
     base: Option<String>,
     /// Check only this platform (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
-    platform: Vec<String>,
+    platform: Vec<Platform>,
     /// Base the images were built on: an image, `scratch`, or `layers:N` for the first N layers [default: detect]
     #[arg(long, value_name = "REF|scratch|layers:N", help_heading = "Old base")]
-    old_base: Option<String>,
+    old_base: Option<OldBaseChoice>,
     /// Allowed base, or `scratch` (repeatable) [default: gcr.io/distroless/static]
     #[arg(long, value_name = "REF", help_heading = "Policy")]
     allow_base: Vec<BaseName>,
@@ -81,9 +83,9 @@ impl Check {
         let policy = self.policy()?;
         let asked = self.asked(&policy)?;
         self.reports.check()?;
-        let surroundings = self.world.surroundings(Work::ManyImages)?;
-        let world = World::new(&surroundings, console.notices(), console.progress())?;
-        let rows = parallel::map(&asked, surroundings.jobs, |one| Ok(row(&world, one, &policy.bases)))?;
+        let options = self.world.session_options(Work::ManyImages)?;
+        let session = Session::new(&options, console.notices(), console.progress())?;
+        let rows = parallel::map(&asked, options.jobs, |one| Ok(row(&session, one, &policy.bases)))?;
         // Only a batch file has all images that a list could speak of.
         let unmatched = if self.batch.is_some() { unmatched(&asked) } else { Vec::new() };
         let report = CheckReport::new(rows, unmatched);
@@ -108,14 +110,15 @@ impl Check {
 
     fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
         let base = self.base.as_deref().map_or_else(|| default_base(&policy.bases), str::parse)?;
-        let choice = self.old_base.as_deref().map(old_base).transpose()?;
-        let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
         let one = |image: &String| {
-            let mut job = Job::plain(image.parse()?, base.clone(), epoch()?);
-            job.request.old_base = choice.clone().map_or(job.request.old_base, Into::into);
-            job.request.platforms.clone_from(&platforms);
-            job.options.platforms.clone_from(&platforms);
-            Ok(Asked { job, list: policy.list.clone() })
+            let options = RebaseOptions {
+                base: base.clone(),
+                old_base: self.old_base.clone(),
+                platforms: self.platform.clone(),
+                source_date_epoch: epoch()?,
+                ..RebaseOptions::default()
+            };
+            Ok(Asked { job: Job::new(image.parse()?, options), list: policy.list.clone() })
         };
         let mut asked = self.images.iter().map(one).collect::<Result<Vec<Asked>>>()?;
         let Some(path) = self.batch.as_deref() else { return Ok(asked) };
@@ -124,7 +127,7 @@ impl Check {
             let list = lists.of(&entry, policy)?;
             let mut job = entry.job;
             if self.base.is_some() {
-                job.request.base = base.clone();
+                job.options.base = base.clone();
             }
             asked.push(Asked { job, list });
         }
@@ -140,11 +143,11 @@ fn default_base(policy: &BasePolicy) -> Result<Location> {
     images.next().map_or_else(|| DEFAULT_BASE.parse(), Ok)
 }
 
-fn row(world: &World, asked: &Asked, policy: &BasePolicy) -> CheckedRow {
+fn row(session: &Session, asked: &Asked, policy: &BasePolicy) -> CheckedRow {
     let question = Question { job: &asked.job, policy, list: asked.list.as_deref() };
-    match check(world, &question) {
+    match check(session, &question) {
         Ok(checked) => CheckedRow::Checked(Box::new(checked)),
-        Err(error) => CheckedRow::failed(asked.job.request.source.to_string(), error),
+        Err(error) => CheckedRow::failed(asked.job.source.to_string(), error),
     }
 }
 
@@ -160,11 +163,8 @@ fn unmatched(asked: &[Asked]) -> Vec<String> {
 }
 
 fn unmatched_of(list: &ExceptionList, asked: &[Asked]) -> Vec<String> {
-    let matched: HashSet<&str> = asked
-        .iter()
-        .filter_map(|one| list.of(&one.job.request.source))
-        .map(|exception| exception.component.as_str())
-        .collect();
+    let matched: HashSet<&str> =
+        asked.iter().filter_map(|one| list.of(&one.job.source)).map(|exception| exception.component.as_str()).collect();
     let components = list.exceptions().iter().map(|exception| exception.component.as_str());
     components.filter(|component| !matched.contains(component)).map(str::to_owned).collect()
 }

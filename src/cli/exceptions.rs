@@ -75,8 +75,7 @@ impl Exceptions {
             write_file(&self.file, list.page().as_bytes())?;
         }
         let mut problems = list.problems();
-        problems
-            .extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.request.source))));
+        problems.extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.source))));
         let report = ExceptionListReport { path: self.file.display().to_string(), list: &list, problems };
         self.reports.write(&report)?;
         console.say(&report.problem_lines());
@@ -103,9 +102,9 @@ impl Exceptions {
 /// The components of a batch, each on the base that it moves to.
 fn component_bases<'a>(images: impl Iterator<Item = &'a Entry>) -> Vec<ComponentBase> {
     let component_base = |entry: &Entry| {
-        let request = &entry.job.request;
-        let component = component_names(&request.source).into_iter().next()?;
-        Some(ComponentBase { component: component.to_string(), base: request.base.without_digest() })
+        let job = &entry.job;
+        let component = component_names(&job.source).into_iter().next()?;
+        Some(ComponentBase { component: component.to_string(), base: job.options.base.without_digest() })
     };
     images.filter_map(component_base).collect()
 }

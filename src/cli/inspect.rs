@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::oci::Platform;
 use crate::report::{Inspection, Reportable as _};
 use crate::run;
-use crate::world::World;
+use crate::store::Session;
 
 /// Show an image's layers and where they come from, its base and how it was found, and its command
 #[derive(Debug, Args)]
@@ -42,8 +42,9 @@ impl Inspect {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
         self.reports.check()?;
-        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
-        let inspection: Inspection = run::inspect(&world, &image, &platforms)?;
+        let session =
+            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let inspection: Inspection = run::inspect(&session, &image, &platforms)?;
         self.reports.write(&inspection)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", inspection.json())),

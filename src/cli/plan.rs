@@ -9,7 +9,7 @@ use super::report_file::ReportArgs;
 use crate::error::Result;
 use crate::report::{Detail, Report, Reportable as _, to_json, to_text};
 use crate::run;
-use crate::world::World;
+use crate::store::Session;
 
 /// Explain what `rebase` would do, without writing anything
 #[derive(Debug, Args)]
@@ -39,8 +39,9 @@ impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         self.reports.check()?;
-        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
-        let report = run::plan(&world, &job)?;
+        let session =
+            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let report = run::plan(&session, &job)?;
         self.reports.write(&report)?;
         Ok(show(console, &report))
     }

@@ -55,7 +55,7 @@ impl Policy {
 
     /// The same by another list than its own.
     pub(super) fn apply_list(&self, job: Job, list: Option<&ExceptionList>) -> Job {
-        match list.and_then(|list| list.of(&job.request.source)) {
+        match list.and_then(|list| list.of(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,
         }

@@ -11,8 +11,8 @@ use super::{Ended, plan};
 use crate::error::Result;
 use crate::report::{Outcome, Report, Reportable as _, to_json, to_text};
 use crate::run;
+use crate::store::Session;
 use crate::store::disk::{check_writable, write_file};
-use crate::world::World;
 
 /// Move an image to a new base and publish the result
 #[derive(Debug, Args)]
@@ -56,13 +56,14 @@ impl Rebase {
         let job = self.moving.job(&self.to)?;
         self.reports.check()?;
         self.digest_file.iter().try_for_each(|path| check_writable(path))?;
-        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
+        let session =
+            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         if self.dry_run {
-            let report = run::plan(&world, &job)?;
+            let report = run::plan(&session, &job)?;
             self.write_files(&report, None)?;
             return Ok(plan::show(console, &report));
         }
-        let report = run::rebase(&world, &job)?;
+        let report = run::rebase(&session, &job)?;
         let digest = report.targets.first().map(|target| target.digest.as_str());
         self.write_files(&report, digest)?;
         Ok(show(console, &report))

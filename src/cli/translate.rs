@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::Ended;
-use super::args::{Logs, SayArgs, Style};
+use super::args::SayArgs;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
+use crate::plan::{KlogStyle, LogChoice};
 use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
 use crate::shell::{CommandContext, Declared, Verdict};
@@ -34,10 +35,10 @@ pub struct Translate {
     image_env: Vec<String>,
     /// How to keep the log file that the shell redirected to; `auto` leaves the choice open
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
-    logs: Logs,
+    logs: LogChoice,
     /// How to spell klog's flags; `auto` assumes dashes and says so
     #[arg(long, value_name = "STYLE", value_enum, default_value = "auto")]
-    klog_style: Style,
+    klog_style: KlogStyle,
     /// File with the script that the command starts
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -114,15 +115,15 @@ impl Translate {
     /// `None` where the log is only described.
     fn strategy(&self) -> Option<Strategy> {
         let spelling = match self.klog_style {
-            Style::Auto => Spelling::AssumedDash,
-            Style::Dash => Spelling::Dash,
-            Style::Underscore => Spelling::Underscore,
+            KlogStyle::Auto => Spelling::AssumedDash,
+            KlogStyle::Dash => Spelling::Dash,
+            KlogStyle::Underscore => Spelling::Underscore,
         };
         match self.logs {
-            Logs::Auto => None,
-            Logs::Klog => Some(Strategy::Klog(spelling)),
-            Logs::Runner => Some(Strategy::Runner(RUNNER.to_owned())),
-            Logs::Stdout => Some(Strategy::Stdout),
+            LogChoice::Auto => None,
+            LogChoice::Klog => Some(Strategy::Klog(spelling)),
+            LogChoice::Runner => Some(Strategy::Runner(RUNNER.to_owned())),
+            LogChoice::Stdout => Some(Strategy::Stdout),
         }
     }
 }

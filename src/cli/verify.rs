@@ -8,8 +8,8 @@ use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
 use crate::report::Reportable as _;
+use crate::store::Session;
 use crate::verify::verify;
-use crate::world::World;
 
 /// Rebuild a rebased image from the inputs it records, and compare digests
 #[derive(Debug, Args)]
@@ -37,8 +37,9 @@ impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         self.reports.check()?;
-        let world = World::new(&self.world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
-        let verification = verify(&world, &image)?;
+        let session =
+            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let verification = verify(&session, &image)?;
         self.reports.write(&verification)?;
         console.say(&verification.text());
         if console.form == Form::Json {

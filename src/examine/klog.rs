@@ -24,7 +24,8 @@ const REGISTERS: [&str; 2] = ["k8s.io/klog.InitFlags", "k8s.io/klog/v2.InitFlags
 /// The version of klog that came with Kubernetes 1.26.
 const DROPPED: (u64, u64) = (2, 80);
 
-pub(super) fn look(program: Option<&Program>) -> Klog {
+#[must_use]
+pub fn look(program: Option<&Program>) -> Klog {
     let unknown = |why: &str| Klog::Unknown(why.to_owned());
     let Some(program) = program else { return unknown("the program is not there to be looked at") };
     let Some(go) = &program.go else { return unknown("it is not a Go program") };
@@ -83,7 +84,7 @@ fn number(text: &str) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::elf::Linkage;
-    use crate::examine::sample::program;
+    use crate::examine::testing::program;
 
     fn with(packages: &[&str], mentions: &[&str], modules: &[(&str, &str)]) -> Program {
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

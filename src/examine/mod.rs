@@ -1,46 +1,21 @@
-//! Questions put to an image. `store::fetch` brings a [`Subject`]; [`look`] turns it into [`Facts`].
+//! Facts of an image: its old base, its packages, whom its files belong to. `store::fetch` brings a
+//! [`PlatformSubject`]; [`look`] finds its [`Facts`].
 //!
-//! Everything here is pure. Where a question needs more of the world (the old base that an
-//! annotation names, the index of a layer), it asks through [`base::Lookup`].
+//! Everything here is pure. The ladder of old bases asks for what it needs through [`base::Lookup`].
 
-mod absent;
-mod account;
 pub mod base;
-pub mod belonging;
-mod command;
-mod container;
-mod exec_form;
 mod facts;
-mod health;
-mod helper;
-mod klog;
-mod moved;
-mod need;
+pub mod klog;
 mod oddity;
+pub mod ownership;
 pub mod packages;
-mod program;
-mod runner;
-#[cfg(test)]
-pub mod sample;
-mod seam;
 mod subject;
+#[cfg(test)]
+pub mod testing;
 mod whole;
-mod wishes;
 
-pub use absent::Absent;
-pub use account::{Accounts, OtherNumber, UnknownAccount, Which};
-pub use command::Command;
-pub use container::Container;
-pub use exec_form::{Choice, ExecForm, HealthOutcome, KeptLog, NoStrategy, Outcome};
-pub use facts::{Facts, PlatformFacts, look};
-pub use health::Health;
-pub use helper::Helper;
+pub use facts::{Facts, LayerFacts, look};
 pub use klog::Klog;
-pub use moved::{Added, Becomes, Bulk, Extent, FolderState, Leaving, Moved, MovedLayer, NewLayer, Taking};
-pub use need::{Need, need};
 pub use oddity::Oddity;
-pub use program::{Presence, Start, Started, start};
-pub use seam::{Dangling, Seam};
-pub use subject::{LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};
-pub use whole::{Shown, Whole, WholePlatform};
-pub use wishes::{KlogStyle, LogChoice, Wishes};
+pub use subject::{Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};
+pub use whole::{Shown, Whole, WholePlatform, log_runner_in};

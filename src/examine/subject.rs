@@ -6,19 +6,28 @@ use serde_json::{Map, Value};
 
 use super::base::OldBase;
 use crate::layer::LayerIndex;
-use crate::oci::{Digest, Document, Image, Location, Platform};
+use crate::oci::{Digest, Document, Image, ImageLayer, Location, Platform};
 
-/// Source and new base, platform by platform. Invariant: every platform's new base is for exactly
-/// that platform, and the layers above the old base have been read and verified.
+/// What was fetched. Invariant: every platform's new base is for exactly that platform, and the
+/// layers above the old base have been read and verified.
+#[derive(Debug)]
+pub struct Fetched {
+    pub subject: Subject,
+    pub platforms: Vec<PlatformSubject>,
+}
+
+/// Source and new base as a whole.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub source: Origin,
     pub base: Origin,
+    /// The image that a log runner is taken from, where one was named.
+    pub runner: Option<Origin>,
     pub shape: Shape,
-    pub platforms: Vec<PlatformSubject>,
     /// Platforms of the source that the new base does not have.
     pub missing: Vec<Platform>,
-    pub left_behind: Vec<LeftBehind>,
+    /// Whether something stands beside the images, such as an attestation, that does not go along.
+    pub leaves_behind: bool,
 }
 
 /// An image as it was named, and the document that the name led to.
@@ -44,7 +53,7 @@ pub enum Shape {
     Index(Map<String, Value>),
 }
 
-/// One pass of the flow.
+/// Source and new base for one platform.
 #[derive(Debug, Clone)]
 pub struct PlatformSubject {
     pub platform: Platform,
@@ -63,12 +72,23 @@ pub struct PlatformSubject {
     pub base_layers: Vec<Arc<LayerIndex>>,
     /// The image that a log runner is taken from, where one was named.
     pub runner: Option<RunnerSubject>,
+    /// What describes this platform's bytes and does not go along.
+    pub left_behind: Vec<LeftBehind>,
+}
+
+impl PlatformSubject {
+    /// The source's layers of the old base, and those above.
+    #[must_use]
+    pub fn source_layers(&self) -> (&[ImageLayer], &[ImageLayer]) {
+        let layers = &self.source.layers;
+        layers.split_at(self.old_base.layers.min(layers.len()))
+    }
 }
 
 /// An image whose program can be put before another one's.
 #[derive(Debug, Clone)]
 pub struct RunnerSubject {
-    pub origin: Origin,
+    pub location: Location,
     pub image: Image,
     pub layers: Vec<Arc<LayerIndex>>,
 }

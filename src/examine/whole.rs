@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use super::container::Container;
-use super::helper::is_there;
 use super::klog::{self, Klog};
-use super::program::{path_variable, working_dir};
-use super::runner;
 use super::subject::Origin;
 use crate::elf::Program;
 use crate::layer::{LayerIndex, RootPath};
 use crate::oci::{Image, Platform};
+use crate::process::{Container, is_there, search};
 use crate::rootfs::{Root, merge};
 
 /// An image with all its layers.
@@ -39,14 +36,14 @@ pub struct Shown {
 }
 
 impl WholePlatform {
-    /// Looks for a program, with the `PATH` and the folder of the image unless others are given.
+    /// Looks for a program, with the `PATH` and the working directory of the image unless others are given.
     #[must_use]
-    pub fn show(&self, program: &str, path: Option<&str>, folder: Option<&str>) -> Shown {
+    pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> Shown {
         let root = merge(self.layers.iter().map(AsRef::as_ref));
         let container = Container::of(&self.image.config);
-        let path = path.map_or_else(|| path_variable(&container), str::to_owned);
-        let folder = folder.and_then(|folder| RootPath::new(folder).ok()).unwrap_or_else(|| working_dir(&container));
-        let found = root.search(program, &path, &folder);
+        let path = path.unwrap_or_else(|| container.search_path());
+        let directory = directory.and_then(|path| RootPath::new(path).ok()).unwrap_or_else(|| container.working_dir());
+        let found = root.search(program, path, &directory);
         let facts = found.as_ref().ok().and_then(|found| root.program(found.file.node));
         let missing = match &found {
             Err(lost) => Some(lost.to_string().replace('\n', "; ")),
@@ -56,9 +53,18 @@ impl WholePlatform {
             entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
             missing,
             klog: klog::look(facts),
-            runner: runner::in_root(&root, &container).map(|runner| runner.path),
+            runner: log_runner_in(&root, &container),
         }
     }
+}
+
+/// The names that Kubernetes has given its log runner.
+const LOG_RUNNERS: [&str; 4] = ["/go-runner", "/kube-log-runner", "go-runner", "kube-log-runner"];
+
+/// The log runner that the root has, as a command would name it.
+#[must_use]
+pub fn log_runner_in(root: &Root<'_>, container: &Container) -> Option<String> {
+    LOG_RUNNERS.iter().find_map(|name| search(root, container, name)).map(|found| found.written)
 }
 
 /// What the kernel would have to start first, and is not there.

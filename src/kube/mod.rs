@@ -33,7 +33,8 @@ pub use crate::yaml::Position;
 use manifest::ParsedManifest;
 
 use crate::error::{Error, Result};
-use crate::examine::{Klog, KlogStyle, LogChoice};
+use crate::examine::Klog;
+use crate::plan::{KlogStyle, LogChoice};
 use crate::policy::Rule;
 use crate::shell::{Log, Reason};
 

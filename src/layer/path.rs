@@ -87,6 +87,14 @@ impl RootPath {
 }
 
 /// As people write it: with a leading slash, and everything a terminal would act on escaped.
+impl std::str::FromStr for RootPath {
+    type Err = Error;
+
+    fn from_str(written: &str) -> Result<Self> {
+        Self::new(written)
+    }
+}
+
 impl fmt::Display for RootPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}", shown(&self.0))

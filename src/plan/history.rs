@@ -5,17 +5,18 @@
 
 use serde_json::{Value, json};
 
-use crate::examine::{Becomes, Moved, PlatformSubject};
+use super::layers::{Becomes, Layers};
+use crate::examine::PlatformSubject;
 use crate::oci::{HistoryEntry, Image};
 
-pub(super) fn merge(subject: &PlatformSubject, moved: &Moved) -> Value {
+pub(super) fn merge(subject: &PlatformSubject, layers: &Layers) -> Value {
     let base = entries(&subject.base, 0, "layer of the new base");
     let own = match cut(subject) {
         Some(at) => subject.source.config.history().get(at..).unwrap_or_default().iter().map(value).collect(),
         None => entries(&subject.source, subject.old_base.layers, "layer of the source"),
     };
-    let own = without_dropped(own, moved);
-    Value::Array(base.into_iter().chain(own).chain(written(&subject.source, moved)).collect())
+    let own = without_dropped(own, layers);
+    Value::Array(base.into_iter().chain(own).chain(written(&subject.source, layers)).collect())
 }
 
 fn value(entry: &HistoryEntry) -> Value {
@@ -23,11 +24,12 @@ fn value(entry: &HistoryEntry) -> Value {
 }
 
 /// The entry of a layer that was dropped stays, as one that made no layer.
-fn without_dropped(own: Vec<Value>, moved: &Moved) -> Vec<Value> {
-    let mut layers = moved.layers.iter();
+fn without_dropped(own: Vec<Value>, layers: &Layers) -> Vec<Value> {
+    let mut own_layers = layers.own.iter();
     let settle = |mut entry: Value| {
         let makes_layer = entry.get("empty_layer") != Some(&Value::Bool(true));
-        let is_dropped = makes_layer && layers.next().is_some_and(|layer| matches!(layer.becomes, Becomes::Dropped));
+        let is_dropped =
+            makes_layer && own_layers.next().is_some_and(|layer| matches!(layer.becomes, Becomes::Dropped));
         if let Value::Object(entry) = &mut entry
             && is_dropped
         {
@@ -38,10 +40,10 @@ fn without_dropped(own: Vec<Value>, moved: &Moved) -> Vec<Value> {
     own.into_iter().map(settle).collect()
 }
 
-fn written(source: &Image, moved: &Moved) -> Vec<Value> {
-    let extracted = moved.extracted.iter().filter(|layer| !layer.is_empty());
+fn written(source: &Image, layers: &Layers) -> Vec<Value> {
+    let extracted = layers.extracted.iter().filter(|layer| !layer.is_empty());
     let extracted = extracted.map(|_| format!("underpin: extracted from {}", source.digest()));
-    let added = Some(&moved.added).filter(|added| !added.layer.is_empty());
+    let added = Some(&layers.added).filter(|added| !added.layer.is_empty());
     let added = added.map(|added| format!("underpin: added {}", added.what.join(", ")));
     extracted.chain(added).map(|created_by| entry(source, &created_by)).collect()
 }

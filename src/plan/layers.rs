@@ -1,9 +1,180 @@
-//! Which layers the result has, and what becomes of each layer of source and new base.
+//! The layers of the result: what of each source layer goes along, what is extracted from the whole
+//! image, the small layer with what is missing on the new base, and the fate of each.
+//!
+//! The rule this file owns: nothing of the application is lost, and what belongs to the old system
+//! stays behind. Where a layer cannot be rewritten without doubt, it is kept as it is.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::examine::{Becomes, Bulk, Leaving, Moved, MovedLayer, NewLayer, PlatformSubject};
+use super::added::{self, Added};
+use super::extract;
+use super::filter;
+use super::leaving::{Bulk, Leaving};
+use super::log_runner::Runner;
+use super::new_layer::NewLayer;
+use super::options::RebaseOptions;
+use crate::examine::{Facts, LayerFacts, PlatformSubject};
+use crate::layer::{LayerContents, LayerIndex, RootPath};
 use crate::oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
+use crate::process::Container;
+use crate::rootfs::{Root, merge};
+
+/// The result's layers above the new base.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// The source's layers above the old base, in order.
+    pub own: Vec<OwnLayer>,
+    /// What was taken out of the source as a whole.
+    pub extracted: Option<Arc<NewLayer>>,
+    pub added: Added,
+    /// What a person should know, one line each.
+    pub notes: Vec<String>,
+    /// Paths to be kept that the source does not have.
+    pub keep_missing: Vec<RootPath>,
+}
+
+/// What becomes of one layer of the source.
+#[derive(Debug, Clone)]
+pub struct OwnLayer {
+    pub layer: ImageLayer,
+    pub index: Arc<LayerIndex>,
+    pub becomes: Becomes,
+    pub leaving: Vec<Leaving>,
+    pub staying: Bulk,
+}
+
+#[derive(Debug, Clone)]
+pub enum Becomes {
+    /// Byte for byte as it was.
+    Kept,
+    /// Written again without what leaves.
+    Filtered(Arc<NewLayer>),
+    /// Nothing of the application is left.
+    Dropped,
+}
+
+impl OwnLayer {
+    pub(super) fn new(facts: &LayerFacts, becomes: Becomes, leaving: Vec<Leaving>, staying: Bulk) -> Self {
+        Self { layer: facts.layer.clone(), index: Arc::clone(&facts.index), becomes, leaving, staying }
+    }
+
+    pub(super) fn kept(facts: &LayerFacts) -> Self {
+        Self::new(facts, Becomes::Kept, Vec::new(), Bulk::default())
+    }
+
+    /// What the result has of it.
+    fn contents(&self) -> Option<LayerContents<'_>> {
+        match &self.becomes {
+            Becomes::Kept => Some(LayerContents::from(self.index.as_ref())),
+            Becomes::Filtered(new) => Some(LayerContents::from(new.as_ref())),
+            Becomes::Dropped => None,
+        }
+    }
+}
+
+/// The roots before and after the move, as far as the bases' layers have been read.
+#[derive(Debug)]
+pub struct Roots<'a> {
+    pub rebased: Root<'a>,
+    /// `None` where it is the rebased one: then a layer of many entries is in memory once.
+    other: Option<Root<'a>>,
+}
+
+impl Roots<'_> {
+    #[must_use]
+    pub fn source(&self) -> &Root<'_> {
+        self.other.as_ref().unwrap_or(&self.rebased)
+    }
+}
+
+impl Layers {
+    /// Every layer as it is.
+    pub(super) fn unchanged(facts: &Facts) -> Self {
+        Self { own: facts.layers.iter().map(OwnLayer::kept).collect(), ..Self::default() }
+    }
+
+    /// Decides for every layer, as far as that can be done without knowing the command.
+    pub(super) fn begin(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Self {
+        if options.extract { Self::default() } else { filter::layers(subject, facts, &options.keep) }
+    }
+
+    /// Where the words of the command lead: in the layers that go along, or in all of the image
+    /// where what goes along depends on them.
+    pub(super) fn scene<'a>(&'a self, subject: &'a PlatformSubject, options: &RebaseOptions) -> Root<'a> {
+        if !options.extract {
+            return self.root(subject);
+        }
+        let layers = subject.base_layers.iter().chain(&subject.old_layers).chain(&subject.layers);
+        merge(layers.map(AsRef::as_ref))
+    }
+
+    /// Extracts what the command needs, and draws up the added layer.
+    pub(super) fn finish(self, subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_>) -> Self {
+        let layers = if needs.options.extract { extract::extract(subject, facts, needs) } else { self };
+        let roots = layers.roots(subject);
+        let mut added = added::draw(needs.container, &roots);
+        let keep_missing = added.keep(&needs.options.keep, &roots, subject);
+        needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));
+        drop(roots);
+        Self { added, keep_missing, ..layers }
+    }
+
+    /// The roots of the result and of the source.
+    #[must_use]
+    pub fn roots<'a>(&'a self, subject: &'a PlatformSubject) -> Roots<'a> {
+        let other = (!self.is_source(subject)).then(|| source_root(subject));
+        Roots { rebased: self.root(subject), other }
+    }
+
+    /// Whether the root of the rebased image is the source's, as far as either has been read.
+    fn is_source(&self, subject: &PlatformSubject) -> bool {
+        let is_kept = |layer: &OwnLayer| matches!(layer.becomes, Becomes::Kept);
+        let is_whole = self.extracted.is_none() && self.added.layer.is_empty() && self.own.iter().all(is_kept);
+        is_whole && subject.base_layers.is_empty() && subject.old_layers.is_empty()
+    }
+
+    /// The root of the rebased image.
+    pub(super) fn root<'a>(&'a self, subject: &'a PlatformSubject) -> Root<'a> {
+        let base = subject.base_layers.iter().map(|layer| LayerContents::from(layer.as_ref()));
+        merge(base.chain(self.above_base()))
+    }
+
+    /// The layers above the new base.
+    pub fn above_base(&self) -> impl Iterator<Item = LayerContents<'_>> {
+        self.brought().chain([LayerContents::from(self.added.layer.as_ref())])
+    }
+
+    /// Those of them that the source brought.
+    pub(super) fn brought(&self) -> impl Iterator<Item = LayerContents<'_>> {
+        let own = self.own.iter().filter_map(OwnLayer::contents);
+        own.chain(self.extracted.iter().map(|layer| LayerContents::from(layer.as_ref())))
+    }
+
+    /// The layers that are written for the image as a whole: what was extracted, what is added.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Arc<NewLayer>> {
+        self.extracted.iter().chain([&self.added.layer]).filter(|layer| !layer.is_empty())
+    }
+}
+
+/// What the command needs of the layers.
+pub(super) struct Needs<'a> {
+    pub(super) options: &'a RebaseOptions,
+    pub(super) container: &'a Container,
+    /// The word of the command that is the program.
+    pub(super) program: Option<String>,
+    /// A runner that no base has.
+    pub(super) runner: Option<Runner<'a>>,
+}
+
+/// The root of the source, as far as the old base's layers have been read.
+pub(super) fn source_root(subject: &PlatformSubject) -> Root<'_> {
+    merge(subject.old_layers.iter().chain(&subject.layers).map(AsRef::as_ref))
+}
 
 /// What becomes of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +230,7 @@ pub enum Body {
     /// As they are in source or new base.
     Inherited(Inherited),
     /// Still to be written; the source's layer that it takes the place of, where there is one.
-    Written { new: NewLayer, of: Option<Inherited> },
+    Written { new: Arc<NewLayer>, of: Option<Inherited> },
 }
 
 #[derive(Debug, Clone)]
@@ -69,52 +240,41 @@ pub struct Inherited {
 }
 
 /// Every layer of source and new base with its fate: first what goes, then the result in order.
-pub(super) fn fates(subject: &PlatformSubject, moved: &Moved, already_right: bool) -> Vec<PlannedLayer> {
-    let layers = &subject.source.layers;
-    let (below, above) = layers.split_at(subject.old_base.layers.min(layers.len()));
-    if already_right {
+pub(super) fn fates(subject: &PlatformSubject, layers: &Layers, passed_on: bool) -> Vec<PlannedLayer> {
+    let (below, above) = subject.source_layers();
+    if passed_on {
         let base = below.iter().map(|layer| inherited(layer, Fate::Base, "of the new base already"));
         let own = above.iter().map(|layer| inherited(layer, Fate::Kept, "of the application"));
         return base.chain(own).collect();
     }
     let gone = below.iter().map(|layer| inherited(layer, Fate::Stripped, "of the old base"));
     let base = subject.base.layers.iter().map(|layer| inherited(layer, Fate::Base, "of the new base"));
-    let own = above.iter().zip(&subject.layers).zip(&moved.layers).map(|((layer, index), moved)| {
-        // The media type that was declared may be wrong; what the bytes are is known.
-        let truth = ImageLayer { kind: LayerType(index.compression), ..layer.clone() };
-        own(&truth, moved, moved_by(moved))
-    });
-    let extracted = moved.extracted.iter().filter(|layer| !layer.is_empty());
+    let own = layers.own.iter().map(own);
+    let extracted = layers.extracted.iter().filter(|layer| !layer.is_empty());
     let extracted = extracted.map(|layer| written(layer, "extracted from the source".to_owned()));
-    let added = Some(&moved.added).filter(|added| !added.layer.is_empty());
+    let added = Some(&layers.added).filter(|added| !added.layer.is_empty());
     let added = added.map(|added| written(&added.layer, format!("adds {}", added.what.join(", "))));
     gone.chain(base).chain(own).chain(extracted).chain(added).collect()
 }
 
-fn moved_by(moved: &MovedLayer) -> &'static str {
-    match (&moved.becomes, moved.staying.entries) {
-        (Becomes::Kept, _) => "of the application, byte for byte",
-        (Becomes::Filtered(_), _) => "of the application, without what belongs to the old system",
-        (Becomes::Dropped, 0) => "nothing of the application in it",
-        (Becomes::Dropped, _) => "what the application needs of it was extracted",
-    }
-}
-
-fn own(layer: &ImageLayer, moved: &MovedLayer, why: &str) -> PlannedLayer {
-    let (fate, new) = match &moved.becomes {
-        Becomes::Kept => (Fate::Kept, None),
-        Becomes::Filtered(new) => (Fate::Filtered, Some(new.clone())),
-        Becomes::Dropped => (Fate::Dropped, None),
+fn own(of: &OwnLayer) -> PlannedLayer {
+    // The media type that was declared may be wrong; what the bytes are is known.
+    let truth = ImageLayer { kind: LayerType(of.index.compression), ..of.layer.clone() };
+    let (fate, why) = match (&of.becomes, of.staying.entries) {
+        (Becomes::Kept, _) => (Fate::Kept, "of the application, byte for byte"),
+        (Becomes::Filtered(_), _) => (Fate::Filtered, "of the application, without what belongs to the old system"),
+        (Becomes::Dropped, 0) => (Fate::Dropped, "nothing of the application in it"),
+        (Becomes::Dropped, _) => (Fate::Dropped, "what the application needs of it was extracted"),
     };
-    let mut planned = inherited(layer, fate, why);
-    if let (Some(new), Body::Inherited(of)) = (new, &planned.body) {
-        planned.body = Body::Written { new, of: Some(of.clone()) };
+    let mut planned = inherited(&truth, fate, why);
+    if let (Becomes::Filtered(new), Body::Inherited(of)) = (&of.becomes, &planned.body) {
+        planned.body = Body::Written { new: Arc::clone(new), of: Some(of.clone()) };
     }
-    PlannedLayer { leaving: moved.leaving.clone(), staying: moved.staying, ..planned }
+    PlannedLayer { leaving: of.leaving.clone(), staying: of.staying, ..planned }
 }
 
-fn written(new: &NewLayer, why: String) -> PlannedLayer {
-    let body = Body::Written { new: new.clone(), of: None };
+fn written(new: &Arc<NewLayer>, why: String) -> PlannedLayer {
+    let body = Body::Written { new: Arc::clone(new), of: None };
     PlannedLayer { fate: Fate::Added, why, body, leaving: Vec::new(), staying: Bulk::default() }
 }
 

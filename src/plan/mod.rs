@@ -1,55 +1,88 @@
-//! Every decision of a run, drawn up before anything is written. `assemble` decides nothing.
+//! Every decision of a run, made before anything is written: what the container starts with, what
+//! becomes of each layer, what is added. `assemble` decides nothing.
 
+mod account_file;
+mod accounts;
+mod added;
 mod annotations;
+mod command;
 mod config;
+mod container;
+mod directories;
+mod environment;
+mod extract;
+mod filter;
+mod healthcheck;
 mod history;
+mod inherited_command;
 mod layers;
+mod leaving;
+mod log_file;
+mod log_runner;
+mod logs;
+mod need;
+mod new_layer;
+mod options;
+pub mod seam;
 #[cfg(test)]
-mod tests;
+pub mod testing;
 
 use serde_json::{Map, Value};
 
-use crate::examine::{Becomes, Command, Facts, Moved, PlatformFacts, PlatformSubject, Shape};
-use crate::oci::{DiffId, Image, Platform};
+use crate::examine::{Facts, PlatformSubject, Shape, Subject};
+use crate::oci::{DiffId, Digest, Image};
+use crate::policy::Finding;
+use crate::process::{Container, Setup, Startup};
+use crate::rootfs::merge;
 
-pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, Options, SOURCE_KEY};
-pub use config::Epoch;
-pub use layers::{Body, Fate, Inherited, PlannedLayer};
+pub use accounts::{OtherNumber, UnknownAccount, Which};
+pub use added::{Added, DirectoryState};
+pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
+pub use command::{CommandOutcome, ExecForm, KeptLog};
+pub use healthcheck::HealthOutcome;
+pub use layers::{Body, Fate, Inherited, Layers, PlannedLayer, Roots};
+pub use leaving::{Bulk, Leaving};
+pub use logs::{ChosenStrategy, NoStrategy};
+pub use need::Need;
+pub use new_layer::NewLayer;
+pub use options::{CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions};
+pub use seam::Seam;
 
-/// The result, decided.
+/// One platform on its way through the stages, with what each of them yielded.
 #[derive(Debug)]
-pub struct Plan {
-    pub top: Top,
-    pub platforms: Vec<PlatformPlan>,
+pub struct Pass {
+    pub subject: PlatformSubject,
+    pub facts: Facts,
+    pub draft: Draft,
+    pub startup: Startup,
+    pub seam: Seam,
+    /// What the rules have to say; empty until it was judged.
+    pub findings: Vec<Finding>,
+    /// What came of it; `None` until it was assembled, and for a refused image.
+    pub result: Option<ImageResult>,
 }
 
-/// What the target will name.
+/// One platform of the result, decided.
 #[derive(Debug)]
-pub enum Top {
-    /// The one platform's manifest.
-    Single,
-    /// A new index with these members around the children.
-    Index(Map<String, Value>),
-    /// The source as it is: it stands on the new base already.
-    Source,
-}
-
-#[derive(Debug)]
-pub struct PlatformPlan {
-    pub platform: Platform,
+pub struct Draft {
+    /// What a container starts with.
+    pub container: Container,
+    /// What became of the command's shell.
+    pub form: ExecForm,
+    /// The user gave the command.
+    pub command_overridden: bool,
+    pub layers: Layers,
+    /// All layers of source, new base and result with their fates, in the order of a report.
+    pub planned: Vec<PlannedLayer>,
+    pub image: ImagePlan,
     /// The members of its entry in an index, beside type, digest and size.
     pub entry: Map<String, Value>,
     pub entry_annotations: Map<String, Value>,
-    pub image: ImagePlan,
-    /// All layers of source, new base and result with their fates, in the order of a report.
-    pub layers: Vec<PlannedLayer>,
-    pub before: Command,
-    pub after: Command,
 }
 
 #[derive(Debug)]
 pub enum ImagePlan {
-    /// Byte for byte as it is.
+    /// Byte for byte as it is: it is based on the new base already.
     AsIs(Box<Image>),
     New(NewImage),
 }
@@ -61,66 +94,150 @@ pub struct NewImage {
     pub config: Map<String, Value>,
     pub manifest: Map<String, Value>,
     /// What the diff ids must come out as: those of the new base, then those kept; `None` where a
-    /// layer is still to be written. Taken from the inputs and not from `layers`, so that one
+    /// layer is still to be written. Taken from the inputs and not from `planned`, so that one
     /// checks the other.
     pub diff_ids: Vec<Option<DiffId>>,
     /// The time of every entry in a layer that is written, in seconds since 1970.
     pub mtime: i64,
 }
 
-/// Draws the plan.
-#[must_use]
-pub fn draw(facts: &Facts, options: &Options) -> Plan {
-    let subject = &facts.subject;
-    let judged = subject.platforms.iter().zip(&facts.platforms);
-    let platforms: Vec<PlatformPlan> =
-        judged.map(|(platform, answers)| draw_platform(facts, platform, answers, options)).collect();
-    let untouched = platforms.iter().all(|platform| matches!(platform.image, ImagePlan::AsIs(_)));
-    let complete = subject.missing.is_empty() && subject.left_behind.is_empty() && options.platforms.is_empty();
-    let top = match &subject.shape {
-        Shape::Single => Top::Single,
-        Shape::Index(_) if untouched && complete && subject.source.top.media_type().is_oci() => Top::Source,
-        Shape::Index(object) => Top::Index(annotations::index(object, subject, options)),
-    };
-    Plan { top, platforms }
+/// The digests and sizes that one platform came out with.
+#[derive(Debug, Clone)]
+pub struct ImageResult {
+    pub digest: Digest,
+    /// All planned layers; the ones that were written have their digests now.
+    pub layers: Vec<FinalLayer>,
 }
 
-fn draw_platform(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFacts, options: &Options) -> PlatformPlan {
-    let image = if answers.already_right {
+/// A planned layer with what its bytes turned out to be.
+#[derive(Debug, Clone)]
+pub struct FinalLayer {
+    pub planned: PlannedLayer,
+    pub digest: Digest,
+    pub diff_id: DiffId,
+    pub size: u64,
+}
+
+impl FinalLayer {
+    #[must_use]
+    pub fn new(planned: &PlannedLayer, digest: Digest, diff_id: DiffId, size: u64) -> Self {
+        Self { planned: planned.clone(), digest, diff_id, size }
+    }
+
+    /// A layer whose bytes are there already.
+    #[must_use]
+    pub fn inherited(planned: &PlannedLayer) -> Option<Self> {
+        let Body::Inherited(of) = &planned.body else { return None };
+        Some(Self::new(planned, of.descriptor.digest, of.diff_id, of.descriptor.size))
+    }
+}
+
+/// What the target will name.
+#[derive(Debug)]
+pub enum Top {
+    /// The one platform's manifest.
+    Single,
+    /// A new index with these members around the children.
+    Index(Map<String, Value>),
+    /// The source as it is: it is based on the new base already.
+    Source,
+}
+
+/// What holds the platforms together.
+#[must_use]
+pub fn top(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Top {
+    let untouched = passes.iter().all(|pass| pass.draft.passes_on());
+    let complete = image.missing.is_empty() && !image.leaves_behind && options.platforms.is_empty();
+    match &image.shape {
+        Shape::Single => Top::Single,
+        Shape::Index(_) if untouched && complete && image.source.top.media_type().is_oci() => Top::Source,
+        Shape::Index(object) => Top::Index(annotations::index(object, image, options)),
+    }
+}
+
+impl Draft {
+    /// Whether the image is passed on as it is.
+    #[must_use]
+    pub fn passes_on(&self) -> bool {
+        matches!(self.image, ImagePlan::AsIs(_))
+    }
+
+    /// What a runtime would be given to start.
+    #[must_use]
+    pub fn setup(&self) -> Setup<'_> {
+        Setup {
+            container: &self.container,
+            program: self.form.lead,
+            wrappers: self.form.wrappers(&self.container),
+            needs_shell: self.form.is_stuck(),
+            inlined: self.form.script.as_deref(),
+        }
+    }
+}
+
+/// Decides everything about one platform, as far as its layers have been read: [`Pass::need`] says
+/// what is missing.
+#[must_use]
+pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Draft {
+    let passes_on = facts.is_on_new_base && options.changes_nothing();
+    let (container, form, layers) = if passes_on {
+        (Container::of(&subject.source.config), ExecForm::default(), Layers::unchanged(facts))
+    } else {
+        rebased(subject, facts, options)
+    };
+    let plan = if passes_on {
         ImagePlan::AsIs(Box::new(subject.source.clone()))
     } else {
-        ImagePlan::New(draw_image(facts, subject, answers, options))
+        ImagePlan::New(NewImage {
+            config: config::merge(subject, &container, &layers, options.source_date_epoch),
+            manifest: annotations::manifest(image, subject, options),
+            diff_ids: expected(subject, &layers),
+            mtime: options.source_date_epoch.map_or(0, |epoch| i64::try_from(epoch.0).unwrap_or_default()),
+        })
     };
-    PlatformPlan {
-        platform: subject.platform.clone(),
+    Draft {
+        command_overridden: options.overrides_command(),
+        planned: layers::fates(subject, &layers, passes_on),
+        image: plan,
         entry: subject.entry.clone().unwrap_or_else(|| platform_object(&subject.source)),
         entry_annotations: annotations::harmless(&subject.entry_annotations),
-        layers: layers::fates(subject, &answers.moved, answers.already_right),
-        image,
-        before: answers.command.clone(),
-        after: answers.container.command.clone(),
+        container,
+        form,
+        layers,
     }
 }
 
-fn draw_image(facts: &Facts, subject: &PlatformSubject, answers: &PlatformFacts, options: &Options) -> NewImage {
-    NewImage {
-        config: config::merge(subject, answers, options.epoch),
-        manifest: annotations::manifest(&facts.subject, subject, options),
-        diff_ids: expected(subject, &answers.moved),
-        mtime: options.epoch.map_or(0, |epoch| i64::try_from(epoch.0).unwrap_or_default()),
-    }
+/// The container and the layers on the new base.
+fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> (Container, ExecForm, Layers) {
+    let begun = Layers::begin(subject, facts, options);
+    let scene = begun.scene(subject, options);
+    let container = container::rebased(subject);
+    let brought = subject.runner.as_ref().and_then(|runner| log_runner::of_image(runner, &scene));
+    let at = brought
+        .as_ref()
+        .map(|runner| logs::RunnerAt { path: runner.path.to_string(), from: "the image of --log-runner" });
+    let at = at.or_else(|| log_runner::in_root(&scene, &container));
+    let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
+    let shells = if options.extract { &base } else { &scene };
+    let translator = command::Translator { root: &scene, shells, runner: at.as_ref(), options };
+    let (container, form) = command::translate(container, &translator);
+    drop(scene);
+    let program = container.command.argv().into_iter().nth(form.lead);
+    let runner = brought.filter(|_| form.uses_runner());
+    let needs = layers::Needs { options, container: &container, program, runner };
+    let layers = begun.finish(subject, facts, &needs);
+    (container, form, layers)
 }
 
-fn expected(subject: &PlatformSubject, moved: &Moved) -> Vec<Option<DiffId>> {
+fn expected(subject: &PlatformSubject, layers: &Layers) -> Vec<Option<DiffId>> {
     let base = subject.base.diff_ids().iter().copied().map(Some);
     let own = subject.source.diff_ids().iter().copied().skip(subject.old_base.layers);
-    let own = own.zip(&moved.layers).filter_map(|(diff_id, layer)| match layer.becomes {
-        Becomes::Kept => Some(Some(diff_id)),
-        Becomes::Filtered(_) => Some(None),
-        Becomes::Dropped => None,
+    let own = own.zip(&layers.own).filter_map(|(diff_id, layer)| match layer.becomes {
+        layers::Becomes::Kept => Some(Some(diff_id)),
+        layers::Becomes::Filtered(_) => Some(None),
+        layers::Becomes::Dropped => None,
     });
-    let new = moved.extracted.iter().chain([&moved.added.layer]).filter(|layer| !layer.is_empty());
-    base.chain(own).chain(new.map(|_| None)).collect()
+    base.chain(own).chain(layers.written().map(|_| None)).collect()
 }
 
 fn platform_object(image: &Image) -> Map<String, Value> {

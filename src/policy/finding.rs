@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::rule::Rule;
 use crate::error::{Error, Result};
-use crate::oci::Platform;
 
 /// What a finding means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -64,23 +63,6 @@ impl Finding {
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = fix.into();
         self
-    }
-}
-
-/// All findings of a run: those of each platform, in the subject's order, and those of platforms
-/// that could not be looked at.
-#[derive(Debug, Default)]
-pub struct Findings {
-    pub platforms: Vec<Vec<Finding>>,
-    pub missing: Vec<(Platform, Finding)>,
-}
-
-impl Findings {
-    /// Whether any finding forbids the move.
-    #[must_use]
-    pub fn refuse(&self) -> bool {
-        let missing = self.missing.iter().map(|(_, finding)| finding);
-        self.platforms.iter().flatten().chain(missing).any(|finding| finding.level == Level::Refuse)
     }
 }
 

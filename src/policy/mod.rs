@@ -21,6 +21,6 @@ mod tests;
 
 pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile};
 pub use base_rules::{BaseVerdict, Movable, judge_base};
-pub use finding::{Allow, Finding, Findings, Level};
+pub use finding::{Allow, Finding, Level};
 pub use rule::{Allowing, Family, Rule, RuleRow};
-pub use rules::{OnMissing, judge};
+pub use rules::{MissingPlatform, judge, missing_platforms};

@@ -3,13 +3,13 @@
 use super::finding::{Finding, Level};
 use super::rule::Rule;
 use crate::elf::{Linkage, ShownBy};
-use crate::examine::{Absent, Helper, PlatformFacts, Start};
+use crate::process::{Absent, Helper, Start, Startup};
 
-pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
-    let Start::Found(started) = &facts.start else { return Vec::new() };
-    let tools = facts.tools.iter().map(|tool| needs_tool(&started.path, tool));
-    let libraries = facts.libraries.iter().map(|library| needs_library(&started.path, library));
-    tools.chain(libraries).chain(dynamic_helpers(&facts.helpers)).collect()
+pub(super) fn judge(startup: &Startup) -> Vec<Finding> {
+    let Start::Found(started) = &startup.program else { return Vec::new() };
+    let tools = startup.tools.iter().map(|tool| needs_tool(&started.path, tool));
+    let libraries = startup.libraries.iter().map(|library| needs_library(&started.path, library));
+    tools.chain(libraries).chain(dynamic_helpers(&startup.helpers)).collect()
 }
 
 fn needs_tool(program: &str, tool: &Absent) -> Finding {

@@ -4,15 +4,15 @@
 use super::finding::{Finding, Level};
 use super::rule::Rule;
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
-use crate::examine::{PlatformFacts, Presence, Start, Started};
 use crate::oci::Platform;
+use crate::process::{Presence, Start, Started, Startup};
 
-pub(super) fn judge(facts: &PlatformFacts, platform: &Platform) -> Vec<Finding> {
-    let wrappers = facts.wrappers.iter().flat_map(|start| of(start, None, platform));
-    of(&facts.start, facts.lost_in.as_deref(), platform).into_iter().chain(wrappers).collect()
+pub(super) fn judge(startup: &Startup, platform: &Platform) -> Vec<Finding> {
+    let wrappers = startup.wrappers.iter().flat_map(|start| judge_start(start, None, platform));
+    judge_start(&startup.program, startup.lost_in.as_deref(), platform).into_iter().chain(wrappers).collect()
 }
 
-fn of(start: &Start, lost_in: Option<&str>, platform: &Platform) -> Vec<Finding> {
+fn judge_start(start: &Start, lost_in: Option<&str>, platform: &Platform) -> Vec<Finding> {
     match start {
         Start::NoCommand | Start::Shell => Vec::new(),
         Start::Lost { name, reasons } => vec![entrypoint_missing(name, reasons, lost_in)],

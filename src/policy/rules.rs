@@ -1,50 +1,54 @@
 //! The rules themselves: each a small function from facts to findings.
 
-use super::finding::{Allow, Finding, Findings, Level, apply_allowed};
+use super::finding::{Allow, Finding, Level, apply_allowed};
 use super::rule::Rule;
 use super::{needs, program, seam, shell, surroundings};
 use crate::examine::base::Sureness;
-use crate::examine::{Facts, Outcome, PlatformFacts, PlatformSubject};
+use crate::examine::{PlatformSubject, Subject};
 use crate::oci::{Platform, is_dangerous};
+use crate::plan::{CommandOutcome, OnMissing, Pass};
 
-/// What to do about a platform that the new base lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnMissing {
-    Refuse,
-    Skip,
-}
-
-/// Puts every rule to every platform.
+/// Puts every rule to one platform.
 #[must_use]
-pub fn judge(facts: &Facts, on_missing: OnMissing, allowed: &[Allow]) -> Findings {
-    let judged = facts.subject.platforms.iter().zip(&facts.platforms);
-    let platforms = judged
-        .map(|(subject, answers)| {
-            let mut findings = Vec::new();
-            findings.extend(program::judge(answers, &subject.platform));
-            findings.extend(shell::judge(answers));
-            findings.extend(needs::judge(answers));
-            findings.extend(surroundings::judge(answers));
-            findings.extend(seam::judge(subject, answers));
-            findings.extend(cmd_changes_meaning(answers));
-            findings.extend(old_base(subject, answers));
-            findings.extend(layer_odd(answers));
-            findings.extend(config_odd(answers));
-            findings.extend(labels_dropped(subject));
-            findings.extend(attestations(facts, subject));
-            apply_allowed(allowed, &mut findings);
-            findings
-        })
-        .collect();
-    let missing = facts.subject.missing.iter();
-    let missing = missing.map(|platform| (platform.clone(), platform_missing(facts, platform, on_missing))).collect();
-    Findings { platforms, missing }
+pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(program::judge(&pass.startup, &pass.subject.platform));
+    findings.extend(shell::judge(pass));
+    findings.extend(needs::judge(&pass.startup));
+    findings.extend(surroundings::judge(pass));
+    findings.extend(seam::judge(pass));
+    findings.extend(cmd_changes_meaning(pass));
+    findings.extend(old_base(pass));
+    findings.extend(layer_odd(pass));
+    findings.extend(config_odd(pass));
+    findings.extend(labels_dropped(&pass.subject));
+    findings.extend(attestations(&pass.subject));
+    apply_allowed(allowed, &mut findings);
+    findings
 }
 
-fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {
-    let (before, after) = (facts.command.argv(), facts.container.command.argv());
-    let is_inherited = matches!(facts.form.outcome, Outcome::Unchanged) && facts.form.init_dropped.is_empty();
-    if before == after || !is_inherited || facts.said {
+/// A platform of the source that the new base does not have.
+#[derive(Debug, Clone)]
+pub struct MissingPlatform {
+    pub platform: Platform,
+    pub finding: Finding,
+}
+
+/// What the rules say about the platforms that could not be looked at.
+#[must_use]
+pub fn missing_platforms(image: &Subject, on_missing: OnMissing) -> Vec<MissingPlatform> {
+    let missing = |platform: &Platform| MissingPlatform {
+        platform: platform.clone(),
+        finding: platform_missing(image, platform, on_missing),
+    };
+    image.missing.iter().map(missing).collect()
+}
+
+fn cmd_changes_meaning(pass: &Pass) -> Option<Finding> {
+    let Pass { facts, draft, .. } = pass;
+    let (before, after) = (facts.command.argv(), draft.container.command.argv());
+    let is_inherited = matches!(draft.form.outcome, CommandOutcome::Unchanged) && draft.form.init_dropped.is_empty();
+    if before == after || !is_inherited || draft.command_overridden {
         return None;
     }
     let message = "part of the command came from the old base and is the new base's now";
@@ -55,14 +59,14 @@ fn cmd_changes_meaning(facts: &PlatformFacts) -> Option<Finding> {
     )
 }
 
-fn old_base(subject: &PlatformSubject, facts: &PlatformFacts) -> Vec<Finding> {
-    let old = &subject.old_base;
+fn old_base(pass: &Pass) -> Vec<Finding> {
+    let old = &pass.subject.old_base;
     let notes = old.notes.iter().map(|note| Finding::new(Rule::OldBaseUnproven, Level::Note, note.clone()));
     let verdict = match old.sure {
         Sureness::Proven => None,
         Sureness::Likely if old.layers == 0 => None,
         // What is extracted does not depend on where the old base ends.
-        Sureness::Unknown if facts.moved.extracted.is_some() => None,
+        Sureness::Unknown if pass.draft.layers.extracted.is_some() => None,
         Sureness::Likely => Some(
             Finding::new(
                 Rule::OldBaseUnproven,
@@ -88,17 +92,18 @@ fn old_base(subject: &PlatformSubject, facts: &PlatformFacts) -> Vec<Finding> {
     notes.chain(verdict).collect()
 }
 
-fn layer_odd(facts: &PlatformFacts) -> Vec<Finding> {
-    facts.layer_notes.iter().map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone())).collect()
+fn layer_odd(pass: &Pass) -> Vec<Finding> {
+    let notes = pass.facts.layer_notes.iter().chain(&pass.draft.layers.notes);
+    notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone())).collect()
 }
 
-fn config_odd(facts: &PlatformFacts) -> Vec<Finding> {
+fn config_odd(pass: &Pass) -> Vec<Finding> {
     let finding = |odd: &crate::examine::Oddity| {
         Finding::new(Rule::ConfigOdd, Level::Warn, format!("{} is carried as it is: {}", odd.member, odd.why))
             .evidence(format!("{} {:?}", odd.member, odd.value))
             .fix("mend it where the image is built")
     };
-    facts.oddities.iter().map(finding).collect()
+    pass.facts.oddities.iter().map(finding).collect()
 }
 
 fn labels_dropped(subject: &PlatformSubject) -> Vec<Finding> {
@@ -118,10 +123,8 @@ fn labels_dropped(subject: &PlatformSubject) -> Vec<Finding> {
 }
 
 /// Statements about the source's bytes would be untrue of the result.
-fn attestations(facts: &Facts, subject: &PlatformSubject) -> Vec<Finding> {
-    let first = facts.subject.platforms.first().is_some_and(|first| first.platform == subject.platform);
-    let left =
-        facts.subject.left_behind.iter().filter(|left| left.of.map_or(first, |of| of == subject.source.digest()));
+fn attestations(subject: &PlatformSubject) -> Vec<Finding> {
+    let left = subject.left_behind.iter();
     left.map(|left| {
         Finding::new(
             Rule::AttestationDropped,
@@ -134,7 +137,7 @@ fn attestations(facts: &Facts, subject: &PlatformSubject) -> Vec<Finding> {
     .collect()
 }
 
-fn platform_missing(facts: &Facts, platform: &Platform, on_missing: OnMissing) -> Finding {
+fn platform_missing(image: &Subject, platform: &Platform, on_missing: OnMissing) -> Finding {
     let (level, fix) = match on_missing {
         OnMissing::Refuse => {
             (Level::Refuse, "choose platforms with --platform, or leave it out with --on-missing-platform skip")
@@ -142,6 +145,6 @@ fn platform_missing(facts: &Facts, platform: &Platform, on_missing: OnMissing) -
         OnMissing::Skip => (Level::Warn, "the result does not have this platform"),
     };
     Finding::new(Rule::PlatformMissing, level, format!("the new base has no image for {platform}"))
-        .evidence(facts.subject.base.pinned())
+        .evidence(image.base.pinned())
         .fix(fix)
 }

@@ -2,13 +2,14 @@
 
 use super::finding::{Finding, Level};
 use super::rule::Rule;
-use crate::examine::{PlatformFacts, PlatformSubject, Start};
+use crate::plan::Pass;
+use crate::process::{Container, Start};
 
 /// So many paths are named in one finding; the others are counted.
 const NAMED: usize = 10;
 
-pub(super) fn judge(subject: &PlatformSubject, facts: &PlatformFacts) -> Vec<Finding> {
-    let seam = &facts.seam;
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let seam = &pass.seam;
     let broken_links: Vec<String> =
         seam.dangling.iter().filter(|link| link.led).map(|link| format!("{} -> {}", link.link, link.target)).collect();
     let findings = [
@@ -47,8 +48,8 @@ pub(super) fn judge(subject: &PlatformSubject, facts: &PlatformFacts) -> Vec<Fin
             &seam.odd,
             "build these layers with plain paths",
         ),
-        keep_missing(facts),
-        entrypoint_relative(subject, facts),
+        keep_missing(pass),
+        entrypoint_relative(pass),
     ];
     findings.into_iter().flatten().collect()
 }
@@ -65,24 +66,21 @@ fn list(rule: Rule, level: Level, message: &str, paths: &[String], fix: &str) ->
     Some(Finding::new(rule, level, message).evidence(evidence).fix(fix))
 }
 
-fn keep_missing(facts: &PlatformFacts) -> Option<Finding> {
-    let paths: Vec<String> = facts.moved.keep_missing.iter().map(ToString::to_string).collect();
+fn keep_missing(pass: &Pass) -> Option<Finding> {
+    let paths: Vec<String> = pass.draft.layers.keep_missing.iter().map(ToString::to_string).collect();
     list(Rule::KeepMissing, Level::Refuse, "--keep names what the image does not have", &paths, "correct the path")
 }
 
 /// A relative program is looked for in the working folder, which may be another one now.
-fn entrypoint_relative(subject: &PlatformSubject, facts: &PlatformFacts) -> Option<Finding> {
-    let program = facts.container.command.program().filter(|name| name.contains('/') && !name.starts_with('/'))?;
-    let folder = |members: &serde_json::Map<String, serde_json::Value>| {
-        members
-            .get("WorkingDir")
-            .and_then(|value| value.as_str())
-            .filter(|path| !path.is_empty())
-            .unwrap_or("/")
-            .to_owned()
+fn entrypoint_relative(pass: &Pass) -> Option<Finding> {
+    let Pass { subject, draft, startup, .. } = pass;
+    let program = draft.container.command.program().filter(|name| name.contains('/') && !name.starts_with('/'))?;
+    let directory = |container: &Container| match container.text("WorkingDir") {
+        "" => "/".to_owned(),
+        path => path.to_owned(),
     };
-    let (before, after) = (folder(&subject.source.config.container()), folder(&facts.container.members));
-    let is_found = matches!(facts.start, Start::Found(_));
+    let (before, after) = (directory(&Container::of(&subject.source.config)), directory(&draft.container));
+    let is_found = matches!(startup.program, Start::Found(_));
     (before != after && is_found).then(|| {
         Finding::new(
             Rule::EntrypointRelative,

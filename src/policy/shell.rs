@@ -2,18 +2,19 @@
 
 use super::finding::{Finding, Level};
 use super::rule::Rule;
-use crate::examine::{Choice, ExecForm, HealthOutcome, KeptLog, Klog, NoStrategy, Outcome, PlatformFacts};
+use crate::examine::Klog;
+use crate::plan::{ChosenStrategy, CommandOutcome, ExecForm, HealthOutcome, KeptLog, NoStrategy, Pass};
 use crate::shell::logs::Strategy;
 use crate::shell::{Note, Reason, Refusal, caret};
 
-pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
-    let form = &facts.form;
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let form = &pass.draft.form;
     let mut findings = Vec::new();
     match &form.outcome {
-        Outcome::Unchanged => {}
-        Outcome::Translated => findings.extend(notes(form)),
-        Outcome::Refused(refusal) => findings.push(needs_shell(facts, refusal)),
-        Outcome::NoLog(none) => findings.push(no_strategy(none)),
+        CommandOutcome::Unchanged => {}
+        CommandOutcome::Translated => findings.extend(notes(form)),
+        CommandOutcome::Refused(refusal) => findings.push(needs_shell(pass, refusal)),
+        CommandOutcome::NoLog(none) => findings.push(no_strategy(none)),
     }
     findings.extend(form.log.iter().flat_map(log));
     findings.extend(cmd_cleared(form));
@@ -33,8 +34,8 @@ fn pointed(refusal: &Refusal) -> String {
     }
 }
 
-fn needs_shell(facts: &PlatformFacts, refusal: &Refusal) -> Finding {
-    let shell = facts.command.program().unwrap_or_default();
+fn needs_shell(pass: &Pass, refusal: &Refusal) -> Finding {
+    let shell = pass.facts.command.program().unwrap_or_default();
     let message = format!("the command needs its shell: {} ({})", refusal.detail, refusal.reason.word());
     Finding::new(Rule::NeedsShell, Level::Refuse, message)
         .about(shell)
@@ -80,7 +81,7 @@ fn no_strategy(none: &NoStrategy) -> Finding {
 
 /// Which strategy was taken and why; and a refusal where klog's flags were asked for without proof.
 fn log(log: &KeptLog) -> Vec<Finding> {
-    let Choice { strategy, why, unproven } = &log.choice;
+    let ChosenStrategy { strategy, why, unproven } = &log.choice;
     let unproven = unproven.as_ref().map(|klog| {
         let (rule, why) = not_proven(klog);
         Finding::new(

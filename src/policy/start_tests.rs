@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::elf::{Linkage, Program, Script, ShownBy, Tool};
-use crate::examine::sample::{Put, entry, layer, looked, program, subject};
-use crate::examine::{FolderState, Subject};
+use crate::examine::Fetched;
+use crate::examine::testing::{Put, entry, fetched, layer, program};
 use crate::layer::{Entry, EntryKind, LayerIndex};
 use crate::oci::testing::TestImage;
+use crate::plan::testing::pass;
+use crate::plan::{DirectoryState, RebaseOptions};
 
 /// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
-fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Subject {
+fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Fetched {
     let source = TestImage { container, ..TestImage::of(&["a", "app"]) };
-    let mut subject = subject(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]));
+    let mut subject = fetched(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]));
     let platform = &mut subject.platforms[0];
     let app = own.with_program("app", program(Linkage::Static));
     (platform.old_layers, platform.layers, platform.base_layers) =
@@ -23,14 +25,14 @@ fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) ->
     subject
 }
 
-fn found(subject: Subject) -> Vec<(Rule, Level)> {
-    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
-    findings.platforms[0].iter().map(|finding| (finding.rule, finding.level)).collect()
+fn found(subject: Fetched) -> Vec<(Rule, Level)> {
+    let findings = judge(&pass(subject, &RebaseOptions::default()), &[]);
+    findings.iter().map(|finding| (finding.rule, finding.level)).collect()
 }
 
-fn evidence(subject: Subject) -> String {
-    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
-    findings.platforms[0].iter().map(|finding| finding.evidence.as_str()).collect::<Vec<_>>().join("\n")
+fn evidence(subject: Fetched) -> String {
+    let findings = judge(&pass(subject, &RebaseOptions::default()), &[]);
+    findings.iter().map(|finding| finding.evidence.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn distroless() -> LayerIndex {
@@ -118,11 +120,11 @@ fn log_dir_missing_when_the_user_may_not_write() {
 }
 
 #[test]
-fn a_log_folder_that_is_made_belongs_to_the_user() {
+fn a_log_dir_that_is_made_belongs_to_the_user() {
     let container = json!({"Entrypoint": ["/app", "--log-file", "/new/logs/app.log"], "User": "65532:7"});
-    let facts = looked(image(container, layer("a"), layer("app"), distroless()));
-    let added = &facts.platforms[0].moved.added;
-    assert_eq!(added.log_folder, FolderState::Made { path: "/new/logs".to_owned(), known: false });
+    let pass = pass(image(container, layer("a"), layer("app"), distroless()), &RebaseOptions::default());
+    let added = &pass.draft.layers.added;
+    assert_eq!(added.log_dir, DirectoryState::Made { path: "/new/logs".to_owned(), known: false });
     let owners: Vec<_> =
         added.layer.entries().map(|(entry, _)| (entry.path.to_string(), entry.uid, entry.gid)).collect();
     assert_eq!(owners, [("/new".to_owned(), 0, 0), ("/new/logs".to_owned(), 65532, 7)]);
@@ -252,7 +254,7 @@ fn entrypoint_relative() {
         };
         let old = TestImage { container: json!({"WorkingDir": "/old"}), ..TestImage::of(&["a"]) };
         let new = TestImage { container: json!({"WorkingDir": new}), ..TestImage::of(&["n"]) };
-        found(subject(&source, &old, &new))
+        found(fetched(&source, &old, &new))
     };
     assert_eq!(moved("./app", "/old", "/"), [(Rule::EntrypointRelative, Level::Warn)]);
     assert_eq!(moved("./app", "/", "/home"), []);

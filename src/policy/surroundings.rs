@@ -2,17 +2,19 @@
 
 use super::finding::{Finding, Level};
 use super::rule::Rule;
-use crate::examine::{FolderState, Health, OtherNumber, PlatformFacts, UnknownAccount, Which};
+use crate::plan::{DirectoryState, OtherNumber, Pass, UnknownAccount, Which};
+use crate::process::Health;
 
-pub(super) fn judge(facts: &PlatformFacts) -> Vec<Finding> {
-    let accounts = &facts.moved.added.accounts;
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let added = &pass.draft.layers.added;
+    let accounts = &added.accounts;
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(accounts.unknown.iter().map(user_missing));
     findings.extend(accounts.other_numbers.iter().map(other_number));
-    findings.extend(user_by_name(facts));
-    findings.extend(workdir_missing(&facts.moved.added.working_dir));
-    findings.extend(log_dir_missing(&facts.moved.added.log_folder));
-    findings.extend(healthcheck_shell(&facts.health));
+    findings.extend(user_by_name(pass));
+    findings.extend(workdir_missing(&added.working_dir));
+    findings.extend(log_dir_missing(&added.log_dir));
+    findings.extend(healthcheck_shell(&pass.startup.health));
     findings
 }
 
@@ -36,10 +38,10 @@ fn other_number(account: &OtherNumber) -> Finding {
         .fix("files that belong to the old number are not the user's any more: write USER as a number")
 }
 
-fn user_by_name(facts: &PlatformFacts) -> Option<Finding> {
-    let user = facts.container.members.get("User")?.as_str()?;
+fn user_by_name(pass: &Pass) -> Option<Finding> {
+    let user = pass.draft.container.text("User");
     let name = user.split(':').next().filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))?;
-    let number = facts.moved.added.accounts.uid.map_or_else(|| "a number".to_owned(), |uid| uid.to_string());
+    let number = pass.draft.layers.added.accounts.uid.map_or_else(|| "a number".to_owned(), |uid| uid.to_string());
     Some(
         Finding::new(Rule::UserByName, Level::Warn, format!("the image runs as {name}, by name"))
             .evidence("Kubernetes' runAsNonRoot refuses an image whose user is not a number")
@@ -47,8 +49,8 @@ fn user_by_name(facts: &PlatformFacts) -> Option<Finding> {
     )
 }
 
-fn workdir_missing(state: &FolderState) -> Option<Finding> {
-    let FolderState::Blocked { path, why } = state else { return None };
+fn workdir_missing(state: &DirectoryState) -> Option<Finding> {
+    let DirectoryState::Blocked { path, why } = state else { return None };
     Some(
         Finding::new(Rule::WorkdirMissing, Level::Refuse, format!("the working folder {path} cannot be used"))
             .about(path)
@@ -57,10 +59,10 @@ fn workdir_missing(state: &FolderState) -> Option<Finding> {
     )
 }
 
-fn log_dir_missing(state: &FolderState) -> Option<Finding> {
+fn log_dir_missing(state: &DirectoryState) -> Option<Finding> {
     let (path, evidence) = match state {
-        FolderState::Blocked { path, why } => (path, why.clone()),
-        FolderState::ReadOnly { path, uid } => (path, format!("user {uid} may not write to {path}")),
+        DirectoryState::Blocked { path, why } => (path, why.clone()),
+        DirectoryState::ReadOnly { path, uid } => (path, format!("user {uid} may not write to {path}")),
         _ => return None,
     };
     Some(

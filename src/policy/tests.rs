@@ -7,23 +7,25 @@ use serde_json::{Value, json};
 use super::*;
 use crate::elf::{Linkage, Program, Script};
 use crate::examine::base::Sureness;
-use crate::examine::sample::{looked, subject};
-use crate::examine::{LeftBehind, Subject};
+use crate::examine::testing::fetched;
+use crate::examine::{Fetched, LeftBehind};
 use crate::oci::Digest;
 use crate::oci::testing::TestImage;
+use crate::plan::testing::pass;
+use crate::plan::{OnMissing, RebaseOptions};
 
-fn moving(container: Value) -> Subject {
+fn moving(container: Value) -> Fetched {
     let source = TestImage { container, ..TestImage::of(&["a", "app"]) };
-    subject(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]))
+    fetched(&source, &TestImage::of(&["a"]), &TestImage::of(&["n"]))
 }
 
-fn plain() -> Subject {
+fn plain() -> Fetched {
     moving(json!({"Entrypoint": ["/app"]}))
 }
 
-fn found(subject: Subject) -> Vec<(Rule, Level)> {
-    let findings = judge(&looked(subject), OnMissing::Refuse, &[]);
-    findings.platforms[0].iter().map(|finding| (finding.rule, finding.level)).collect()
+fn found(subject: Fetched) -> Vec<(Rule, Level)> {
+    let findings = judge(&pass(subject, &RebaseOptions::default()), &[]);
+    findings.iter().map(|finding| (finding.rule, finding.level)).collect()
 }
 
 #[test]
@@ -32,7 +34,7 @@ fn a_plain_image_gives_no_finding() {
 }
 
 /// The plain image with another program at `/app`.
-fn with_program(change: impl FnOnce(&mut Program)) -> Subject {
+fn with_program(change: impl FnOnce(&mut Program)) -> Fetched {
     let mut subject = plain();
     let layer = Arc::make_mut(&mut subject.platforms[0].layers[0]);
     change(&mut layer.programs[0].program);
@@ -63,8 +65,8 @@ fn dynamic_binary() {
         program.interpreter = Some("/lib/ld-linux-armhf.so.3".to_owned());
         program.needed = vec!["libc.so.6".to_owned()];
     });
-    let findings = judge(&looked(dynamic), OnMissing::Refuse, &["dynamic-binary=/app".parse().unwrap()]);
-    let finding = &findings.platforms[0][0];
+    let pass = pass(dynamic, &RebaseOptions::default());
+    let finding = &judge(&pass, &["dynamic-binary=/app".parse().unwrap()])[0];
     assert_eq!(finding.evidence, "needs interpreter /lib/ld-linux-armhf.so.3; libraries libc.so.6");
     assert_eq!(finding.level, Level::Excepted);
 }
@@ -116,7 +118,7 @@ fn cmd_changes_meaning() {
     let on_tini = |entrypoint: &[&str]| {
         let container = json!({"Entrypoint": entrypoint, "Cmd": ["/app"]});
         let old = TestImage { container: json!({"Entrypoint": ["/tini"]}), ..TestImage::of(&["a"]) };
-        subject(&TestImage { container, ..TestImage::of(&["a", "app"]) }, &old, &TestImage::of(&["n"]))
+        fetched(&TestImage { container, ..TestImage::of(&["a", "app"]) }, &old, &TestImage::of(&["n"]))
     };
     assert_eq!(found(on_tini(&["/tini"])), [(Rule::CmdChangesMeaning, Level::Warn)]);
     assert_eq!(found(on_tini(&["/own"])), []);
@@ -136,21 +138,20 @@ fn label_dropped() {
 
 #[test]
 fn attestation_dropped() {
-    let mut subject = plain();
-    let (digest, of) = (Digest::of(b"statement"), Some(subject.platforms[0].source.digest()));
-    subject.left_behind.push(LeftBehind { what: "an attestation", digest, of });
-    assert_eq!(found(subject.clone()), [(Rule::AttestationDropped, Level::Note)]);
-    subject.left_behind[0].of = Some(Digest::of(b"another image"));
-    assert_eq!(found(subject), []);
+    let mut left = plain();
+    let digest = Digest::of(b"statement");
+    left.platforms[0].left_behind.push(LeftBehind { what: "an attestation", digest, of: None });
+    assert_eq!(found(left), [(Rule::AttestationDropped, Level::Note)]);
+    assert_eq!(found(plain()), []);
 }
 
 #[test]
 fn platform_missing() {
-    let mut subject = plain();
-    assert!(judge(&looked(subject.clone()), OnMissing::Refuse, &[]).missing.is_empty());
-    subject.missing.push("linux/s390x".parse().unwrap());
-    for (on_missing, refuses) in [(OnMissing::Refuse, true), (OnMissing::Skip, false)] {
-        let findings = judge(&looked(subject.clone()), on_missing, &[]);
-        assert_eq!((findings.missing.len(), findings.refuse()), (1, refuses));
+    let mut image = plain().subject;
+    assert!(missing_platforms(&image, OnMissing::Refuse).is_empty());
+    image.missing.push("linux/s390x".parse().unwrap());
+    for (on_missing, level) in [(OnMissing::Refuse, Level::Refuse), (OnMissing::Skip, Level::Warn)] {
+        let missing = missing_platforms(&image, on_missing);
+        assert_eq!((missing.len(), missing[0].finding.level), (1, level));
     }
 }

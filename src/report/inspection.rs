@@ -12,9 +12,10 @@ use super::text::old_base_line;
 use super::to_json;
 use crate::elf::GoFacts;
 use crate::error::printable;
-use crate::examine::{Command, LeftBehind, Start};
+use crate::examine::LeftBehind;
 use crate::oci::{HistoryEntry, Image};
 use crate::policy::Rule;
+use crate::process::{Command, Start};
 use crate::store::fetch::{Inspected, InspectedPlatform};
 
 #[derive(Debug, Serialize)]

@@ -5,13 +5,14 @@ use serde::Serialize;
 use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
-use crate::assemble::{Assembled, AssembledPlatform, MadeLayer};
+use crate::assemble::Assembled;
 use crate::elf::Linkage;
+use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
-use crate::examine::{Bulk, Command, ExecForm, Facts, Helper, PlatformFacts, PlatformSubject, Start};
 use crate::oci::Location;
-use crate::plan::{Body, Fate, Plan, PlannedLayer, PlatformPlan};
-use crate::policy::{Finding, Findings, Level, Rule};
+use crate::plan::{Body, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer};
+use crate::policy::{Finding, Level, MissingPlatform, Rule};
+use crate::process::{Command, Helper, Start};
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
@@ -242,9 +243,9 @@ pub struct Size {
 
 /// Everything a run can end with.
 pub struct Ending<'a> {
-    pub facts: &'a Facts,
-    pub findings: &'a Findings,
-    pub plan: &'a Plan,
+    pub image: &'a Subject,
+    pub passes: &'a [Pass],
+    pub missing: &'a [MissingPlatform],
     pub assembled: Option<&'a Assembled>,
     pub receipt: Option<&'a Receipt>,
     pub targets: &'a [Location],
@@ -255,21 +256,20 @@ pub struct Ending<'a> {
 impl Report {
     #[must_use]
     pub fn new(ending: &Ending<'_>) -> Self {
-        let subject = &ending.facts.subject;
+        let image = ending.image;
         let named = |origin: &crate::examine::Origin| Named {
             reference: origin.location.without_digest(),
             digest: origin.top.digest().to_string(),
         };
-        let runner = subject.platforms.first().and_then(|platform| platform.runner.as_ref());
         Self {
             schema: "underpin.report/v1",
             outcome: ending.outcome,
             digest: ending.assembled.map(|assembled| assembled.top.digest().to_string()),
-            source: named(&subject.source),
-            base: named(&subject.base),
+            source: named(&image.source),
+            base: named(&image.base),
             targets: targets(ending),
             platforms: platforms(ending),
-            log_runner: runner.map(|runner| named(&runner.origin)),
+            log_runner: image.runner.as_ref().map(named),
             traffic: Some(ending.traffic),
         }
     }
@@ -299,10 +299,10 @@ impl Report {
         (sum(|size| size.before), sum(|size| size.after))
     }
 
-    /// Whether there is an image after the move, or would be.
+    /// Whether there is an image after the move whose size is known.
     #[must_use]
     pub fn moves(&self) -> bool {
-        self.outcome != Outcome::Refused
+        self.outcome != Outcome::Refused && self.digest.is_some()
     }
 }
 
@@ -341,50 +341,40 @@ impl Target {
 }
 
 fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
-    let subjects = ending.facts.subject.platforms.iter();
-    let answers = subjects.zip(&ending.facts.platforms);
-    let judged = answers.zip(&ending.plan.platforms).zip(&ending.findings.platforms).enumerate();
-    let looked_at = judged.map(|(at, ((answers, plan), findings))| {
-        platform(answers, plan, findings, ending.assembled.and_then(|assembled| assembled.platforms.get(at)))
+    let missing = ending.missing.iter().map(|missing| ReportedPlatform {
+        findings: vec![(&missing.finding).into()],
+        ..ReportedPlatform::unknown(missing.platform.to_string())
     });
-    let missing = ending.findings.missing.iter().map(|(platform, finding)| ReportedPlatform {
-        findings: vec![finding.into()],
-        ..ReportedPlatform::unknown(platform.to_string())
-    });
-    looked_at.chain(missing).collect()
+    ending.passes.iter().map(platform).chain(missing).collect()
 }
 
-fn platform(
-    (subject, answers): (&PlatformSubject, &PlatformFacts),
-    plan: &PlatformPlan,
-    findings: &[Finding],
-    assembled: Option<&AssembledPlatform>,
-) -> ReportedPlatform {
+fn platform(pass: &Pass) -> ReportedPlatform {
+    let Pass { subject, facts, draft, startup, findings, result, .. } = pass;
     let words = |of: fn(&Command) -> &Option<Vec<String>>| ReportedWords {
-        before: of(&plan.before).clone().unwrap_or_default(),
-        after: of(&plan.after).clone().unwrap_or_default(),
+        before: of(&facts.command).clone().unwrap_or_default(),
+        after: of(&draft.container.command).clone().unwrap_or_default(),
     };
-    let made = assembled.map(|assembled| assembled.made.as_slice()).unwrap_or_default();
-    let made = made.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-    let layers: Vec<ReportedLayer> =
-        plan.layers.iter().zip(made).map(|(layer, made)| ReportedLayer::new(layer, made)).collect();
-    let in_result = plan.layers.iter().zip(&layers).filter(|(plan, _)| plan.fate.is_in_result());
-    let after = in_result.map(|(_, layer)| layer.size).sum();
+    let layers = match result {
+        Some(result) => result.layers.iter().map(ReportedLayer::of_result).collect(),
+        None => draft.planned.iter().map(ReportedLayer::of_plan).collect(),
+    };
+    let in_result = result.iter().flat_map(|result| &result.layers).filter(|layer| layer.planned.fate.is_in_result());
+    let programs = startup.wrappers.iter().filter_map(Binary::of);
     ReportedPlatform {
-        digest: assembled.map(|assembled| assembled.digest.to_string()),
+        digest: result.as_ref().map(|result| result.digest.to_string()),
         old_base: Some((&subject.old_base).into()),
         layers,
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
-        logs: ReportedLogs::of(&answers.form),
-        binaries: Binary::of(&answers.start)
+        logs: ReportedLogs::of(&draft.form),
+        binaries: Binary::of(&startup.program)
             .into_iter()
-            .chain(answers.wrappers.iter().filter_map(Binary::of))
-            .chain(answers.helpers.iter().map(Binary::from))
+            .chain(programs)
+            .chain(startup.helpers.iter().map(Binary::from))
             .collect(),
         findings: findings.iter().map(ReportedFinding::from).collect(),
-        size: Size { before: subject.source.size(), after },
-        ..ReportedPlatform::unknown(plan.platform.to_string())
+        size: Size { before: subject.source.size(), after: in_result.map(|layer| layer.size).sum() },
+        ..ReportedPlatform::unknown(subject.platform.to_string())
     }
 }
 
@@ -412,13 +402,21 @@ impl From<&crate::examine::base::OldBase> for ReportedOldBase {
 }
 
 impl ReportedLayer {
-    fn new(layer: &PlannedLayer, made: Option<&MadeLayer>) -> Self {
-        let (digest, diff_id, size) = match (&layer.body, made) {
-            (Body::Inherited(of), _) => (of.descriptor.digest.to_string(), of.diff_id.to_string(), of.descriptor.size),
-            (_, Some(MadeLayer { written, .. })) => {
-                (written.digest.to_string(), written.diff_id.to_string(), written.size)
-            }
-            (Body::Written { .. }, None) => Default::default(),
+    /// As it came out.
+    fn of_result(layer: &FinalLayer) -> Self {
+        Self {
+            digest: layer.digest.to_string(),
+            diff_id: layer.diff_id.to_string(),
+            size: layer.size,
+            ..Self::of_plan(&layer.planned)
+        }
+    }
+
+    /// As it is planned; one that would be written has no digest yet.
+    fn of_plan(layer: &PlannedLayer) -> Self {
+        let (digest, diff_id, size) = match &layer.body {
+            Body::Inherited(of) => (of.descriptor.digest.to_string(), of.diff_id.to_string(), of.descriptor.size),
+            Body::Written { .. } => Default::default(),
         };
         let source = match &layer.body {
             Body::Written { of: Some(of), .. } => {

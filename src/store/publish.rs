@@ -82,7 +82,7 @@ impl Publisher<'_> {
             location: target,
             digest: assembled.top.digest(),
             media_type: assembled.top.media_type(),
-            platforms: assembled.platforms.iter().map(|it| (it.platform.to_string(), it.digest)).collect(),
+            platforms: assembled.platforms.iter().map(|(platform, digest)| (platform.to_string(), *digest)).collect(),
             parts: blobs.chain(assembled.children.iter().map(Document::digest)).collect(),
             used: ImageAccess::Written,
         });

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use underpin::examine::belonging::{self, Belonging, Belongings, Side};
+use underpin::examine::ownership::{self, LayerOwnership, Ownership, Side};
 use underpin::layer::LayerIndex;
 use underpin::oci::Digest;
 
@@ -90,11 +90,11 @@ fn image(scripts: &[&str]) -> Part<Layout> {
 }
 
 /// What of a layer is the application's own, without the folders on the way to it.
-fn applications(layer: &LayerIndex, belongings: &Belongings) -> Vec<String> {
-    let is_own = |belonging: Belonging| belonging.side() == Side::Stays && belonging != Belonging::Passage;
-    let entries = layer.entries.iter().zip(&belongings.entries);
+fn applications(layer: &LayerIndex, owners: &LayerOwnership) -> Vec<String> {
+    let is_own = |owner: Ownership| owner.side() == Side::Stays && owner != Ownership::Passage;
+    let entries = layer.entries.iter().zip(&owners.entries);
     let mut paths: Vec<String> =
-        entries.filter(|(_, belonging)| is_own(**belonging)).map(|(entry, _)| entry.path.to_string()).collect();
+        entries.filter(|(_, owner)| is_own(**owner)).map(|(entry, _)| entry.path.to_string()).collect();
     paths.sort();
     paths
 }
@@ -108,10 +108,10 @@ fn of_installed_packages_nothing_is_the_applications() {
     let indexes = image.indexes();
     assert_eq!(indexes.len(), steps.len() + 1);
     for (layer, (script, expected)) in indexes.iter().skip(1).zip(&steps) {
-        let belongings = belonging::of(layer);
-        assert_eq!(applications(layer, &belongings), *expected, "{script}");
-        assert!(belongings.packages.notes.is_empty(), "{:?}", belongings.packages.notes);
-        let owned = belongings.entries.iter().filter(|belonging| matches!(belonging, Belonging::Package(_))).count();
+        let owners = ownership::of(layer);
+        assert_eq!(applications(layer, &owners), *expected, "{script}");
+        assert!(owners.packages.notes.is_empty(), "{:?}", owners.packages.notes);
+        let owned = owners.entries.iter().filter(|owner| matches!(owner, Ownership::Package(_))).count();
         assert_eq!(owned > 20, script.contains("install -qq"), "{owned} entries of packages: {script}");
     }
 }

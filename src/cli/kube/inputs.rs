@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::examine::{Klog, Shown, Whole};
 use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
 use crate::oci::Location;
+use crate::store::Session;
 use crate::store::disk::{Symlinks, open_regular};
-use crate::world::World;
 
 /// The name of the stream.
 pub(super) const STREAM: &str = "-";
@@ -189,8 +189,8 @@ pub(super) fn fetch_images(flags: &[String], world: &WorldArgs, console: &Consol
             return Err(Error::usage("an image is given twice").fact("image", name));
         }
     }
-    let world = World::new(&world.surroundings(Work::OneImage)?, console.notices(), console.progress())?;
-    let fetcher = world.fetcher();
+    let session = Session::new(&world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+    let fetcher = session.fetcher();
     let images = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
     images.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(FetchedImages(images)))
 }

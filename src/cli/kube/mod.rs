@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::Ended;
-use super::args::{Logs, SayArgs, Style, WorldArgs};
+use super::args::{SayArgs, WorldArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
 use crate::kube::{self, KubeOptions, NoImages};
+use crate::plan::{KlogStyle, LogChoice};
 use crate::report::kube::{self as report, KubeMode, KubeReport, ManifestFile};
 use crate::store::disk::write_file;
 
@@ -35,10 +36,10 @@ pub struct Kube {
     write: bool,
     /// How to keep the log file that the shell redirected to
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
-    logs: Logs,
+    logs: LogChoice,
     /// How to spell klog's flags
     #[arg(long, value_name = "STYLE", value_enum, default_value = "auto")]
-    klog_style: Style,
+    klog_style: KlogStyle,
     /// Template language whose placeholders are kept as they are
     #[arg(long, value_enum)]
     template: Option<Engine>,
@@ -78,8 +79,8 @@ impl Kube {
         let inputs = inputs::find(&self.files)?;
         let images = inputs::fetch_images(&self.image, &self.world, console)?;
         let options = KubeOptions {
-            logs: self.logs.into(),
-            klog_style: self.klog_style.into(),
+            logs: self.logs,
+            klog_style: self.klog_style,
             template: if self.template.is_some() { kube::Template::Salt } else { kube::Template::Rendered },
             images: images.as_ref().map_or(&NoImages, |images| images),
         };

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::content::{self, Content};
-use super::{Choice, Clue, Lookup, OldBase, Rung, Sureness, buildpacks, history, provenance};
+use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, buildpacks, history, provenance};
 use crate::error::{Error, Result};
-use crate::examine::Command;
 use crate::oci::{Image, Location};
+use crate::process::Command;
 
 /// An image that the run itself names, such as the new base, to be compared by diff ids.
 pub struct Known<'a> {
@@ -27,19 +27,19 @@ impl Answer {
     }
 }
 
-/// Finds the old base of `source`. `index_annotations` are those of the index it came from.
+/// Finds the old base of `source`: as `choice` names it, else by the ladder. `index_annotations` are those of the index it came from.
 pub fn find(
     source: &Image,
     index_annotations: &Map<String, Value>,
-    choice: &Choice,
+    choice: Option<&OldBaseChoice>,
     known: &[Known<'_>],
     lookup: &dyn Lookup,
 ) -> Result<OldBase> {
     match choice {
-        Choice::Scratch => return Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
-        Choice::Layers(layers) => return by_count(source, *layers),
-        Choice::Image(location) => return by_name(source, location, lookup),
-        Choice::Detect => {}
+        Some(OldBaseChoice::Scratch) => return Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
+        Some(OldBaseChoice::Layers(layers)) => return by_count(source, *layers),
+        Some(OldBaseChoice::Image(location)) => return by_name(source, location, lookup),
+        None => {}
     }
     let rungs: [&dyn Fn() -> Result<Answer>; 7] = [
         &|| named(source, Rung::Annotation, Clue::from_annotations(&source.manifest.annotations), lookup),

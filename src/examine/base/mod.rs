@@ -19,19 +19,47 @@ pub use clue::Clue;
 pub use ladder::{Known, find};
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layer::LayerIndex;
 use crate::oci::{Image, Location};
 
-/// What the user said about the old base.
+/// The old base as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    Detect,
+pub enum OldBaseChoice {
     Scratch,
     Layers(usize),
     Image(Location),
+}
+
+impl FromStr for OldBaseChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "scratch" {
+            return Ok(Self::Scratch);
+        }
+        match text.strip_prefix("layers:") {
+            Some(count) => match count.parse() {
+                Ok(count) => Ok(Self::Layers(count)),
+                Err(_) => Err(Error::usage("--old-base layers:N takes a whole number").fact("given", text)),
+            },
+            None => text.parse().map(Self::Image),
+        }
+    }
+}
+
+/// As the flag takes it.
+impl fmt::Display for OldBaseChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scratch => f.write_str("scratch"),
+            Self::Layers(count) => write!(f, "layers:{count}"),
+            Self::Image(location) => location.fmt(f),
+        }
+    }
 }
 
 /// The rung of the ladder that gave the answer.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::error::Error;
-use crate::examine::sample::entry;
+use crate::examine::testing::entry;
 use crate::oci::testing::{TestImage, history, map};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest};
 
@@ -56,7 +56,7 @@ impl Lookup for World {
 }
 
 fn detect(source: &Image, world: &World) -> Result<OldBase> {
-    find(source, &Map::new(), &Choice::Detect, &[], world)
+    find(source, &Map::new(), None, &[], world)
 }
 
 fn named(name: &str, digest: Option<Digest>) -> Value {
@@ -94,7 +94,7 @@ fn the_digest_wins_over_a_tag_that_moved() {
 fn annotations_of_the_index_and_labels_follow() {
     let world = World::default().with("docker.io/library/debian:12", base());
     let source = TestImage::of(&["a", "b", "app"]).image();
-    let found = find(&source, &map(named("debian:12", None)), &Choice::Detect, &[], &world).unwrap();
+    let found = find(&source, &map(named("debian:12", None)), None, &[], &world).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Annotation, 2));
     let labelled =
         TestImage { container: json!({"Labels": named("debian:12", None)}), ..TestImage::of(&["a", "b", "app"]) }
@@ -151,7 +151,7 @@ fn known_bases_are_compared_by_diff_ids_and_the_longest_wins() {
     let known: Vec<Known<'_>> =
         [&short, &long, &other, &empty].map(|image| Known { location: &location, image }).into();
     let source = TestImage::of(&["a", "b", "app"]).image();
-    let found = find(&source, &Map::new(), &Choice::Detect, &known, &World::default()).unwrap();
+    let found = find(&source, &Map::new(), None, &known, &World::default()).unwrap();
     assert_eq!((found.how, found.layers), (Rung::Known, 2));
 }
 
@@ -240,13 +240,13 @@ fn what_the_user_says_is_checked() {
     let world = World::default()
         .with("docker.io/library/debian:12", base())
         .with("docker.io/library/other:1", TestImage::of(&["z"]).image());
-    let choose = |choice: Choice| find(&source, &Map::new(), &choice, &[], &world);
-    assert_eq!(choose(Choice::Scratch).unwrap().layers, 0);
-    assert_eq!(choose(Choice::Layers(3)).unwrap().layers, 3);
-    assert!(choose(Choice::Layers(4)).is_err());
-    assert_eq!(choose(Choice::Image("debian:12".parse().unwrap())).unwrap().layers, 2);
-    assert!(choose(Choice::Image("other:1".parse().unwrap())).is_err());
-    assert!(choose(Choice::Image("missing:1".parse().unwrap())).is_err());
+    let choose = |choice: OldBaseChoice| find(&source, &Map::new(), Some(&choice), &[], &world);
+    assert_eq!(choose(OldBaseChoice::Scratch).unwrap().layers, 0);
+    assert_eq!(choose(OldBaseChoice::Layers(3)).unwrap().layers, 3);
+    assert!(choose(OldBaseChoice::Layers(4)).is_err());
+    assert_eq!(choose(OldBaseChoice::Image("debian:12".parse().unwrap())).unwrap().layers, 2);
+    assert!(choose(OldBaseChoice::Image("other:1".parse().unwrap())).is_err());
+    assert!(choose(OldBaseChoice::Image("missing:1".parse().unwrap())).is_err());
 }
 
 #[test]
@@ -255,4 +255,17 @@ fn an_answer_written_as_an_option_leads_to_itself() {
     assert_eq!(proven.as_option(), format!("docker.io/library/debian:12@{}", base().digest()));
     assert_eq!(OldBase::layers(Rung::History, Sureness::Likely, 2).as_option(), "layers:2");
     assert_eq!(OldBase::layers(Rung::Scratch, Sureness::Likely, 0).as_option(), "scratch");
+}
+
+#[test]
+fn an_old_base_is_scratch_a_count_or_a_location() {
+    assert_eq!("scratch".parse::<OldBaseChoice>().unwrap(), OldBaseChoice::Scratch);
+    assert_eq!("layers:3".parse::<OldBaseChoice>().unwrap(), OldBaseChoice::Layers(3));
+    assert!(matches!("debian:12".parse::<OldBaseChoice>().unwrap(), OldBaseChoice::Image(_)));
+    for bad in ["layers:", "layers:-1", "layers:x", "", "NO"] {
+        assert!(bad.parse::<OldBaseChoice>().is_err(), "{bad}");
+    }
+    for text in ["scratch", "layers:3", "docker.io/library/debian:12"] {
+        assert_eq!(text.parse::<OldBaseChoice>().unwrap().to_string(), text);
+    }
 }

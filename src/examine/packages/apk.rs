@@ -64,7 +64,7 @@ fn entries<'l>(lines: impl Iterator<Item = &'l [u8]>, claims: &Claims<'_>) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{Layer, path};
+    use super::super::testing::{Layer, path};
     use super::super::{Claim, of};
 
     /// As apk-tools 2.14 writes it.

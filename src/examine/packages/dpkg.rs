@@ -160,7 +160,7 @@ impl<'a> Diversions<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{Layer, path};
+    use super::super::testing::{Layer, path};
     use super::super::{Claim, LayerPackages, of};
 
     fn owner<'a>(packages: &'a LayerPackages, at: &str) -> Option<&'a str> {

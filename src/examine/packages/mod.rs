@@ -13,7 +13,7 @@ mod dpkg;
 mod files;
 mod places;
 #[cfg(test)]
-pub(super) mod sample;
+pub(super) mod testing;
 
 use std::collections::HashMap;
 
@@ -113,7 +113,7 @@ fn unreadable(files: &Files<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::sample::{Layer, path};
+    use super::testing::{Layer, path};
     use super::*;
 
     #[test]

@@ -98,7 +98,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Layer;
+    use super::super::testing::Layer;
     use super::*;
 
     #[test]

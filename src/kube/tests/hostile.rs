@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{options, pod, rewrite, rewritten};
 use crate::error::Kind;
-use crate::examine::LogChoice;
 use crate::kube::yaml::MOST_NODES;
+use crate::plan::LogChoice;
 
 fn error(text: &str) -> String {
     let error =

@@ -7,7 +7,7 @@ mod images;
 mod refusals;
 
 use super::{CommandOutcome, KubeOptions, ManifestCommand, NoImages, RewrittenManifest, Template, rewrite};
-use crate::examine::{KlogStyle, LogChoice};
+use crate::plan::{KlogStyle, LogChoice};
 
 fn options(logs: LogChoice) -> KubeOptions<'static> {
     KubeOptions { logs, klog_style: KlogStyle::Auto, template: Template::Rendered, images: &NoImages }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
-use crate::examine::{Container, PlatformSubject, Start, start};
+use crate::examine::PlatformSubject;
 use crate::layer::{self, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
+use crate::process::{Container, Start, start};
 use crate::rootfs::merge;
 use crate::store::disk::{Partial, Receiving};
 use crate::store::once::Once;

@@ -14,12 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::once::Once;
 use super::{Source, Tools, parallel};
 use crate::error::{Error, Kind, Result};
-use crate::examine::base::{self, Choice, Known, OldBase};
+use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
-    LeftBehind, Need, Origin, PlatformSubject, RunnerSubject, Shape, Start, Subject, Whole, WholePlatform, Wishes, need,
+    Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject, Whole, WholePlatform,
 };
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
+use crate::plan::{Need, RebaseOptions};
+use crate::process::Start;
 
 use images::Loader;
 use layers::LayerReader;
@@ -30,41 +32,18 @@ use select::{Listed, Listing};
 pub use lookup::Patience;
 
 /// What a run asks for.
-#[derive(Debug, Clone)]
-pub struct Request {
-    pub source: Location,
-    pub base: Location,
-    pub old_base: OldBaseChoice,
-    /// Empty for all of the source's.
-    pub platforms: Vec<Platform>,
-    /// Images that may turn out to be the old base, compared by diff ids.
-    pub known: Vec<Location>,
-    pub wishes: Wishes,
-    /// An image whose program can write a log that a shell wrote.
-    pub log_runner: Option<Location>,
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub source: &'a Location,
+    pub options: &'a RebaseOptions,
+    /// The old base of each platform, where a lock or a result records it: before the options' own.
+    pub old_bases: &'a [(Platform, OldBaseChoice)],
 }
 
-/// What was said about the old base, for all platforms or one by one.
-#[derive(Debug, Clone)]
-pub enum OldBaseChoice {
-    Same(Choice),
-    Each(Vec<(Platform, Choice)>),
-}
-
-impl From<Choice> for OldBaseChoice {
-    fn from(choice: Choice) -> Self {
-        Self::Same(choice)
-    }
-}
-
-impl OldBaseChoice {
-    fn of(&self, platform: &Platform) -> Choice {
-        match self {
-            Self::Same(choice) => choice.clone(),
-            Self::Each(list) => {
-                list.iter().find(|(listed, _)| listed == platform).map_or(Choice::Detect, |(_, choice)| choice.clone())
-            }
-        }
+impl Request<'_> {
+    fn old_base(&self, platform: &Platform) -> Option<&OldBaseChoice> {
+        let recorded = self.old_bases.iter().find(|(listed, _)| listed == platform);
+        recorded.map(|(_, choice)| choice).or(self.options.old_base.as_ref())
     }
 }
 
@@ -101,11 +80,12 @@ pub struct InspectedPlatform {
 }
 
 impl Fetcher<'_> {
-    /// Brings everything the request names.
-    pub fn fetch(&self, request: &Request) -> Result<Subject> {
-        let source = self.source(&request.source)?;
-        let base = self.opened(&request.base)?;
-        let (chosen, left_behind) = self.chosen(&source, &request.platforms)?;
+    /// Brings everything the request names, and the source's layers above the old base.
+    pub fn fetch(&self, request: &Request<'_>) -> Result<Fetched> {
+        let options = request.options;
+        let source = self.source(request.source)?;
+        let base = self.opened(&options.base)?;
+        let (chosen, left_behind) = self.chosen(&source, &options.platforms)?;
         let bases = Listing::read(&base.loader(self), &base.origin.top)?;
         let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
@@ -114,41 +94,48 @@ impl Fetcher<'_> {
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
         layers.read_above_the_seam(&mut platforms, self.tools.jobs)?;
-        let base_layers = LayerReader::new(self, &base);
-        for platform in &mut platforms {
-            self.read_further(platform, &request.wishes, &layers, &base_layers)?;
-        }
-
-        let shape = shape(&source.origin, request);
-        Ok(Subject { source: source.origin.clone(), base: base.origin.clone(), shape, platforms, missing, left_behind })
+        let runner = platforms.first().and(options.log_runner.as_ref());
+        let runner = runner.map(|location| self.opened(location)).transpose()?;
+        let subject = Subject {
+            source: source.origin.clone(),
+            base: base.origin.clone(),
+            runner: runner.map(|runner| runner.origin.clone()),
+            shape: shape(&source.origin, &options.platforms),
+            missing,
+            leaves_behind: !left_behind.is_empty(),
+        };
+        assign(&left_behind, &mut platforms);
+        Ok(Fetched { subject, platforms })
     }
 
-    /// Reads the layers of the bases, where an answer depends on them.
-    fn read_further(
-        &self,
-        platform: &mut PlatformSubject,
-        wishes: &Wishes,
-        source: &LayerReader<'_>,
-        base: &LayerReader<'_>,
-    ) -> Result<()> {
-        let read = |reader: &LayerReader<'_>, layers: &[ImageLayer]| {
-            parallel::map(layers, self.tools.jobs, |layer| reader.read(layer))
-        };
-        while let Some(need) = need(platform, wishes) {
-            match need {
-                Need::NewBase => platform.base_layers = read(base, &platform.base.layers)?,
-                Need::OldBase => {
-                    let below = platform.source.layers.get(..platform.old_base.layers).unwrap_or_default();
-                    platform.old_layers = read(source, below)?;
-                }
+    /// Reads the layers of a base that an answer depends on.
+    pub fn supply(&self, request: &Request<'_>, platform: &mut PlatformSubject, need: Need) -> Result<()> {
+        match need {
+            Need::NewBase => {
+                let base = self.opened(&request.options.base)?;
+                platform.base_layers = self.read_layers(&base, &platform.base.layers)?;
+            }
+            Need::OldBase => {
+                let source = self.source(request.source)?;
+                platform.old_layers = self.read_layers(&source, platform.source_layers().0)?;
             }
         }
         Ok(())
     }
 
+    fn read_layers(&self, of: &Opened, layers: &[ImageLayer]) -> Result<Vec<Arc<LayerIndex>>> {
+        let reader = LayerReader::new(self, of);
+        parallel::map(layers, self.tools.jobs, |layer| reader.read(layer))
+    }
+
     /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
     /// is noted instead of ending the run.
-    pub fn inspect(&self, location: &Location, platforms: &[Platform], choice: &Choice) -> Result<Inspected> {
+    pub fn inspect(
+        &self,
+        location: &Location,
+        platforms: &[Platform],
+        choice: Option<&OldBaseChoice>,
+    ) -> Result<Inspected> {
         let source = self.source(location)?;
         let (chosen, left_behind) = self.chosen(&source, platforms)?;
         let layers = LayerReader::new(self, &source);
@@ -165,9 +152,8 @@ impl Fetcher<'_> {
     pub fn whole(&self, location: &Location) -> Result<Whole> {
         let source = self.opened(location)?;
         let (chosen, _) = self.chosen(&source, &[])?;
-        let reader = LayerReader::new(self, &source);
         let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
-            let layers = parallel::map(&image.layers, self.tools.jobs, |layer| reader.read(layer))?;
+            let layers = self.read_layers(&source, &image.layers)?;
             Ok(WholePlatform { platform, image, layers })
         });
         Ok(Whole { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
@@ -260,15 +246,14 @@ impl Fetcher<'_> {
                 .fact("log runner", location)
                 .fact("platform", platform)
         })?;
-        let reader = LayerReader::new(self, &opened);
-        let layers = parallel::map(&image.layers, self.tools.jobs, |layer| reader.read(layer))?;
-        Ok(Some(RunnerSubject { origin: opened.origin.clone(), image, layers }))
+        let layers = self.read_layers(&opened, &image.layers)?;
+        Ok(Some(RunnerSubject { location: location.clone(), image, layers }))
     }
 
     /// One platform, or its name where the new base does not have it.
     fn platform(
         &self,
-        request: &Request,
+        request: &Request<'_>,
         source: &Opened,
         (base, bases): (&Opened, &Listing),
         listed: &Listed,
@@ -279,12 +264,12 @@ impl Fetcher<'_> {
             return Ok(Err(listed.platform.clone()));
         };
         let looker = Looker::new(self, source, listed, layers, Patience::Fail);
-        let mut known = self.known(&request.known, &listed.platform)?;
+        let mut known = self.known(&request.options.known_bases, &listed.platform)?;
         known.push((base.origin.location.clone(), new.image.clone()));
         let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
-        let choice = request.old_base.of(&listed.platform);
-        let old_base = base::find(&listed.image, &listed.index_annotations, &choice, &known, &looker)
-            .map_err(|error| error.fact("source", &request.source))?;
+        let choice = request.old_base(&listed.platform);
+        let old_base = base::find(&listed.image, &listed.index_annotations, choice, &known, &looker)
+            .map_err(|error| error.fact("source", request.source))?;
         Ok(Ok(PlatformSubject {
             platform: listed.platform.clone(),
             entry: listed.entry.clone(),
@@ -295,7 +280,8 @@ impl Fetcher<'_> {
             layers: Vec::new(),
             old_layers: Vec::new(),
             base_layers: Vec::new(),
-            runner: self.runner(request.log_runner.as_ref(), &listed.platform)?,
+            runner: self.runner(request.options.log_runner.as_ref(), &listed.platform)?,
+            left_behind: Vec::new(),
         }))
     }
 }
@@ -335,9 +321,18 @@ impl Opened {
 }
 
 /// One platform asked for by name gives one manifest; everything else keeps the source's shape.
-fn shape(source: &Origin, request: &Request) -> Shape {
+fn shape(source: &Origin, platforms: &[Platform]) -> Shape {
     match source.top.kind() {
-        DocumentKind::Index if request.platforms.len() != 1 => Shape::Index(source.top.object().clone()),
+        DocumentKind::Index if platforms.len() != 1 => Shape::Index(source.top.object().clone()),
         _ => Shape::Single,
+    }
+}
+
+/// Gives each platform what describes its bytes; what does not say, goes to the first.
+fn assign(left_behind: &[LeftBehind], platforms: &mut [PlatformSubject]) {
+    for (at, platform) in platforms.iter_mut().enumerate() {
+        let (digest, is_first) = (platform.source.digest(), at == 0);
+        let is_its = |left: &&LeftBehind| left.of.map_or(is_first, |of| of == digest);
+        platform.left_behind = left_behind.iter().filter(is_its).cloned().collect();
     }
 }

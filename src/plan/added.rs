@@ -1,0 +1,163 @@
+//! The added layer: accounts, working directory, log directory, and paths that the user wants along. Only
+//! what is needed; nothing needed, no layer.
+
+use std::sync::Arc;
+
+use super::accounts::{self, Accounts, Which};
+use super::directories::{self, Owner, Way};
+use super::extract;
+use super::layers::Roots;
+use super::log_file;
+use super::log_runner::Runner;
+use super::new_layer::NewLayer;
+use crate::examine::PlatformSubject;
+use crate::layer::{Entry, EntryKind, RootPath};
+use crate::process::Container;
+use crate::rootfs::{FileNode, Root};
+
+/// The layer and why it is there.
+#[derive(Debug, Clone, Default)]
+pub struct Added {
+    pub layer: Arc<NewLayer>,
+    /// One line for each thing that was added.
+    pub what: Vec<String>,
+    pub accounts: Accounts,
+    pub working_dir: DirectoryState,
+    pub log_dir: DirectoryState,
+}
+
+/// A directory that the container needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DirectoryState {
+    #[default]
+    NotNeeded,
+    There,
+    /// The added layer brings it; whether the source was asked what it looked like.
+    Made {
+        path: String,
+        known: bool,
+    },
+    /// It cannot be made: why.
+    Blocked {
+        path: String,
+        why: String,
+    },
+    /// It is there, but the user of the image may not write to it.
+    ReadOnly {
+        path: String,
+        uid: u64,
+    },
+}
+
+/// Draws up what the rebased root lacks.
+pub(super) fn draw(container: &Container, roots: &Roots<'_>) -> Added {
+    let accounts = accounts::look_up(container, &roots.rebased, roots.source());
+    let mut added = Added { accounts, ..Added::default() };
+    added.write_accounts(&roots.rebased);
+    added.working_dir = added.working_dir(container, roots);
+    added.log_dir = added.log_dir(container, roots);
+    added
+}
+
+impl Added {
+    fn layer(&mut self) -> &mut NewLayer {
+        Arc::make_mut(&mut self.layer)
+    }
+
+    fn write_accounts(&mut self, rebased: &Root<'_>) {
+        for (which, content) in self.accounts.files.clone() {
+            let Some(path) = account_path(which, rebased) else { continue };
+            directories::lead(self.layer(), &path, |parent| rebased.get(parent));
+            let there = rebased.get(&path).and_then(FileNode::entry);
+            let size = content.len() as u64;
+            let new = Entry::new(path.clone(), EntryKind::File { size }, 0o644, 0, 0);
+            let entry = there.map_or(new, |there| Entry { path, kind: EntryKind::File { size }, ..there.clone() });
+            self.layer().add_file(entry, content);
+        }
+        self.what.extend(self.accounts.added.clone());
+    }
+
+    fn working_dir(&mut self, container: &Container, roots: &Roots<'_>) -> DirectoryState {
+        let written = container.text("WorkingDir");
+        if written.is_empty() {
+            return DirectoryState::NotNeeded;
+        }
+        let blocked = |why: &str| DirectoryState::Blocked { path: written.to_owned(), why: why.to_owned() };
+        match RootPath::new(written) {
+            Err(_) => blocked("it cannot be followed without leaving the root"),
+            Ok(_) if !written.starts_with('/') => blocked("it is not an absolute path"),
+            Ok(path) => self.directory(&path, "working folder", roots, Owner::default()),
+        }
+    }
+
+    fn log_dir(&mut self, container: &Container, roots: &Roots<'_>) -> DirectoryState {
+        let Some(path) = log_file::directory(container) else { return DirectoryState::NotNeeded };
+        let (uid, gid) = (self.accounts.uid, self.accounts.gid.unwrap_or_default());
+        let owner = Owner { uid: uid.unwrap_or_default(), gid };
+        let state = self.directory(&path, "log folder", roots, owner);
+        // One that is made as the source had it is as closed as it was there.
+        let like = match state {
+            DirectoryState::There => &roots.rebased,
+            DirectoryState::Made { known: true, .. } => roots.source(),
+            _ => return state,
+        };
+        match uid {
+            Some(uid) if !log_file::can_write(like, &path, uid, gid) => {
+                DirectoryState::ReadOnly { path: path.to_string(), uid }
+            }
+            _ => state,
+        }
+    }
+
+    fn directory(&mut self, path: &RootPath, what: &str, roots: &Roots<'_>, owner: Owner) -> DirectoryState {
+        let (rebased, source) = (&roots.rebased, roots.source());
+        match directories::way(rebased, path) {
+            Way::There => DirectoryState::There,
+            Way::Blocked(why) => DirectoryState::Blocked { path: path.to_string(), why },
+            Way::Missing(missing) => {
+                if let Some(first) = missing.first() {
+                    directories::lead(self.layer(), first, |parent| rebased.get(parent));
+                }
+                directories::make(self.layer(), &missing, source, owner);
+                self.what.push(format!("{what} {path}"));
+                let known = source.resolve(path).is_ok();
+                DirectoryState::Made { path: path.to_string(), known }
+            }
+        }
+    }
+
+    /// Takes over the paths to be kept that the rebased root lacks; gives those that the source lacks, too.
+    pub(super) fn keep(&mut self, keep: &[RootPath], roots: &Roots<'_>, subject: &PlatformSubject) -> Vec<RootPath> {
+        let (rebased, source) = (&roots.rebased, roots.source());
+        let mut missing = Vec::new();
+        for path in keep {
+            if source.get(path).is_none() {
+                missing.push(path.clone());
+                continue;
+            }
+            let taken = extract::take(self.layer(), &extract::kept(source, path), subject, (rebased, source));
+            if taken > 0 {
+                self.what.push(format!("{path} of the old base"));
+            }
+        }
+        missing
+    }
+}
+
+impl Added {
+    /// Brings the log runner along, at the path that it has in its own image.
+    pub(super) fn put_runner(&mut self, runner: &Runner<'_>, rebased: &Root<'_>) {
+        directories::lead(self.layer(), &runner.path, |parent| rebased.get(parent));
+        self.layer().take(runner.layer, runner.position, &runner.path);
+        self.what.push(format!("log runner {}", runner.path));
+    }
+}
+
+/// Where the account file is, or would be: a link is not replaced but followed.
+fn account_path(which: Which, rebased: &Root<'_>) -> Option<RootPath> {
+    let path = RootPath::new(which.path()).ok()?;
+    match rebased.get(&path) {
+        None => Some(path),
+        Some(_) => rebased.resolve(&path).ok().map(|found| found.path),
+    }
+}

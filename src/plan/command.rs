@@ -1,0 +1,257 @@
+//! From shell form to exec form: the command and the health check of an image without their shell.
+//!
+//! The translation is `shell`'s; here it is put to the image: its variables, its scripts, its
+//! binary, the runner of its new base. A command that needs no shell is left alone, and so is one
+//! whose shell is in the rebased root.
+
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::healthcheck::{self, HealthOutcome};
+use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
+use super::options::RebaseOptions;
+use crate::layer::RootPath;
+use crate::process::{Container, search};
+use crate::rootfs::Root;
+use crate::shell::logs::Strategy;
+use crate::shell::{self, CommandContext, ExecCommand, Log, Note, Reason, Refusal, Trailing, Verdict};
+
+/// What became of the command.
+#[derive(Debug, Clone, Default)]
+pub struct ExecForm {
+    pub outcome: CommandOutcome,
+    /// Where output goes that went to a file.
+    pub log: Option<KeptLog>,
+    /// What the translation changes, in words.
+    pub notes: Vec<Note>,
+    /// CMD was there, and the shell ignored it.
+    pub cmd_cleared: Option<Vec<String>>,
+    /// An init that stood before the program and that the rebased root lacks.
+    pub init_dropped: Vec<String>,
+    /// The script that the command says now, which is started no more.
+    pub script: Option<String>,
+    /// How many words stand before the program: an init, a runner and its flags.
+    pub lead: usize,
+    pub health: HealthOutcome,
+}
+
+#[derive(Debug, Clone, Default)]
+pub enum CommandOutcome {
+    /// No shell was started, or the rebased root has it.
+    #[default]
+    Unchanged,
+    Translated,
+    /// The command uses what has no exec form.
+    Refused(Box<Refusal>),
+    /// The command could be translated, but nobody would write its log.
+    NoLog(Box<NoStrategy>),
+}
+
+/// A log file and who writes it.
+#[derive(Debug, Clone)]
+pub struct KeptLog {
+    pub path: String,
+    pub choice: ChosenStrategy,
+}
+
+impl ExecForm {
+    /// Whether the command still starts a shell that is not there.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        matches!(self.outcome, CommandOutcome::Refused(_) | CommandOutcome::NoLog(_))
+    }
+
+    /// Whether it would be another one, were there a shell, an init or a runner in the root.
+    pub(super) fn asked_the_root(&self) -> bool {
+        let is_plain =
+            matches!(self.outcome, CommandOutcome::Unchanged) && matches!(self.health, HealthOutcome::Unchanged);
+        !is_plain || self.lead > 0 || !self.init_dropped.is_empty()
+    }
+
+    /// The words before the program that are programs themselves.
+    #[must_use]
+    pub fn wrappers(&self, container: &Container) -> Vec<usize> {
+        let init = shell::init_len(&container.command.argv());
+        let words = [(init > 0).then_some(0), (self.lead > init).then_some(init)];
+        words.into_iter().flatten().collect()
+    }
+
+    /// Whether a runner was put before the program.
+    #[must_use]
+    pub fn uses_runner(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| matches!(log.choice.strategy, Strategy::Runner(_)))
+    }
+
+    fn stuck(outcome: CommandOutcome) -> Self {
+        Self { outcome, ..Self::default() }
+    }
+}
+
+/// What the translation is put to.
+pub(super) struct Translator<'a> {
+    /// Where the command's words lead.
+    pub(super) root: &'a Root<'a>,
+    /// Where shells are that go along anyway: nobody wants one extracted.
+    pub(super) shells: &'a Root<'a>,
+    pub(super) runner: Option<&'a RunnerAt>,
+    pub(super) options: &'a RebaseOptions,
+}
+
+/// The container without its shell, and what that took.
+pub(super) fn translate(container: Container, translator: &Translator<'_>) -> (Container, ExecForm) {
+    let container = shape::overridden(container, translator.options);
+    let (container, dropped) = translator.without_lost_init(container);
+    let (mut container, mut form) = translator.command(container);
+    form.init_dropped = dropped;
+    form.health = healthcheck::translate(&mut container, translator);
+    (container, form)
+}
+
+impl Translator<'_> {
+    /// An init that came with the old base is gone with it; the program can do without.
+    fn without_lost_init(&self, mut container: Container) -> (Container, Vec<String>) {
+        let argv = container.command.argv();
+        let lead = shell::init_len(&argv);
+        let is_lost = lead > 0 && argv.first().is_some_and(|init| search(self.root, &container, init).is_none());
+        if !is_lost {
+            return (container, Vec::new());
+        }
+        let dropped = argv.iter().take(lead).cloned().collect();
+        container.set_command(shape::without_first(&container.command, lead));
+        (container, dropped)
+    }
+
+    fn command(&self, container: Container) -> (Container, ExecForm) {
+        let argv = container.command.argv();
+        let lead = shell::init_len(&argv);
+        let as_it_is = ExecForm { lead, ..ExecForm::default() };
+        if self.starts_as_it_is(&container, argv.get(lead..).unwrap_or_default()) {
+            return (container, as_it_is);
+        }
+        let place = CommandContext::Image { frozen: self.frozen(&container) };
+        let script = self.script(&container, &argv);
+        let verdict = shell::translate(&argv, script.as_ref().map(|script| script.text), &place);
+        match without_ignored_cmd(verdict, &container, &place) {
+            Verdict::Unchanged(_) => (container, as_it_is),
+            Verdict::Refuse(refusal) => (container, ExecForm::stuck(CommandOutcome::Refused(refusal))),
+            Verdict::Translate(meaning) => {
+                let (container, form) = self.apply(container, &meaning);
+                let script = script.filter(|_| !form.is_stuck()).map(|script| script.path);
+                (container, ExecForm { script, ..form })
+            }
+        }
+    }
+
+    /// Whether the words lead to what the kernel can start: a program, a shell that is there, or a
+    /// script whose interpreter is. Nothing to start is nothing to translate.
+    pub(super) fn starts_as_it_is(&self, container: &Container, argv: &[String]) -> bool {
+        let Some(word) = argv.first() else { return true };
+        let Some(found) = search(self.root, container, word) else { return false };
+        let script = self.root.program(found.file.node).and_then(|program| program.script.as_ref());
+        match script {
+            Some(script) => script.interpreter.starts_with('/') && self.keeps_shell(container, &script.interpreter),
+            None => !shell::starts_shell(argv) || self.keeps_shell(container, word),
+        }
+    }
+
+    /// Whether a shell or another interpreter is in the rebased root.
+    fn keeps_shell(&self, container: &Container, word: &str) -> bool {
+        let is_kept = |path: &RootPath| self.options.keep.iter().any(|kept| path.is_within(kept));
+        search(self.shells, container, word).is_some()
+            || search(self.root, container, word).is_some_and(|found| is_kept(&found.file.path))
+    }
+
+    /// The shell script that the command starts, or gives to a shell.
+    fn script(&self, container: &Container, argv: &[String]) -> Option<ScriptText<'_>> {
+        let word = shell::script_word(argv).and_then(|at| argv.get(at))?;
+        let found = search(self.root, container, word)?;
+        let script = self.root.program(found.file.node)?.script.as_ref()?;
+        let words = [Some(&script.interpreter), script.argument.as_ref()].into_iter().flatten();
+        // `#!/bin/sh`, `#!/usr/bin/env bash`, `#!/bin/busybox sh`: what runs it is one of the words.
+        let is_shell = words.flat_map(|words| words.split(' ')).any(is_shell);
+        let text = self.root.content(found.file.node).filter(|_| is_shell)?;
+        Some(ScriptText { path: found.file.path.to_string(), text })
+    }
+
+    /// The variables that may be written into the command, with the image's values.
+    pub(super) fn frozen(&self, container: &Container) -> BTreeMap<String, String> {
+        let wanted =
+            container.environment().filter(|(name, _)| self.options.freeze_env.iter().any(|frozen| frozen == name));
+        wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Writes the meaning into the container.
+    fn apply(&self, container: Container, meaning: &ExecCommand) -> (Container, ExecForm) {
+        let mut after = container.clone();
+        after.add_environment(&meaning.environment);
+        meaning.workdir.iter().for_each(|directory| after.set_working_dir(directory));
+        // Words that came from CMD stay there; a strategy's flags go before them.
+        let (own, passed) = meaning.program.split_at(meaning.program.len().saturating_sub(meaning.passed));
+        let own = ExecCommand { program: own.to_vec(), passed: 0, ..meaning.clone() };
+        let (argv, log, notes) = match self.keep_log(&own, passed, &after) {
+            Ok(kept) => kept,
+            Err(outcome) => return (container, ExecForm::stuck(outcome)),
+        };
+        let lead = meaning.init.len() + log.as_ref().map_or(0, |log| log.choice.words_before(&own, &argv));
+        let command = shape::split(&container.command, argv, passed, meaning.trailing);
+        let form = ExecForm {
+            outcome: CommandOutcome::Translated,
+            log,
+            notes: meaning.notes.iter().cloned().chain(notes).collect(),
+            cmd_cleared: shape::cleared(&container.command, &command),
+            lead,
+            ..ExecForm::default()
+        };
+        after.set_command(command);
+        (after, form)
+    }
+
+    /// The words with the log where it was, by the first strategy that can be proven and can
+    /// express it.
+    fn keep_log(&self, meaning: &ExecCommand, passed: &[String], after: &Container) -> Result<Kept, CommandOutcome> {
+        let Some(Log { path, .. }) = &meaning.log else { return Ok((meaning.argv(), None, Vec::new())) };
+        let program = meaning.program.first().and_then(|word| search(self.root, after, word));
+        let program = program.and_then(|found| self.root.program(found.file.node));
+        let choices = logs::choices(self.options, program, self.runner, path);
+        let choices = choices.map_err(|none| CommandOutcome::NoLog(Box::new(none)))?;
+        let mut refusal = None;
+        for choice in choices {
+            match shell::logs::apply_before(meaning, &choice.strategy, passed) {
+                Ok(applied) => {
+                    let log = KeptLog { path: path.clone(), choice };
+                    return Ok((applied.argv, Some(log), applied.notes));
+                }
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        Err(refusal.map_or(CommandOutcome::Unchanged, CommandOutcome::Refused))
+    }
+}
+
+struct ScriptText<'a> {
+    path: String,
+    text: &'a [u8],
+}
+
+fn is_shell(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("sh" | "bash" | "dash" | "ash"))
+}
+
+/// A shell-form ENTRYPOINT ignores CMD: what stands there is no part of the command.
+fn without_ignored_cmd(verdict: Verdict, container: &Container, place: &CommandContext) -> Verdict {
+    match (&verdict, &container.command.entrypoint, &container.command.cmd) {
+        (Verdict::Refuse(refusal), Some(entrypoint), Some(_)) if refusal.reason == Reason::DeadArguments => {
+            match shell::translate(entrypoint, None, place) {
+                Verdict::Translate(meaning) if meaning.trailing == Trailing::Ignored => Verdict::Translate(meaning),
+                _ => verdict,
+            }
+        }
+        _ => verdict,
+    }
+}
+
+/// The words, the log, and what it changes.
+type Kept = (Vec<String>, Option<KeptLog>, Vec<Note>);

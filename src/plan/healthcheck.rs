@@ -1,0 +1,68 @@
+//! The health check without its shell.
+
+use serde_json::{Value, json};
+
+use super::command::Translator;
+use crate::process::Container;
+use crate::shell::{self, CommandContext, ExecCommand, Refusal, Verdict};
+
+#[derive(Debug, Clone, Default)]
+pub enum HealthOutcome {
+    #[default]
+    Unchanged,
+    Translated,
+    Refused(Box<Refusal>),
+}
+
+/// Rewrites a shell-form test to exec form, where its shell is not in the rebased root.
+pub(super) fn translate(container: &mut Container, translator: &Translator<'_>) -> HealthOutcome {
+    let Some(argv) = argv(container) else { return HealthOutcome::Unchanged };
+    if translator.starts_as_it_is(container, &argv) {
+        return HealthOutcome::Unchanged;
+    }
+    let place = CommandContext::Image { frozen: translator.frozen(container) };
+    match shell::translate(&argv, None, &place) {
+        Verdict::Unchanged(_) => HealthOutcome::Unchanged,
+        Verdict::Refuse(refusal) => HealthOutcome::Refused(refusal),
+        Verdict::Translate(meaning) => match words(&meaning) {
+            Some(words) => {
+                set_test(container, words);
+                HealthOutcome::Translated
+            }
+            None => HealthOutcome::Refused(Box::new(shell::refuse_side_effects(&argv))),
+        },
+    }
+}
+
+/// The words that a runtime executes for the test.
+fn argv(container: &Container) -> Option<Vec<String>> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let test = texts(container.members.get("Healthcheck")?.get("Test")?);
+    let (kind, words) = test.split_first()?;
+    match kind.as_str() {
+        "CMD" => Some(words.to_vec()),
+        "CMD-SHELL" => {
+            let shell = container.members.get("Shell").map(texts).filter(|shell| !shell.is_empty());
+            let shell = shell.unwrap_or_else(|| vec!["/bin/sh".to_owned(), "-c".to_owned()]);
+            Some(shell.into_iter().chain(words.iter().cloned()).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A test has no variables and no working directory of its own. What it prints is kept by the runtime, so a
+/// redirection to nowhere can go.
+fn words(meaning: &ExecCommand) -> Option<Vec<String>> {
+    let is_quiet = meaning.log.as_ref().is_none_or(|log| log.path == "/dev/null");
+    let is_plain = meaning.environment.is_empty() && meaning.workdir.is_none() && is_quiet;
+    is_plain.then(|| meaning.argv())
+}
+
+fn set_test(container: &mut Container, words: Vec<String>) {
+    let test: Vec<Value> = std::iter::once("CMD".to_owned()).chain(words).map(Value::from).collect();
+    if let Some(Value::Object(check)) = container.members.get_mut("Healthcheck") {
+        check.insert("Test".to_owned(), json!(test));
+    }
+}

@@ -1,0 +1,98 @@
+//! Who writes the log file: klog where the binary shows that it can, a runner where there is one,
+//! or nobody.
+
+use super::options::{KlogStyle, LogChoice, RebaseOptions};
+use crate::elf::Program;
+use crate::examine::klog::{self, Klog};
+use crate::shell::ExecCommand;
+use crate::shell::logs::{Spelling, Strategy};
+
+/// A runner in the rebased root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerAt {
+    pub path: String,
+    /// Where it came from.
+    pub from: &'static str,
+}
+
+/// A strategy, and why it.
+#[derive(Debug, Clone)]
+pub struct ChosenStrategy {
+    pub strategy: Strategy,
+    pub why: String,
+    /// klog's flags were asked for, and the binary does not show that it takes them.
+    pub unproven: Option<Klog>,
+}
+
+impl ChosenStrategy {
+    /// How many words the strategy puts between the init and the program.
+    pub(super) fn words_before(&self, meaning: &ExecCommand, argv: &[String]) -> usize {
+        match self.strategy {
+            Strategy::Runner(_) => argv.len().saturating_sub(meaning.init.len() + meaning.program.len()),
+            Strategy::Klog(_) | Strategy::Stdout => 0,
+        }
+    }
+}
+
+/// No strategy can be used.
+#[derive(Debug, Clone)]
+pub struct NoStrategy {
+    pub path: String,
+    pub klog: Klog,
+}
+
+/// What could keep the log, best first. There is at least one.
+pub(super) fn choices(
+    options: &RebaseOptions,
+    program: Option<&Program>,
+    runner: Option<&RunnerAt>,
+    path: &str,
+) -> Result<Vec<ChosenStrategy>, NoStrategy> {
+    let klog = klog::look(program);
+    let by_klog = || by_klog(&klog, options.klog_style);
+    let by_runner = || runner.map(by_runner);
+    let found = match options.logs {
+        LogChoice::Klog => vec![by_klog()],
+        LogChoice::Stdout => vec![stdout("--logs stdout asks for it")],
+        LogChoice::Runner => by_runner().into_iter().collect(),
+        // Nobody reads it: that it is in the container's log now does no harm.
+        LogChoice::Auto if path == "/dev/null" => vec![stdout("the output was thrown away")],
+        LogChoice::Auto => {
+            let proven = matches!(klog, Klog::Proven(_)).then(by_klog);
+            proven.into_iter().chain(by_runner()).collect()
+        }
+    };
+    if found.is_empty() { Err(NoStrategy { path: path.to_owned(), klog }) } else { Ok(found) }
+}
+
+fn by_klog(klog: &Klog, style: KlogStyle) -> ChosenStrategy {
+    let spelling = match (style, klog) {
+        (KlogStyle::Dash, _) => Spelling::Dash,
+        (KlogStyle::Auto, Klog::Proven(spelling)) => *spelling,
+        // The spelling that all kinds of klog programs take.
+        (KlogStyle::Underscore | KlogStyle::Auto, _) => Spelling::Underscore,
+    };
+    let unproven = match klog {
+        // Go's `flag` package ends at a name that it does not know, or never gets to see it.
+        Klog::Proven(Spelling::Underscore) if spelling == Spelling::Dash => {
+            Some(Klog::Unknown("it does not normalise the names of flags, and knows log_file only".to_owned()))
+        }
+        Klog::Proven(_) => None,
+        Klog::Glog | Klog::Removed(_) | Klog::Unknown(_) => Some(klog.clone()),
+    };
+    let why = match spelling {
+        _ if unproven.is_some() => "it was asked for",
+        Spelling::Underscore => "the program takes klog's flags, with underscores",
+        Spelling::Dash | Spelling::AssumedDash => "the program takes klog's flags, and normalises their names",
+    };
+    ChosenStrategy { strategy: Strategy::Klog(spelling), why: why.to_owned(), unproven }
+}
+
+fn by_runner(runner: &RunnerAt) -> ChosenStrategy {
+    let why = format!("{} is in {}", runner.path, runner.from);
+    ChosenStrategy { strategy: Strategy::Runner(runner.path.clone()), why, unproven: None }
+}
+
+fn stdout(why: &str) -> ChosenStrategy {
+    ChosenStrategy { strategy: Strategy::Stdout, why: why.to_owned(), unproven: None }
+}

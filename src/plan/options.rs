@@ -1,0 +1,489 @@
+//! The options of a rebase: one type behind the command line, the batch file, the record in a
+//! result's annotations, and `verify`.
+//!
+//! A new option is a field here, its use in the stage that decides by it, and its documentation. The
+//! member names are contract: the batch file's keys and the record's are these.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::examine::base::OldBaseChoice;
+use crate::layer::RootPath;
+use crate::oci::{Digest, Location, Platform, json};
+use crate::policy::Allow;
+
+/// The base that an image moves to unless told otherwise.
+pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";
+
+/// Everything that a user may ask of a rebase, beside its source and its targets.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RebaseOptions {
+    /// New base
+    #[arg(long, value_name = "REF", default_value = DEFAULT_BASE, help_heading = "Where")]
+    #[serde(with = "text")]
+    pub base: Location,
+    /// Move only this platform (repeatable) [default: all platforms of the source]
+    #[arg(long = "platform", value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
+    #[serde(with = "texts", alias = "platform")]
+    pub platforms: Vec<Platform>,
+    /// What to do if the new base lacks a platform
+    #[arg(long, value_name = "ACTION", value_enum, default_value = "refuse", help_heading = "Where")]
+    pub on_missing_platform: OnMissing,
+    /// Base the image was built on: an image, `scratch`, or `layers:N` for the first N layers [default: detect]
+    #[arg(long, value_name = "REF|scratch|layers:N", help_heading = "Old base")]
+    #[serde(with = "text_or_none")]
+    pub old_base: Option<OldBaseChoice>,
+    /// Candidate for the old base, tried if the image does not name its base (repeatable)
+    #[arg(long = "known-base", value_name = "REF", help_heading = "Old base")]
+    #[serde(with = "texts", alias = "known_base")]
+    pub known_bases: Vec<Location>,
+    /// Override ENTRYPOINT (JSON array); still verified
+    #[arg(long, value_name = "JSON", help_heading = "Command")]
+    pub entrypoint: Option<CommandWords>,
+    /// Override CMD (JSON array); still verified
+    #[arg(long, value_name = "JSON", help_heading = "Command")]
+    pub cmd: Option<CommandWords>,
+    /// Replace this variable in the command with its value in the image (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Command")]
+    #[serde(with = "texts")]
+    pub freeze_env: Vec<String>,
+    /// How to keep the log file that the shell redirected to
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", help_heading = "Command")]
+    pub logs: LogChoice,
+    /// How to spell klog's flags
+    #[arg(long, value_name = "STYLE", value_enum, default_value = "auto", help_heading = "Command")]
+    pub klog_style: KlogStyle,
+    /// Image to copy the log runner from, such as registry.k8s.io/build-image/go-runner
+    #[arg(long, value_name = "REF", help_heading = "Command")]
+    #[serde(with = "text_or_none")]
+    pub log_runner: Option<Location>,
+    /// Copy only the program and the files it needs; for squashed images and unknown bases
+    #[arg(long, help_heading = "LayerContents")]
+    #[serde(deserialize_with = "flag")]
+    pub extract: bool,
+    /// Keep this path of the image even if it belongs to the old base or to a package (repeatable)
+    #[arg(long, value_name = "PATH", help_heading = "LayerContents")]
+    #[serde(with = "texts")]
+    pub keep: Vec<RootPath>,
+    /// Move the image in spite of this refusal (repeatable); recorded in the report and in the image
+    #[arg(long, value_name = "RULE[=PATH]", help_heading = "Policy")]
+    #[serde(with = "texts")]
+    pub allow: Vec<Allow>,
+    /// Refuse unless the result has this digest
+    #[arg(long, value_name = "DIGEST", help_heading = "Policy")]
+    pub expect_digest: Option<Digest>,
+    /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
+    #[arg(skip)]
+    pub source_date_epoch: Option<Epoch>,
+}
+
+impl Default for RebaseOptions {
+    fn default() -> Self {
+        Self {
+            base: default_base(),
+            old_base: None,
+            known_bases: Vec::new(),
+            platforms: Vec::new(),
+            on_missing_platform: OnMissing::default(),
+            allow: Vec::new(),
+            logs: LogChoice::default(),
+            klog_style: KlogStyle::default(),
+            log_runner: None,
+            freeze_env: Vec::new(),
+            entrypoint: None,
+            cmd: None,
+            extract: false,
+            keep: Vec::new(),
+            expect_digest: None,
+            source_date_epoch: None,
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test holds that the constant is a reference")]
+fn default_base() -> Location {
+    DEFAULT_BASE.parse().expect("the default base is a reference")
+}
+
+/// What decides nothing about the bytes of a result, or is recorded in members of its own.
+const NOT_RECORDED: [&str; 4] = ["base", "known_bases", "on_missing_platform", "expect_digest"];
+/// Format 1 records that a platform was left out, not what was asked for.
+const SKIPPED: &str = "skipped";
+
+impl RebaseOptions {
+    /// In one order and each once, whatever the order they were given in: the result records them.
+    #[must_use]
+    pub fn normalized(mut self) -> Self {
+        sort(&mut self.allow);
+        sort(&mut self.keep);
+        sort(&mut self.freeze_env);
+        self
+    }
+
+    /// The keys of a batch file, in the order of the fields.
+    #[must_use]
+    pub fn keys() -> Vec<String> {
+        Self::default().members().keys().cloned().collect()
+    }
+
+    /// Whether the command, the contents and the logs are left as they would be without options: only
+    /// then can an image that is based on the new base already be passed on as it is.
+    #[must_use]
+    pub fn changes_nothing(&self) -> bool {
+        let Self { logs, klog_style, freeze_env, entrypoint, cmd, .. } = self;
+        let command = freeze_env.is_empty() && entrypoint.is_none() && cmd.is_none();
+        let logs = *logs == LogChoice::Auto && *klog_style == KlogStyle::Auto;
+        command && logs && !self.selects_contents()
+    }
+
+    /// Whether what goes along depends on more than the layers.
+    #[must_use]
+    pub fn selects_contents(&self) -> bool {
+        self.extract || !self.keep.is_empty()
+    }
+
+    /// Whether the user gave the command.
+    #[must_use]
+    pub fn overrides_command(&self) -> bool {
+        self.entrypoint.is_some() || self.cmd.is_some()
+    }
+
+    fn members(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// The options as an annotation holds them: those that are not the default, sorted by name.
+    /// Members of `replaced` take the place of the options of their name; `null` leaves one out.
+    pub(super) fn record(&self, replaced: &Map<String, Value>) -> String {
+        let default = Self::default().members();
+        let mut members = self.members();
+        members.retain(|key, value| !NOT_RECORDED.contains(&key.as_str()) && default.get(key) != Some(value));
+        members.extend(replaced.clone());
+        let mut sorted: Vec<(String, Value)> = members.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let sorted: Map<String, Value> = sorted.into_iter().collect();
+        String::from_utf8(json::write(&Value::Object(sorted))).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::record`] wrote.
+    pub fn read_record(mut members: Map<String, Value>) -> Result<Self> {
+        let skipped = members.shift_remove(SKIPPED) == Some(Value::Bool(true));
+        let options: Self = serde_json::from_value(Value::Object(members)).map_err(|error| {
+            Error::input("the image records options that this release cannot read").cause(error.to_string())
+        })?;
+        Ok(Self { on_missing_platform: if skipped { OnMissing::Skip } else { OnMissing::Refuse }, ..options })
+    }
+}
+
+fn sort<T: Ord>(list: &mut Vec<T>) {
+    list.sort();
+    list.dedup();
+}
+
+/// What to do about a platform that the new base lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnMissing {
+    #[default]
+    Refuse,
+    Skip,
+}
+
+/// How output that went to a file gets there without a shell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogChoice {
+    /// klog's flags if the program is proven to accept them, else a log runner if there is one
+    #[default]
+    Auto,
+    /// Pass klog's flags to the program
+    Klog,
+    /// Start the program through kube-log-runner
+    Runner,
+    /// Drop the file: the container runtime keeps the log
+    Stdout,
+}
+
+/// How klog's flags are spelled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KlogStyle {
+    /// As the program spells them
+    #[default]
+    Auto,
+    /// `--log-file`
+    Dash,
+    /// `--log_file`
+    Underscore,
+}
+
+/// CommandWords as ENTRYPOINT and CMD have them. An empty list clears them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CommandWords(pub Vec<String>);
+
+impl FromStr for CommandWords {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words = serde_json::from_str(text).map(Self);
+        words.map_err(|_| {
+            Error::usage("expected a JSON array of strings, such as [\"/app\", \"--flag\"]").fact("given", text)
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandWords {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            List(Vec<String>),
+            /// As the flag takes it.
+            Json(String),
+        }
+        match Written::deserialize(from)? {
+            Written::List(words) => Ok(Self(words)),
+            Written::Json(text) => text.parse().map_err(one_line),
+        }
+    }
+}
+
+/// Seconds since 1970, from `SOURCE_DATE_EPOCH`: the only time that can enter a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Epoch(pub u64);
+
+impl FromStr for Epoch {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        const YEAR_9999: u64 = 253_402_300_799;
+        let seconds = text.parse().ok().filter(|seconds| *seconds <= YEAR_9999 && !text.starts_with('+'));
+        seconds
+            .map(Self)
+            .ok_or_else(|| Error::usage("SOURCE_DATE_EPOCH is not a number of seconds since 1970").fact("value", text))
+    }
+}
+
+impl<'de> Deserialize<'de> for Epoch {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(from)? {
+            Written::Number(seconds) => seconds.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(one_line)
+    }
+}
+
+impl Epoch {
+    /// The moment as RFC 3339 in UTC, without a fraction.
+    #[must_use]
+    pub fn to_rfc3339(self) -> String {
+        let (days, seconds) = (self.0 / 86_400, self.0 % 86_400);
+        let (year, month, day) = civil(days);
+        format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    }
+}
+
+/// Days since 1970 to year, month and day (Howard Hinnant's `civil_from_days`).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}
+
+/// What is wrong with a value, without the layout that a terminal gets.
+fn one_line<E: serde::de::Error>(error: impl fmt::Display) -> E {
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    E::custom(lines.join("; "))
+}
+
+/// A switch: YAML has it as a word.
+fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Bool(bool),
+        Text(String),
+    }
+    match Written::deserialize(from)? {
+        Written::Bool(set) => Ok(set),
+        Written::Text(text) => text.parse().map_err(|_| serde::de::Error::custom("expected true or false")),
+    }
+}
+
+/// One value in its usual text form.
+mod text {
+    use super::{Deserialize, Deserializer, FromStr, Serializer, fmt, one_line};
+
+    pub(super) fn serialize<T: fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: fmt::Display>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(from)?.parse().map_err(one_line)
+    }
+}
+
+/// The same where there may be none.
+mod text_or_none {
+    use super::{Deserialize, Deserializer, FromStr, Serializer, fmt, one_line};
+
+    pub(super) fn serialize<T: fmt::Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => to.collect_str(value),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: fmt::Display>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(one_line)).transpose()
+    }
+}
+
+/// A list of them; one text stands for a list of one.
+mod texts {
+    use super::{Deserialize, Deserializer, FromStr, Serializer, fmt, one_line};
+
+    pub(super) fn serialize<T: fmt::Display, S: Serializer>(values: &[T], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(values.iter().map(ToString::to_string))
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: fmt::Display>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<T>, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            One(String),
+            List(Vec<String>),
+        }
+        let texts = match Written::deserialize(from)? {
+            Written::One(text) => vec![text],
+            Written::List(texts) => texts,
+        };
+        texts.iter().map(|text| text.parse().map_err(one_line)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Every option with a value that is not its default.
+    fn full() -> RebaseOptions {
+        RebaseOptions {
+            base: "oci:bases:static".parse().unwrap(),
+            old_base: Some(OldBaseChoice::Layers(2)),
+            known_bases: vec!["debian:12".parse().unwrap()],
+            platforms: vec!["linux/arm64".parse().unwrap()],
+            on_missing_platform: OnMissing::Skip,
+            allow: vec!["needs-tool=iptables".parse().unwrap()],
+            logs: LogChoice::Runner,
+            klog_style: KlogStyle::Dash,
+            log_runner: Some("a.io/runner:v1".parse().unwrap()),
+            freeze_env: vec!["A".to_owned()],
+            entrypoint: Some(CommandWords(vec!["/app".to_owned()])),
+            cmd: Some(CommandWords(Vec::new())),
+            extract: true,
+            keep: vec!["/etc/x".parse().unwrap()],
+            expect_digest: Some(Digest::of(b"")),
+            source_date_epoch: Some(Epoch(7)),
+        }
+    }
+
+    #[test]
+    fn options_read_back_as_they_were_written() {
+        let value = serde_json::to_value(full()).unwrap();
+        assert_eq!(serde_json::from_value::<RebaseOptions>(value).unwrap(), full());
+        assert_eq!(serde_json::from_value::<RebaseOptions>(json!({})).unwrap(), RebaseOptions::default());
+        assert_eq!(RebaseOptions::default().base.to_string(), DEFAULT_BASE);
+    }
+
+    #[test]
+    fn the_record_holds_what_is_not_the_default_and_decides_bytes() {
+        assert_eq!(RebaseOptions::default().record(&Map::new()), "{}");
+        let replaced = json!({"old_base": "debian@sha256:1", "platforms": null, "skipped": true});
+        let record = full().record(replaced.as_object().unwrap());
+        let expected = "{\"allow\":[\"needs-tool=iptables\"],\"cmd\":[],\"entrypoint\":[\"/app\"],\"extract\":true,\
+            \"freeze_env\":[\"A\"],\"keep\":[\"/etc/x\"],\"klog_style\":\"dash\",\"log_runner\":\"a.io/runner:v1\",\
+            \"logs\":\"runner\",\"old_base\":\"debian@sha256:1\",\"skipped\":true,\"source_date_epoch\":7}";
+        assert_eq!(record, expected);
+    }
+
+    #[test]
+    fn a_record_gives_the_same_options_again() {
+        let record = full().record(json!({"skipped": true}).as_object().unwrap());
+        let read = RebaseOptions::read_record(serde_json::from_str(&record).unwrap()).unwrap();
+        let defaults = RebaseOptions::default();
+        let expected = RebaseOptions {
+            base: defaults.base,
+            known_bases: defaults.known_bases,
+            expect_digest: defaults.expect_digest,
+            ..full()
+        };
+        assert_eq!(read, expected);
+        let unknown = json!({"from_the_future": 1});
+        assert!(RebaseOptions::read_record(unknown.as_object().unwrap().clone()).is_err());
+    }
+
+    #[test]
+    fn yaml_writes_switches_and_lists_as_words() {
+        let value =
+            json!({"extract": "true", "platform": "linux/amd64", "entrypoint": "[\"/a\"]", "source_date_epoch": "5"});
+        let options: RebaseOptions = serde_json::from_value(value).unwrap();
+        assert!(options.extract && options.platforms.len() == 1);
+        assert_eq!((options.entrypoint.unwrap().0, options.source_date_epoch), (vec!["/a".to_owned()], Some(Epoch(5))));
+        for bad in [json!({"extract": "yes"}), json!({"keep": [1]}), json!({"logs": "loud"}), json!({"nope": 1})] {
+            assert!(serde_json::from_value::<RebaseOptions>(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn epochs_are_plain_seconds() {
+        assert_eq!("0".parse::<Epoch>().unwrap(), Epoch(0));
+        for bad in ["", "-1", "+1", "1.5", "x", "99999999999999999999", "253402300800"] {
+            assert!(bad.parse::<Epoch>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seconds_become_dates() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_700_000_000, "2023-11-14T22:13:20Z"),
+            (4_102_444_799, "2099-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(Epoch(seconds).to_rfc3339(), text);
+        }
+    }
+}

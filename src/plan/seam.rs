@@ -1,0 +1,78 @@
+//! What does not fit where the application meets its new base.
+
+use super::layers::{Layers, Roots};
+use crate::examine::PlatformSubject;
+use crate::layer::{EntryKind, LayerContents};
+use crate::process::is_seen;
+use crate::rootfs::{FileNode, Root, merge};
+
+/// The places where the two touch. Paths are sorted.
+#[derive(Debug, Clone, Default)]
+pub struct Seam {
+    /// Files of the application that take the place of the new base's.
+    pub shadowed: Vec<String>,
+    /// Files of the new base that a whiteout of the application removes.
+    pub removed: Vec<String>,
+    /// Links that lead nowhere in the rebased root.
+    pub dangling: Vec<Dangling>,
+    /// Entries that some runtimes read differently.
+    pub odd: Vec<String>,
+    /// Entries with which no runtime can go on.
+    pub broken: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dangling {
+    pub link: String,
+    pub target: String,
+    /// Whether it led somewhere in the source.
+    pub led: bool,
+}
+
+#[must_use]
+pub fn look(subject: &PlatformSubject, layers: &Layers, roots: &Roots<'_>) -> Seam {
+    let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
+    let from = subject.base_layers.len();
+    let (shadowed, removed) = touched(layers, &base);
+    let odd = |applied: bool| {
+        let odd = roots.rebased.issues().iter().filter(|odd| odd.layer >= from && odd.kind.is_applied() == applied);
+        odd.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let dangling = dangling(layers.above_base(), &roots.rebased, roots.source());
+    Seam { shadowed, removed, dangling, odd: odd(true), broken: odd(false) }
+}
+
+fn touched(layers: &Layers, base: &Root<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut shadowed, mut removed) = (Vec::new(), Vec::new());
+    for entry in layers.brought().flat_map(|layer| layer.entries) {
+        let there = base.get(&entry.path);
+        match &entry.kind {
+            EntryKind::Whiteout if there.is_some() => removed.push(entry.path.to_string()),
+            EntryKind::Opaque if base.directory(&entry.path).next().is_some() => removed.push(entry.path.to_string()),
+            EntryKind::Whiteout | EntryKind::Opaque => {}
+            EntryKind::Directory if there.is_none_or(FileNode::is_directory) => {}
+            _ if there.is_some() => shadowed.push(entry.path.to_string()),
+            _ => {}
+        }
+    }
+    for paths in [&mut shadowed, &mut removed] {
+        paths.sort();
+        paths.dedup();
+    }
+    (shadowed, removed)
+}
+
+fn dangling<'a>(own: impl Iterator<Item = LayerContents<'a>>, rebased: &Root<'_>, source: &Root<'_>) -> Vec<Dangling> {
+    let links = own.flat_map(|layer| layer.entries).filter_map(|entry| match &entry.kind {
+        EntryKind::Symlink(target) if is_seen(rebased, entry) => Some((&entry.path, target)),
+        _ => None,
+    });
+    let dangling = links.filter(|(path, _)| rebased.resolve(path).is_err()).map(|(path, target)| Dangling {
+        link: path.to_string(),
+        target: crate::layer::shown(target),
+        led: source.resolve(path).is_ok(),
+    });
+    let mut dangling: Vec<Dangling> = dangling.collect();
+    dangling.sort_by(|one, other| one.link.cmp(&other.link));
+    dangling
+}

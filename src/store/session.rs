@@ -1,0 +1,75 @@
+//! One run's way to everything outside: registries, cache, counters, and whom to tell.
+
+use std::path::PathBuf;
+
+use super::disk::Cache;
+use super::fetch::{Bases, Fetcher};
+use super::registry::{Credentials, Registry, RegistryOptions, Timeouts};
+use super::{Notices, Once, Places, Progress, Tools, Traffic};
+use crate::error::Result;
+use crate::oci::{Digest, Location};
+
+/// How a run deals with registries and the cache.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    pub cache: CacheChoice,
+    pub insecure: Vec<String>,
+    pub cacert: Option<PathBuf>,
+    pub network: Network,
+    pub jobs: usize,
+    /// All waits of the registry client are divided by this; for tests of faults.
+    pub pace: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheChoice {
+    Directory(PathBuf),
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    Online,
+    Offline,
+}
+
+pub struct Session {
+    pub tools: Tools,
+    pub traffic: Traffic,
+    bases: Bases,
+    resolved: Once<Location, Option<Digest>>,
+}
+
+impl Session {
+    /// Opens the cache and sets up the registry client; nothing is asked of the network yet.
+    pub fn new(given: &SessionOptions, notices: Notices, progress: Progress) -> Result<Self> {
+        let traffic = Traffic::default();
+        let cache = match &given.cache {
+            CacheChoice::Directory(directory) => Cache::open(directory, &notices)?,
+            CacheChoice::None => Cache::none(),
+        };
+        let options = RegistryOptions {
+            insecure: given.insecure.clone(),
+            cacert: given.cacert.clone(),
+            offline: given.network == Network::Offline,
+            jobs: given.jobs,
+            credentials: Credentials::from_env(),
+            timeouts: Timeouts::scaled(given.pace),
+        };
+        let registry = Registry::new(options, traffic.clone(), notices.clone())?;
+        let offline = (given.network == Network::Offline).then(|| cache.clone());
+        let places = Places::new(registry, notices.clone(), offline);
+        let tools = Tools { places, cache, notices, progress, jobs: given.jobs };
+        Ok(Self { tools, traffic, bases: Bases::default(), resolved: Once::default() })
+    }
+
+    /// The digest that a tag of a registry leads to now, asked once a run.
+    pub fn resolve_once(&self, location: &Location) -> Result<Option<Digest>> {
+        self.resolved.get(location.clone(), || self.tools.places.sink(location)?.current())
+    }
+
+    #[must_use]
+    pub fn fetcher(&self) -> Fetcher<'_> {
+        Fetcher { tools: &self.tools, bases: &self.bases, sources: Bases::default() }
+    }
+}
