@@ -1,5 +1,5 @@
 //! Layers that are damaged, mispacked or too large: what arrives is what was promised, or the error
-//! says which promise was broken. Each hostile case (H49 to H56) has its benign twin.
+//! says which promise was broken. Each hostile case has its benign twin.
 
 use std::io::{self, Read};
 
@@ -66,8 +66,8 @@ fn every_packing_gives_the_same_list_and_diff_id() {
     for (name, blob, compression) in [
         ("plain", tar.clone(), Compression::None),
         ("gzip", gzip(&tar), Compression::Gzip),
-        ("H53 multi-member", [gzip(head), gzip(b""), gzip(tail)].concat(), Compression::Gzip),
-        ("H53 NUL padding", [gzip(&tar), vec![0; 700 << 10]].concat(), Compression::Gzip),
+        ("multi-member", [gzip(head), gzip(b""), gzip(tail)].concat(), Compression::Gzip),
+        ("NUL padding", [gzip(&tar), vec![0; 700 << 10]].concat(), Compression::Gzip),
         ("zstd", zstd(&tar), Compression::Zstd),
         ("two zstd frames", [zstd(head), zstd(tail)].concat(), Compression::Zstd),
         ("skippable zstd frames", skippable, Compression::Zstd),
@@ -79,7 +79,7 @@ fn every_packing_gives_the_same_list_and_diff_id() {
                 (index.digest, index.size, index.unpacked),
                 (Digest::of(&blob), blob.len() as u64, tar.len() as u64)
             );
-            assert_eq!(index.notes.is_empty(), stated == compression, "H55 {name}: {:?}", index.notes);
+            assert_eq!(index.notes.is_empty(), stated == compression, "{name}: {:?}", index.notes);
             assert_eq!(index.content(&RootPath::new("etc/os-release").unwrap()), Some(b"ID=debian\n".as_slice()));
         }
     }
@@ -95,17 +95,17 @@ fn damaged_streams_with_a_right_digest_are_refused() {
         blob
     };
     for (name, blob) in [
-        ("H53 CRC", flipped(end - 8)),
-        ("H53 ISIZE", flipped(end - 4)),
-        ("H53 truncated in the trailer", whole[..end - 1].to_vec()),
-        ("H53 truncated in the data", whole[..end - 20].to_vec()),
-        ("H53 garbage", [whole.clone(), b"garbage".to_vec()].concat()),
-        ("H53 garbage after padding", [whole.clone(), vec![0; 10], b"x".to_vec()].concat()),
-        ("H53 second member cut", [whole.clone(), b"\x1f\x8b".to_vec()].concat()),
+        ("CRC", flipped(end - 8)),
+        ("ISIZE", flipped(end - 4)),
+        ("truncated in the trailer", whole[..end - 1].to_vec()),
+        ("truncated in the data", whole[..end - 20].to_vec()),
+        ("garbage", [whole.clone(), b"garbage".to_vec()].concat()),
+        ("garbage after padding", [whole.clone(), vec![0; 10], b"x".to_vec()].concat()),
+        ("second member cut", [whole.clone(), b"\x1f\x8b".to_vec()].concat()),
         ("zstd truncated", zstd(&small())[..40].to_vec()),
         ("zstd garbage", [zstd(&small()), b"garbage".to_vec()].concat()),
-        ("H55 xz", b"\xfd7zXZ\0 and more".to_vec()),
-        ("H55 zip", b"PK\x03\x04 and more".to_vec()),
+        ("xz", b"\xfd7zXZ\0 and more".to_vec()),
+        ("zip", b"PK\x03\x04 and more".to_vec()),
     ] {
         let error = refused(&blob);
         assert_eq!(error.kind(), Kind::Input, "{name}: {error}");
@@ -229,10 +229,10 @@ fn bombs_end_early_at_a_limit() {
         [header.header().to_vec(), zeros.clone()].concat()
     };
     for (row, limit, bomb, twin) in [
-        ("H49 10 GiB of zeros", "after the end of its tar", gzip(&zeros).repeat(160), gzip(&zeros[..1 << 20])),
-        ("H49 a file of 1 TiB", "entry unpacks", gzip(&file_of_zeros), gzip(&small())),
-        ("H50 zstd", "after the end of its tar", zstd(&zeros).repeat(2000), zstd(&zeros[..1 << 20])),
-        ("H51 zstd window of 4 GiB", "zstd", zstd_frame(32, &small()), zstd_frame(27, &small())),
+        ("10 GiB of zeros", "after the end of its tar", gzip(&zeros).repeat(160), gzip(&zeros[..1 << 20])),
+        ("a file of 1 TiB", "entry unpacks", gzip(&file_of_zeros), gzip(&small())),
+        ("zstd", "after the end of its tar", zstd(&zeros).repeat(2000), zstd(&zeros[..1 << 20])),
+        ("zstd window of 4 GiB", "zstd", zstd_frame(32, &small()), zstd_frame(27, &small())),
     ] {
         let error = refused(&bomb);
         assert!(error.what().contains(limit), "{row}: {error}");

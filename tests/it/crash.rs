@@ -50,12 +50,12 @@ fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, 
 }
 
 #[test]
-fn l4_a_kill_at_any_moment_harms_nothing() {
+fn a_kill_at_any_moment_harms_nothing() {
     ended_at_random_moments(&[libc::SIGKILL], |signal, run, _| assert_eq!(run.status.signal(), Some(signal), "{run}"));
 }
 
 #[test]
-fn l5_an_interruption_at_any_moment_harms_nothing() {
+fn an_interruption_at_any_moment_harms_nothing() {
     ended_at_random_moments(&[libc::SIGINT, libc::SIGTERM], |signal, run, took| {
         // Before it heeds signals, the system ends it.
         assert!(run.code() == Some(128 + signal) || run.status.signal() == Some(signal), "{run}");
@@ -64,7 +64,7 @@ fn l5_an_interruption_at_any_moment_harms_nothing() {
 }
 
 #[test]
-fn l5_an_interrupted_run_says_so_and_ends_at_once() {
+fn an_interrupted_run_says_so_and_ends_at_once() {
     let registries = or_skip!(Registries::two(1000));
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         for (method, pattern) in [("GET", "/blobs/"), ("GET", "/manifests/"), ("PUT", "/blobs/uploads/")] {

@@ -1,4 +1,4 @@
-//! Archives that reach out of themselves or hold two of one thing: H29 and H30.
+//! Archives that reach out of themselves or hold two of one thing.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn judge(setup: &Setup, scheme: &str, why: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn h29_an_archive_holds_plain_files_once() {
+fn an_archive_holds_plain_files_once() {
     let setup = Setup::new();
     let files = good().layout_files("v1");
     let path = setup.sandbox.path("good.tar");
@@ -68,7 +68,7 @@ fn h29_an_archive_holds_plain_files_once() {
 }
 
 #[test]
-fn h30_a_docker_archive_names_only_what_is_in_it() {
+fn a_docker_archive_names_only_what_is_in_it() {
     let setup = Setup::new();
     let files = good().docker_files("in/app:v1");
     let path = setup.sandbox.path("good.tar");

@@ -1,4 +1,4 @@
-//! Configs that lie, or that make runtimes do things: H13 to H15, H22 to H26.
+//! Configs that lie, or that make runtimes do things.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn with(key: &str, value: &Value) -> Content {
 }
 
 #[test]
-fn h13_a_config_must_be_the_config_of_an_image() {
+fn a_config_must_be_the_config_of_an_image() {
     let setup = Setup::new();
     let typed = |media_type: &str| good().with_manifest(|manifest| manifest["config"]["mediaType"] = media_type.into());
     for (why, content) in [
@@ -33,7 +33,7 @@ fn h13_a_config_must_be_the_config_of_an_image() {
 }
 
 #[test]
-fn h14_diff_ids_must_be_those_of_the_layers() {
+fn diff_ids_must_be_those_of_the_layers() {
     let setup = Setup::new();
     let ids = |change: &dyn Fn(&mut Vec<Value>)| {
         good().with_config(|config| change(config["rootfs"]["diff_ids"].as_array_mut().unwrap()))
@@ -48,7 +48,7 @@ fn h14_diff_ids_must_be_those_of_the_layers() {
 }
 
 #[test]
-fn h15_history_may_be_anything() {
+fn history_may_be_anything() {
     let setup = Setup::new();
     let history = |value: Value| good().with_config(|config| config["history"] = value);
     for (why, content) in [
@@ -64,7 +64,7 @@ fn h15_history_may_be_anything() {
 }
 
 #[test]
-fn h22_a_strange_user_is_carried_and_never_becomes_root() {
+fn a_strange_user_is_carried_and_never_becomes_root() {
     let setup = Setup::new();
     for user in ["4294967296", "-1", " 0", "+0", "0x0", "٠", "4294967296:0"] {
         let run = setup.rebase_layout(&with("User", &user.into())).run();
@@ -78,7 +78,7 @@ fn h22_a_strange_user_is_carried_and_never_becomes_root() {
 }
 
 #[test]
-fn h23_strange_variables_are_carried_as_they_are() {
+fn strange_variables_are_carried_as_they_are() {
     let setup = Setup::new();
     let good_env = json!(["SECRET", "*", "", "A=1", "A=2", "LD_PRELOAD=/x.so", format!("BIG={}", "x".repeat(1 << 20))]);
     let published = setup.accepts("strange", &with("Env", &good_env));
@@ -91,7 +91,7 @@ fn h23_strange_variables_are_carried_as_they_are() {
 }
 
 #[test]
-fn h24_a_command_is_a_list_of_words() {
+fn a_command_is_a_list_of_words() {
     let setup = Setup::new();
     for (why, wrong) in [("a string", json!("/app")), ("NUL", json!(["/app\0"])), ("numbers", json!([1]))] {
         setup.refuses(why, &with("Entrypoint", &wrong), &["input"]);
@@ -111,7 +111,7 @@ fn h24_a_command_is_a_list_of_words() {
 }
 
 #[test]
-fn h25_labels_that_command_runtimes_are_dropped_and_named() {
+fn labels_that_command_runtimes_are_dropped_and_named() {
     let setup = Setup::new();
     let dangerous = [
         "containerd.io/restart.loguri",
@@ -138,7 +138,7 @@ fn h25_labels_that_command_runtimes_are_dropped_and_named() {
 const ESCAPE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}";
 
 #[test]
-fn h26_nothing_in_an_image_or_an_answer_moves_the_cursor() {
+fn nothing_in_an_image_or_an_answer_moves_the_cursor() {
     let setup = Setup::new();
     let labels = json!({format!("org.example.{ESCAPE}"): ESCAPE, format!("containerd.io/restart.{ESCAPE}"): ESCAPE});
     let run = setup.rebase_layout(&with("Labels", &labels)).arg("-v").run().ok();

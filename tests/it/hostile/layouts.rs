@@ -1,4 +1,4 @@
-//! Layout folders that are not what they seem: H27 and H28.
+//! Layout folders that are not what they seem.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn moved(from: &Path, to: &Path) {
 }
 
 #[test]
-fn h27_only_plain_files_in_plain_folders_are_read() {
+fn only_plain_files_in_plain_folders_are_read() {
     let setup = Setup::new();
     let cases: Vec<(&str, Harm)> = vec![
         ("the layer is a link", harm(|folder| moved(&layer(folder), &folder.with_file_name("elsewhere")))),
@@ -88,7 +88,7 @@ fn refuses_harmed(setup: &Setup, why: &str, change: &Harm) {
 }
 
 #[test]
-fn h28_a_layout_says_its_version_and_has_a_small_index() {
+fn a_layout_says_its_version_and_has_a_small_index() {
     let setup = Setup::new();
     let version = |text: &'static str| harm(move |folder| std::fs::write(folder.join("oci-layout"), text).unwrap());
     let cases: Vec<(&str, Harm)> = vec![
@@ -134,7 +134,7 @@ fn h28_a_layout_says_its_version_and_has_a_small_index() {
 }
 
 #[test]
-fn h28_a_later_version_of_the_same_layout_is_read() {
+fn a_later_version_of_the_same_layout_is_read() {
     let setup = Setup::new();
     let folder = setup.sandbox.path("in");
     std::fs::write(folder.join("oci-layout"), "{\"imageLayoutVersion\":\"1.0.1\"}").unwrap();

@@ -1,9 +1,8 @@
-//! Images made to do harm: the rows H1 to H30 of the score sheet, as far as they are documents,
-//! layouts and archives. (What is inside a layer is tested beside the code that reads it.)
+//! Images made to do harm, as far as they are documents, layouts and archives. (What is inside a layer is tested beside the code that reads it.)
 //!
-//! Each row has a benign twin, so that nobody passes by refusing everything: `Setup::new` proves
+//! Each case has a benign twin, so that nobody passes by refusing everything: `Setup::new` proves
 //! the twin of all of them, and each module adds its own where the hostile part needs one.
-//! No digest can be made to contain itself, so H10's cycle is a layout that lies about a name.
+//! No digest can be made to contain itself, so the cycle of indexes is a layout that lies about a name.
 
 mod archives;
 mod configs;

@@ -1,5 +1,4 @@
-//! Names that are not names, and registries that answer with something else: H21, and rows 22 to
-//! 25 of the security table.
+//! Names that are not names, and registries that answer with something else.
 
 use super::{Setup, good};
 use crate::support::fixtures;
@@ -10,7 +9,7 @@ use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
 #[test]
-fn h21_a_name_that_is_none_is_an_error_before_any_request() {
+fn a_name_that_is_none_is_an_error_before_any_request() {
     let sandbox = Sandbox::new();
     let digest = good().digest();
     let long = format!("localhost:1/{}:v1", "a".repeat(300));
@@ -38,7 +37,7 @@ fn h21_a_name_that_is_none_is_an_error_before_any_request() {
 }
 
 #[test]
-fn h21_a_digest_that_was_asked_for_is_what_must_come() {
+fn a_digest_that_was_asked_for_is_what_must_come() {
     let registries = or_skip!(Registries::two(1000));
     let other = fixtures::app("linux/amd64", 9).build();
     let given = registries.app.digest();

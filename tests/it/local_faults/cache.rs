@@ -1,4 +1,4 @@
-//! Caches that are damaged, in the way, or on a file system without locks: rows L7 and L9.
+//! Caches that are damaged, in the way, or on a file system without locks.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
 #[test]
-fn l7_a_damaged_cache_is_noticed_and_mended() {
+fn a_damaged_cache_is_noticed_and_mended() {
     let registries = or_skip!(Registries::two(100_000));
     let harms: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[500] ^= 1, |bytes| bytes.truncate(600), Vec::clear];
     for harm in harms {
@@ -31,7 +31,7 @@ fn l7_a_damaged_cache_is_noticed_and_mended() {
 }
 
 #[test]
-fn l9_a_cache_that_cannot_be_written_is_done_without() {
+fn a_cache_that_cannot_be_written_is_done_without() {
     let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     // A file where the folder should be stops root too.
@@ -46,7 +46,7 @@ fn l9_a_cache_that_cannot_be_written_is_done_without() {
 }
 
 #[test]
-fn l9_a_cache_on_a_file_system_without_locks_is_done_without() {
+fn a_cache_on_a_file_system_without_locks_is_done_without() {
     let preload = or_skip!(Preload::new());
     let registries = or_skip!(Registries::two(1000));
     for errno in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {

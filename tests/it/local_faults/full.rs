@@ -1,4 +1,4 @@
-//! Disks without room, and processes without handles: rows L1 and L3.
+//! Disks without room, and processes without handles.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn sizes(count: usize, most: usize) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn l1_a_full_disk_is_named_and_harms_nothing() {
+fn a_full_disk_is_named_and_harms_nothing() {
     let registries = or_skip!(Registries::two(300_000));
     for size in sizes(50, 290) {
         let disk = or_skip!(SmallDisk::new(&size));
@@ -37,7 +37,7 @@ fn l1_a_full_disk_is_named_and_harms_nothing() {
 }
 
 #[test]
-fn l1_a_cache_that_is_full_does_not_stop_the_work() {
+fn a_cache_that_is_full_does_not_stop_the_work() {
     let registries = or_skip!(Registries::two(500_000));
     for size in sizes(20, 480) {
         let disk = or_skip!(SmallDisk::new(&size));
@@ -50,7 +50,7 @@ fn l1_a_cache_that_is_full_does_not_stop_the_work() {
 }
 
 #[test]
-fn l3_few_files_are_enough() {
+fn few_files_are_enough() {
     let registries = or_skip!(Registries::two(100_000));
     let trial = registries.trial();
     trial.gives_the_expected_image(under(&registries, &trial, "ulimit -n 32;"));
@@ -58,7 +58,7 @@ fn l3_few_files_are_enough() {
 }
 
 #[test]
-fn l3_a_file_that_may_not_grow_does_not_end_in_a_lie() {
+fn a_file_that_may_not_grow_does_not_end_in_a_lie() {
     let registries = or_skip!(Registries::two(1_000_000));
     let trial = registries.trial();
     // 200 KiB: the layer does not fit.

@@ -1,4 +1,4 @@
-//! Disks, caches and pipes that fail, and processes that share: rows L1 to L13, C1 and C2.
+//! Disks, caches and pipes that fail, and processes that share.
 
 mod cache;
 mod full;

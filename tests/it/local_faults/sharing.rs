@@ -1,4 +1,4 @@
-//! Processes that share a cache or a layout: rows C1 and C2.
+//! Processes that share a cache or a layout.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::support::skip::or_skip;
 use super::hidden_files;
 
 #[test]
-fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
+fn runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
     let registries = or_skip!(Registries::two(500_000));
     let trial = registries.trial();
     let start = |number: usize| {
@@ -28,7 +28,7 @@ fn c1_runs_that_share_a_cold_cache_fetch_each_blob_at_most_twice() {
 }
 
 #[test]
-fn c2_eight_runs_write_eight_tags_into_one_layout() {
+fn eight_runs_write_eight_tags_into_one_layout() {
     let registries = or_skip!(Registries::two(10_000));
     let out = registries.sandbox.path("layout");
     let start = |number: usize| {

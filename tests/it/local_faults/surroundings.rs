@@ -1,4 +1,4 @@
-//! Strange paths, other devices, and readers that do not read: rows L10 and L13.
+//! Strange paths, other devices, and readers that do not read.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::support::tar_layer::{Layer, Pack, file, noise, program};
 use super::under;
 
 #[test]
-fn l10_temporary_files_may_be_on_another_device() {
+fn temporary_files_may_be_on_another_device() {
     // A layer that is written again and too large for memory, beside what leaves it.
     let package = or_skip!(of_this_machine("netbase"));
     let own = [program("app", prints(Machine::Amd64, fixtures::LINE)), file("srv/payload", noise(7, 6 << 20))];
@@ -35,7 +35,7 @@ fn l10_temporary_files_may_be_on_another_device() {
 }
 
 #[test]
-fn l10_any_path_will_do() {
+fn any_path_will_do() {
     let sandbox = Sandbox::new();
     let odd = sandbox.path("with space, ümlaut, 'quotes' and \u{1f980}").join("x".repeat(200));
     std::fs::create_dir_all(odd.join("tmp")).unwrap();
@@ -49,7 +49,7 @@ fn l10_any_path_will_do() {
 }
 
 #[test]
-fn l13_a_reader_that_went_away_is_no_panic() {
+fn a_reader_that_went_away_is_no_panic() {
     let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     let run = under(&registries, &trial, "exec >&-;");
@@ -62,7 +62,7 @@ fn l13_a_reader_that_went_away_is_no_panic() {
 }
 
 #[test]
-fn l13_a_reader_of_messages_that_stands_still_does_not_stop_the_work() {
+fn a_reader_of_messages_that_stands_still_does_not_stop_the_work() {
     let registries = or_skip!(Registries::two(1000));
     let trial = registries.trial();
     // The pipe is full before the run begins, and its reader reads nothing until the run has ended.

@@ -1,4 +1,4 @@
-//! Answers that are not the thing itself: P15 to P18, P25, P26, P28.
+//! Answers that are not the thing itself.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
 #[test]
-fn p15_every_passing_status_is_tried_again() {
+fn every_passing_status_is_tried_again() {
     let registries = or_skip!(registries());
     for status in [408, 499, 500, 502, 503, 504, 522] {
         assert_eq!(survives(&registries, [on_layer(&registries).does(Action::status(status))]).len(), 2, "{status}");
@@ -19,7 +19,7 @@ fn p15_every_passing_status_is_tried_again() {
 }
 
 #[test]
-fn p16_five_faults_are_survived_and_six_are_not() {
+fn five_faults_are_survived_and_six_are_not() {
     let registries = or_skip!(registries());
     assert_eq!(survives(&registries, [on_layer(&registries).times(5).does(Action::status(503))]).len(), 6);
     let trial = registries.trial();
@@ -40,7 +40,7 @@ fn wait(seen: &[Seen]) -> Duration {
 }
 
 #[test]
-fn p17_retry_after_is_honoured_in_both_forms() {
+fn retry_after_is_honoured_in_both_forms() {
     let registries = or_skip!(registries());
     let waited = wait(&survives(&registries, [on_layer(&registries).does(retry_after(|| "2".to_owned()))]));
     assert!(waited >= Duration::from_secs(2), "{waited:?}");
@@ -51,7 +51,7 @@ fn p17_retry_after_is_honoured_in_both_forms() {
 }
 
 #[test]
-fn p17_a_senseless_retry_after_is_not_waited_for() {
+fn a_senseless_retry_after_is_not_waited_for() {
     let registries = or_skip!(registries());
     let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
     for value in [past.as_str(), "-1", "99999999999999999999", "abc", ""] {
@@ -62,7 +62,7 @@ fn p17_a_senseless_retry_after_is_not_waited_for() {
 }
 
 #[test]
-fn p18_an_hour_is_not_waited_for_but_said() {
+fn an_hour_is_not_waited_for_but_said() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([on_layer(&registries).always().does(retry_after(|| "3600".to_owned()))]);
@@ -75,7 +75,7 @@ fn p18_an_hour_is_not_waited_for_but_said() {
 }
 
 #[test]
-fn p25_a_tag_that_moves_gives_one_of_the_two_images_whole() {
+fn a_tag_that_moves_gives_one_of_the_two_images_whole() {
     for (method, pattern) in [("HEAD", "/in/app/manifests/v1"), ("GET", "/in/app/manifests/v1")] {
         let registries = or_skip!(registries());
         let other = fixtures::app("linux/amd64", 5).build();
@@ -95,7 +95,7 @@ fn p25_a_tag_that_moves_gives_one_of_the_two_images_whole() {
 }
 
 #[test]
-fn p26_a_web_page_is_not_a_manifest() {
+fn a_web_page_is_not_a_manifest() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     let page = Answer::new(200).header("Content-Type", "text/html").body("<html>Please log in to the hotel</html>");
@@ -105,7 +105,7 @@ fn p26_a_web_page_is_not_a_manifest() {
 }
 
 #[test]
-fn p28_a_redirect_to_a_dead_host_is_tried_again() {
+fn a_redirect_to_a_dead_host_is_tried_again() {
     let registries = or_skip!(registries());
     let dead = format!("http://{}/blob", dead_host());
     survives(&registries, [on_layer(&registries).does(Action::redirect(dead))]);
@@ -125,7 +125,7 @@ fn hops(registries: &Registries, count: usize) -> [crate::support::proxy::Rule; 
 }
 
 #[test]
-fn p28_ten_redirects_are_followed_and_eleven_are_not() {
+fn ten_redirects_are_followed_and_eleven_are_not() {
     let registries = or_skip!(registries());
     survives(&registries, hops(&registries, 10));
     let trial = registries.trial();
@@ -135,7 +135,7 @@ fn p28_ten_redirects_are_followed_and_eleven_are_not() {
 }
 
 #[test]
-fn p28_a_redirect_loop_ends() {
+fn a_redirect_loop_ends() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     let here = format!("/v2/in/app/blobs/{}", registries.app_layer());

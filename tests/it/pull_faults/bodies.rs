@@ -1,4 +1,4 @@
-//! Bodies that end early, late or wrong: P1 to P14.
+//! Bodies that end early, late or wrong.
 
 use super::{downloads, on_layer, registries, survives, survives_once};
 use crate::support::invocation::files_under;
@@ -20,14 +20,14 @@ fn ranges(seen: &[Seen]) -> Vec<&str> {
 }
 
 #[test]
-fn p1_a_reset_before_the_first_byte_is_asked_again_from_the_start() {
+fn a_reset_before_the_first_byte_is_asked_again_from_the_start() {
     let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(0), Cut::Rst));
     assert_eq!(ranges(&seen), [WHOLE, WHOLE]);
 }
 
 #[test]
-fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
+fn a_reset_is_resumed_at_the_byte_where_it_came() {
     let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     for at in [1, 512, size / 2, size - 1] {
@@ -39,7 +39,7 @@ fn p2_a_reset_is_resumed_at_the_byte_where_it_came() {
 }
 
 #[test]
-fn p4_a_reset_every_64_kib_is_survived() {
+fn a_reset_every_64_kib_is_survived() {
     let registries = or_skip!(Registries::two(4 * 1024 * 1024));
     let cut = Action::Cut(At::Body(64 * 1024), Cut::Rst);
     let seen = survives(&registries, [on_layer(&registries).always().does(cut)]);
@@ -47,7 +47,7 @@ fn p4_a_reset_every_64_kib_is_survived() {
 }
 
 #[test]
-fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
+fn a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([
@@ -66,14 +66,14 @@ fn p5_a_reset_at_the_same_byte_for_ever_ends_and_keeps_the_part() {
 }
 
 #[test]
-fn p6_an_early_end_is_resumed() {
+fn an_early_end_is_resumed() {
     let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(100_000), Cut::Fin));
     assert_eq!(ranges(&seen), [WHOLE, &from(100_000)]);
 }
 
 #[test]
-fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
+fn a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
     let registries = or_skip!(registries());
     let half = registries.app_layer_size() / 2;
     let seen = survives_once(&registries, Action::CloseDelimited(half));
@@ -81,7 +81,7 @@ fn p8_a_body_without_a_length_that_ends_early_is_noticed_by_its_size() {
 }
 
 #[test]
-fn p9_a_body_that_is_too_long_is_not_read_to_its_end() {
+fn a_body_that_is_too_long_is_not_read_to_its_end() {
     let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     for action in [Action::Extra(1), Action::Endless] {
@@ -99,7 +99,7 @@ fn p9_a_body_that_is_too_long_is_not_read_to_its_end() {
 }
 
 #[test]
-fn p10_one_wrong_byte_is_fetched_again_and_said() {
+fn one_wrong_byte_is_fetched_again_and_said() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([on_layer(&registries).does(Action::Corrupt(1000))]);
@@ -109,7 +109,7 @@ fn p10_one_wrong_byte_is_fetched_again_and_said() {
 }
 
 #[test]
-fn p11_a_byte_that_is_always_wrong_ends_the_run() {
+fn a_byte_that_is_always_wrong_ends_the_run() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.source.proxy.script([on_layer(&registries).always().does(Action::Corrupt(1000))]);
@@ -120,7 +120,7 @@ fn p11_a_byte_that_is_always_wrong_ends_the_run() {
 }
 
 #[test]
-fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
+fn a_registry_that_ignores_ranges_is_read_from_the_start() {
     let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     let seen = survives(
@@ -135,7 +135,7 @@ fn p12_a_registry_that_ignores_ranges_is_read_from_the_start() {
 }
 
 #[test]
-fn p14_a_refused_range_restarts_once() {
+fn a_refused_range_restarts_once() {
     let registries = or_skip!(registries());
     for status in [416, 400] {
         let seen = survives(
@@ -150,7 +150,7 @@ fn p14_a_refused_range_restarts_once() {
 }
 
 #[test]
-fn p14_a_reset_after_the_last_byte_needs_no_request() {
+fn a_reset_after_the_last_byte_needs_no_request() {
     let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(registries.app_layer_size()), Cut::Rst));
     assert_eq!(seen.len(), 1);

@@ -1,8 +1,8 @@
-//! What can go wrong while an image is fetched: the rows P1 to P30 of the score sheet.
+//! What can go wrong while an image is fetched.
 //!
 //! Every test compares with what a run without faults gives, byte for byte, and then holds the
-//! invariants of `Trial::settle`. P24 (HTTP/2) is left out: the client speaks HTTP/1.1 only.
-//! P23 (DNS) has its definite half only; a resolver that fails once cannot be had without root.
+//! invariants of `Trial::settle`. HTTP/2 is left out: the client speaks HTTP/1.1 only.
+//! Of DNS only the lasting failure is tested; a resolver that fails once cannot be had without root.
 
 mod answers;
 mod bodies;

@@ -1,4 +1,4 @@
-//! Registries that say nothing, or too little: P20 to P23. Time-outs are a twentieth.
+//! Registries that say nothing, or too little. Time-outs are a twentieth.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::support::token_server::{self, rebase_at};
 use crate::support::tunnel::{First, Tunnel};
 
 #[test]
-fn p20_silence_in_the_middle_is_resumed() {
+fn silence_in_the_middle_is_resumed() {
     let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Cut(At::Body(4096), Cut::Stall));
     assert_eq!(seen[1].headers.get("range"), Some("bytes=4096-"));
 }
 
 #[test]
-fn p20_a_drip_is_left_for_a_better_connection() {
+fn a_drip_is_left_for_a_better_connection() {
     let registries = or_skip!(registries());
     let seen = survives_once(&registries, Action::Rate(100));
     assert!(seen.len() == 2 && seen[1].has("range"), "{} requests", seen.len());
 }
 
 #[test]
-fn p21_a_head_that_never_comes_is_asked_for_again() {
+fn a_head_that_never_comes_is_asked_for_again() {
     let registries = or_skip!(registries());
     assert_eq!(survives_once(&registries, Action::Hang).len(), 2);
     survives(&registries, [on_manifest().does(Action::Hang)]);
@@ -47,7 +47,7 @@ fn tls_registry(authority: &Authority, validity: Validity) -> Part<(Registry, Re
 }
 
 #[test]
-fn p22_a_spoilt_handshake_is_tried_again() {
+fn a_spoilt_handshake_is_tried_again() {
     for first in [First::CloseNotify, First::Silence] {
         let authority = Authority::new();
         let (registry, back) = or_skip!(tls_registry(&authority, Validity::Now));
@@ -58,7 +58,7 @@ fn p22_a_spoilt_handshake_is_tried_again() {
 }
 
 #[test]
-fn p22_an_expired_certificate_is_named_and_not_tried_again() {
+fn an_expired_certificate_is_named_and_not_tried_again() {
     let authority = Authority::new();
     let (registry, back) = or_skip!(tls_registry(&authority, Validity::Expired));
     let front = Tunnel::to(registry.host(), First::Passed);
@@ -69,7 +69,7 @@ fn p22_an_expired_certificate_is_named_and_not_tried_again() {
 }
 
 #[test]
-fn p23_a_host_that_does_not_exist_is_an_error_at_once() {
+fn a_host_that_does_not_exist_is_an_error_at_once() {
     let sandbox = Sandbox::new();
     let args = ["rebase", "nx.invalid/app:v1", "--base", "nx.invalid/base:v1", "--to", "oci:out:v1"];
     let run =

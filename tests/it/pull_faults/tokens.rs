@@ -1,4 +1,4 @@
-//! Tokens that run out or never come: P29 and P30. To a layout, so that only pulls need tokens.
+//! Tokens that run out or never come. To a layout, so that only pulls need tokens.
 
 use crate::support::http::Answer;
 use crate::support::proxy::{Action, on};
@@ -7,7 +7,7 @@ use crate::support::skip::or_skip;
 use crate::support::token_server::{Field, Guarded, Manners, app_layer, huge};
 
 #[test]
-fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
+fn a_token_that_runs_out_in_mid_pull_is_renewed_once() {
     let guarded = or_skip!(Guarded::new(Manners::default()));
     let expected = guarded.rebase(&guarded.layout("first")).run().ok().digest();
     let usual = guarded.tokens.seen().len();
@@ -20,14 +20,14 @@ fn p29_a_token_that_runs_out_in_mid_pull_is_renewed_once() {
 }
 
 #[test]
-fn p30_a_token_server_that_fails_twice_is_asked_again() {
+fn a_token_server_that_fails_twice_is_asked_again() {
     let failures = vec![Answer::new(503), Answer::new(503)];
     let guarded = or_skip!(Guarded::new(Manners { failures, ..Manners::default() }));
     guarded.rebase(&guarded.layout("out")).run().ok();
 }
 
 #[test]
-fn p30_a_token_of_256_mib_is_not_read() {
+fn a_token_of_256_mib_is_not_read() {
     let failures = vec![huge(256 << 20); 20];
     let guarded = or_skip!(Guarded::new(Manners { failures, ..Manners::default() }));
     let run = guarded.rebase(&guarded.layout("out")).run().fails("input");
@@ -35,7 +35,7 @@ fn p30_a_token_of_256_mib_is_not_read() {
 }
 
 #[test]
-fn p30_a_reply_without_a_token_is_an_authentication_error() {
+fn a_reply_without_a_token_is_an_authentication_error() {
     let guarded = or_skip!(Guarded::new(Manners { field: Field::Nowhere, ..Manners::default() }));
     guarded.rebase(&guarded.layout("out")).run().fails("authentication");
     assert!(!guarded.sandbox.path("out").exists());

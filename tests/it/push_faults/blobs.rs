@@ -1,4 +1,4 @@
-//! Uploads that break: U1 to U9, U20.
+//! Uploads that break.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
 #[test]
-fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
+fn a_reset_in_the_upload_is_looked_into_and_sent_again() {
     let registries = or_skip!(registries());
     let size = registries.app_layer_size();
     for after in [1, size / 2, size] {
@@ -24,7 +24,7 @@ fn u1_a_reset_in_the_upload_is_looked_into_and_sent_again() {
 }
 
 #[test]
-fn u2_a_lost_session_is_opened_anew() {
+fn a_lost_session_is_opened_anew() {
     let registries = or_skip!(registries());
     let unknown = Answer::error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry");
     survives_at_upload(&registries, Action::Answer(unknown), |run| {
@@ -34,13 +34,13 @@ fn u2_a_lost_session_is_opened_anew() {
 }
 
 #[test]
-fn u4_a_blob_that_was_lost_with_its_answer_is_sent_once_more() {
+fn a_blob_that_was_lost_with_its_answer_is_sent_once_more() {
     let registries = or_skip!(registries());
     survives_at_upload(&registries, Action::Lose, |run| assert_eq!(uploads(&registries).len(), 2, "{run}"));
 }
 
 #[test]
-fn u4_a_blob_that_arrived_without_an_answer_is_not_sent_again() {
+fn a_blob_that_arrived_without_an_answer_is_not_sent_again() {
     let registries = or_skip!(registries());
     survives_at_upload(&registries, Action::Swallow, |run| {
         assert!(looks(&registries) >= 1, "{run}");
@@ -49,7 +49,7 @@ fn u4_a_blob_that_arrived_without_an_answer_is_not_sent_again() {
 }
 
 #[test]
-fn u5_three_faults_of_the_registry_are_survived() {
+fn three_faults_of_the_registry_are_survived() {
     let registries = or_skip!(registries());
     for status in [500, 502, 503] {
         survives(&registries, [on_upload(&registries).times(3).does(Action::status(status))], |run| {
@@ -59,7 +59,7 @@ fn u5_three_faults_of_the_registry_are_survived() {
 }
 
 #[test]
-fn u6_too_many_requests_are_waited_for_wherever_they_come() {
+fn too_many_requests_are_waited_for_wherever_they_come() {
     let registries = or_skip!(registries());
     let slow = || Answer::error(429, "TOOMANYREQUESTS", "slow down").header("Retry-After", "1");
     for rule in [on("POST", "/blobs/uploads/"), on_upload(&registries), on_manifest()] {
@@ -72,7 +72,7 @@ fn u6_too_many_requests_are_waited_for_wherever_they_come() {
 }
 
 #[test]
-fn u9_a_blob_that_is_too_large_for_one_request_goes_in_chunks() {
+fn a_blob_that_is_too_large_for_one_request_goes_in_chunks() {
     let registries = or_skip!(Registries::two(6 << 20));
     survives(
         &registries,
@@ -85,7 +85,7 @@ fn u9_a_blob_that_is_too_large_for_one_request_goes_in_chunks() {
 }
 
 #[test]
-fn u9_a_chunk_that_is_too_large_is_cut_smaller() {
+fn a_chunk_that_is_too_large_is_cut_smaller() {
     let registries = or_skip!(Registries::two(6 << 20));
     let large = Answer::new(416).body("request body is too large: exceeds 4.00MiB");
     let rules = [
@@ -99,7 +99,7 @@ fn u9_a_chunk_that_is_too_large_is_cut_smaller() {
 const LEAST: u64 = 16 << 20;
 
 #[test]
-fn u9_the_smallest_chunk_that_a_registry_takes_is_honoured() {
+fn the_smallest_chunk_that_a_registry_takes_is_honoured() {
     let registries = or_skip!(Registries::two(20 << 20));
     let rules = [
         on("POST", "/blobs/uploads/").always().does(Action::set_header("OCI-Chunk-Min-Length", LEAST.to_string())),
@@ -117,7 +117,7 @@ fn length(seen: &crate::support::proxy::Seen) -> u64 {
 }
 
 #[test]
-fn u20_a_registry_that_lets_nobody_look_still_gets_the_blob() {
+fn a_registry_that_lets_nobody_look_still_gets_the_blob() {
     let registries = or_skip!(registries());
     survives(&registries, [on("HEAD", "/blobs/").always().does(Action::status(403))], |run| {
         assert_eq!(uploads(&registries).len(), 1, "{run}");

@@ -1,4 +1,4 @@
-//! Where a registry says that an upload goes on: U11 and U12.
+//! Where a registry says that an upload goes on.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn path(url: &str) -> String {
 }
 
 #[test]
-fn u11_every_honest_form_of_location_is_followed() {
+fn every_honest_form_of_location_is_followed() {
     let registries = or_skip!(registries());
     survives(&registries, [location(path)], |_| {});
     survives(&registries, [location(str::to_owned)], |_| {});
@@ -30,7 +30,7 @@ fn u11_every_honest_form_of_location_is_followed() {
 }
 
 #[test]
-fn u11_a_location_without_its_first_slash_is_relative_to_the_request() {
+fn a_location_without_its_first_slash_is_relative_to_the_request() {
     let registries = or_skip!(registries());
     // The registry that does this means the root; it is found at both places here.
     let home = Action::Request(Arc::new(|target, _| {
@@ -41,7 +41,7 @@ fn u11_a_location_without_its_first_slash_is_relative_to_the_request() {
 }
 
 #[test]
-fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
+fn all_parameters_are_kept_and_a_fragment_is_not_sent() {
     let registries = or_skip!(registries());
     survives(&registries, [location(|url| format!("{url}&more=a%2Fb&flag#part"))], |run| {
         let seen = uploads(&registries);
@@ -54,7 +54,7 @@ fn u11_all_parameters_are_kept_and_a_fragment_is_not_sent() {
 }
 
 #[test]
-fn u11_another_host_gets_the_blob_but_not_the_password() {
+fn another_host_gets_the_blob_but_not_the_password() {
     let registry = or_skip!(Registry::with(&Door::Htpasswd { user: "ann", password: "CANARY-pw" }));
     let back = registry.back_door();
     token_server::push_fixtures(back.host());
@@ -75,7 +75,7 @@ fn u11_another_host_gets_the_blob_but_not_the_password() {
 }
 
 #[test]
-fn u12_a_location_that_leads_nowhere_good_is_refused() {
+fn a_location_that_leads_nowhere_good_is_refused() {
     let registries = or_skip!(registries());
     let long = format!("/v2/{}", "x".repeat(100 * 1024));
     let missing = on("POST", "/blobs/uploads/").always().does(Action::drop_header("Location"));
@@ -96,7 +96,7 @@ fn u12_a_location_that_leads_nowhere_good_is_refused() {
 }
 
 #[test]
-fn u12_a_location_without_tls_gets_nothing_from_a_registry_with_it() {
+fn a_location_without_tls_gets_nothing_from_a_registry_with_it() {
     let authority = Authority::new();
     let registry = or_skip!(Registry::plain());
     token_server::push_fixtures(registry.host());

@@ -1,4 +1,4 @@
-//! What can go wrong while an image is published: the rows U1 to U20 of the score sheet.
+//! What can go wrong while an image is published.
 //!
 //! Every test compares with what a run without faults gives, byte for byte, and then holds the
 //! invariants of `Trial::settle`.

@@ -1,4 +1,4 @@
-//! Layers that the registry already has elsewhere: U10.
+//! Layers that the registry already has elsewhere.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn answers() -> Vec<(&'static str, Action)> {
 }
 
 #[test]
-fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
+fn whatever_a_mount_is_answered_the_layer_gets_there() {
     let registries = or_skip!(Registries::one(1000));
     for (name, action) in answers() {
         let trial = registries.trial();
@@ -42,7 +42,7 @@ fn u10_whatever_a_mount_is_answered_the_layer_gets_there() {
 }
 
 #[test]
-fn u10_a_session_that_a_refused_mount_opened_is_used() {
+fn a_session_that_a_refused_mount_opened_is_used() {
     let registries = or_skip!(Registries::one(1000));
     let trial = registries.trial();
     let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));

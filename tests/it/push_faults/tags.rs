@@ -1,4 +1,4 @@
-//! The last step, and who else may be doing it: U13 to U19.
+//! The last step, and who else may be doing it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::published;
 use crate::support::skip::or_skip;
 
 #[test]
-fn u13_a_bare_201_is_looked_into() {
+fn a_bare_201_is_looked_into() {
     let registries = or_skip!(registries());
     for header in ["Location", "Docker-Content-Digest"] {
         survives(&registries, [on_manifest().always().does(Action::drop_header(header))], |_| {});
@@ -18,7 +18,7 @@ fn u13_a_bare_201_is_looked_into() {
 }
 
 #[test]
-fn u13_a_registry_that_stored_something_else_is_not_believed() {
+fn a_registry_that_stored_something_else_is_not_believed() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     let other = registries.app.digest();
@@ -41,7 +41,7 @@ fn immutable() -> [Answer; 3] {
 }
 
 #[test]
-fn u15_an_immutable_tag_that_is_right_already_is_left_alone() {
+fn an_immutable_tag_that_is_right_already_is_left_alone() {
     let registries = or_skip!(registries());
     for answer in immutable() {
         let trial = registries.trial();
@@ -53,7 +53,7 @@ fn u15_an_immutable_tag_that_is_right_already_is_left_alone() {
 }
 
 #[test]
-fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
+fn an_immutable_tag_that_is_another_image_is_a_conflict() {
     let registries = or_skip!(registries());
     for answer in immutable() {
         let trial = registries.trial();
@@ -66,7 +66,7 @@ fn u15_an_immutable_tag_that_is_another_image_is_a_conflict() {
 }
 
 #[test]
-fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
+fn a_registry_that_wants_no_oci_types_is_named_as_such() {
     let registries = or_skip!(registries());
     for answer in [
         Answer::error(415, "UNSUPPORTED", "manifest media type is not supported"),
@@ -84,7 +84,7 @@ fn u16_a_registry_that_wants_no_oci_types_is_named_as_such() {
 }
 
 #[test]
-fn u18_a_run_killed_before_the_manifest_sends_no_layer_twice() {
+fn a_run_killed_before_the_manifest_sends_no_layer_twice() {
     let registries = or_skip!(registries());
     let trial = registries.trial();
     registries.target.proxy.script([on_manifest().always().does(Action::Hang)]);
@@ -103,7 +103,7 @@ fn u18_a_run_killed_before_the_manifest_sends_no_layer_twice() {
 }
 
 #[test]
-fn u19_two_runs_to_one_tag_leave_one_whole_image() {
+fn two_runs_to_one_tag_leave_one_whole_image() {
     let registries = or_skip!(registries());
     let other = fixtures::app("linux/amd64", 3000).build();
     other.push(registries.source.registry.host(), "in/other", "v1");

@@ -1,4 +1,4 @@
-//! Tokens that run out while an image is published: U7.
+//! Tokens that run out while an image is published.
 
 use crate::support::proxy::{Action, on};
 use crate::support::published;
@@ -6,7 +6,7 @@ use crate::support::skip::or_skip;
 use crate::support::token_server::{Guarded, Manners};
 
 #[test]
-fn u7_a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
+fn a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
     let guarded = or_skip!(Guarded::new(Manners::default()));
     let expected = guarded.rebase(&guarded.name("out/usual:v1")).run().ok().digest();
     let usual = guarded.tokens.seen().len();

@@ -1,4 +1,4 @@
-//! `cache ls` and `cache gc` through the binary: rows C3 and C7 to C12.
+//! `cache ls` and `cache gc` through the binary.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn the_least_recently_used_goes_first_and_the_dry_run_says_so() {
 }
 
 #[test]
-fn c8_what_is_protected_stays_whatever_it_shares() {
+fn what_is_protected_stays_whatever_it_shares() {
     let setup = or_skip!(Setup::new(10_000));
     let digest =
         format!("{}@{}", setup.name("base/old").trim_end_matches(":latest"), setup.registries.old_base.digest());
@@ -91,7 +91,7 @@ fn c8_what_is_protected_stays_whatever_it_shares() {
 }
 
 #[test]
-fn c8_a_tag_that_moved_and_platforms_that_were_not_pulled() {
+fn a_tag_that_moved_and_platforms_that_were_not_pulled() {
     let setup = or_skip!(Setup::new(1000));
     let host = setup.registries.source.registry.host();
     let three = fixtures::on_three(Dialect::Oci, |platform| fixtures::app(platform, 500));
@@ -114,7 +114,7 @@ fn c8_a_tag_that_moved_and_platforms_that_were_not_pulled() {
 }
 
 #[test]
-fn c12_less_room_than_is_protected_is_a_warning_with_the_shortfall() {
+fn less_room_than_is_protected_is_a_warning_with_the_shortfall() {
     let setup = or_skip!(Setup::new(20_000));
     let run = setup.command(&["gc", "--max-size", "10", "--protect", "regex:."]).arg("--json").run().ok();
     let run = run.says("warning").says("protected");
@@ -160,7 +160,7 @@ fn ages_and_thresholds() {
 }
 
 #[test]
-fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
+fn a_run_that_stands_still_is_waited_for_and_not_broken() {
     let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     let mut holder = std::process::Command::new("flock")
@@ -186,7 +186,7 @@ fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
     // Who only looks does not wait.
     setup.run(&["gc", "--max-size", "0", "--dry-run"]).ok();
     setup.run(&["ls"]).ok();
-    // C6: the lock of a dead process is free at once.
+    // The lock of a dead process is free at once.
     holder.kill().unwrap();
     holder.wait().unwrap();
     setup.run(&["gc", "--max-size", "0", "--lock-timeout", "0s"]).ok();
@@ -194,7 +194,7 @@ fn c7_a_run_that_stands_still_is_waited_for_and_not_broken() {
 }
 
 #[test]
-fn c11_records_of_a_newer_underpin_are_left_alone() {
+fn records_of_a_newer_underpin_are_left_alone() {
     let setup = or_skip!(Setup::new(1000));
     std::fs::create_dir(setup.cache.join("images/v2")).unwrap();
     std::fs::write(setup.cache.join("images/v2/x"), "of the future").unwrap();

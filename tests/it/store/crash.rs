@@ -1,4 +1,4 @@
-//! A collector that is killed, and one that works beside runs: rows C3 and C9.
+//! A collector that is killed, and one that works beside runs.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn litter(cache: &Path, count: usize) {
 }
 
 #[test]
-fn c9_a_collector_killed_at_any_moment_harms_nothing() {
+fn a_collector_killed_at_any_moment_harms_nothing() {
     let mut setup = or_skip!(Setup::new(10_000));
     litter(&setup.cache, 300);
     let template = setup.registries.sandbox.path("template");
@@ -142,7 +142,7 @@ fn collect_until(until: Instant, commands: impl Iterator<Item = Invocation>) -> 
 }
 
 #[test]
-fn c3_a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
+fn a_collector_beside_runs_breaks_none_and_takes_nothing_protected() {
     let setup = or_skip!(Setup::new(30_000));
     let protected = setup.name("base/new:v1");
     let list = setup.file("protected", &format!("{protected}\n"));

@@ -50,7 +50,7 @@ fn a_damaged_record_stops_the_collector_until_somebody_looked() {
 }
 
 #[test]
-fn l1_a_disk_of_64_mib_that_fills() {
+fn a_disk_of_64_mib_that_fills() {
     let registries = or_skip!(Registries::two(500_000));
     let disk = or_skip!(SmallDisk::new("64m"));
     let expected = registries.expected().to_owned();
@@ -86,7 +86,7 @@ fn l1_a_disk_of_64_mib_that_fills() {
 }
 
 #[test]
-fn l9_a_store_that_is_read_only_can_be_read() {
+fn a_store_that_is_read_only_can_be_read() {
     let setup = or_skip!(Setup::new(1000));
     let disk = or_skip!(SmallDisk::new("8m"));
     let copied = std::process::Command::new("cp").arg("-a").arg(&setup.cache).arg(disk.path("store")).status();

@@ -1,4 +1,4 @@
-//! `cache match`, and lists that cannot be trusted: row C4.
+//! `cache match`, and lists that cannot be trusted.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn match_shows_what_each_entry_protects_and_warns_of_those_that_protect_none() {
 }
 
 #[test]
-fn c4_a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
+fn a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
     let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     let unreadable = setup.registries.sandbox.path("folder");

@@ -1,4 +1,4 @@
-//! L6: the power goes, right after exit 0 and at random moments, and takes all that was not synced.
+//! The power goes, right after exit 0 and at random moments, and takes all that was not synced.
 //!
 //! After exit 0 what was asked for is there. After any other moment the store does not lie, a target
 //! is as it was or complete, and the next run does the rest.
@@ -13,10 +13,10 @@ use crate::support::invocation::{Run, files_under};
 use crate::support::registries::Registries;
 use crate::support::skip::{Part, or_skip};
 
-use super::scene::{STORE, Scene};
-use super::{collection, edits, moves};
+use super::cases;
+use super::cases::{Case, STORE};
 
-/// How often the power goes in each scene.
+/// How often the power goes in each case.
 const CUTS: usize = 50;
 
 /// What may be left: names come to the disk early or late, and not everywhere alike.
@@ -26,7 +26,7 @@ fn remains() -> Vec<Names> {
 
 /// A disk whose durable part is known.
 struct Cut<'a> {
-    scene: &'a Scene,
+    case: &'a Case,
     preload: Preload,
     disk: PathBuf,
     log: PathBuf,
@@ -34,19 +34,19 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(scene: &'a Scene) -> Part<Self> {
+    fn new(case: &'a Case) -> Part<Self> {
         let preload = Preload::new()?;
-        let [disk, state] = ["disk", "state"].map(|name| scene.sandbox.path(name));
+        let [disk, state] = ["disk", "state"].map(|name| case.sandbox.path(name));
         for folder in [&disk, &state] {
             let _ = std::fs::remove_dir_all(folder);
         }
-        let disk = scene.disk("disk");
+        let disk = case.disk("disk");
         let durable = Durable::new(&disk, &state);
-        Ok(Self { scene, preload, disk, log: scene.sandbox.path("log"), durable })
+        Ok(Self { case, preload, disk, log: case.sandbox.path("log"), durable })
     }
 
     fn run(&self, harm: Harm, deaf: Option<Deaf>) -> Run {
-        let command = self.durable.watch(self.scene.command(&self.disk));
+        let command = self.durable.watch(self.case.command(&self.disk));
         let command = deaf.into_iter().fold(command, |command, deaf| deaf.to(command));
         self.preload.put(command, &self.disk, &self.log, harm).run()
     }
@@ -59,7 +59,7 @@ impl<'a> Cut<'a> {
 
     /// What the power cut leaves, looked at.
     fn left<T>(&self, names: Names, look: impl FnOnce(&Path) -> T) -> T {
-        let left = self.scene.sandbox.path("left");
+        let left = self.case.sandbox.path("left");
         self.durable.after_power_cut(names, &left);
         let seen = look(&left);
         std::fs::remove_dir_all(&left).unwrap();
@@ -67,12 +67,12 @@ impl<'a> Cut<'a> {
     }
 }
 
-fn survives(scene: &Scene) {
-    let cut = or_skip!(Cut::new(scene));
+fn survives(case: &Case) {
+    let cut = or_skip!(Cut::new(case));
     let run = cut.run(Harm::None, None).ok();
     for names in remains() {
         println!("after exit 0: {names:?}");
-        cut.left(names, |left| scene.is_done(left, &run));
+        cut.left(names, |left| case.is_done(left, &run));
     }
     let count = cut.calls().len();
     let seed = fastrand::u64(..);
@@ -80,16 +80,16 @@ fn survives(scene: &Scene) {
     let mut killed = 0;
     for number in 0..CUTS {
         let at = random.usize(1..=count);
-        let cut = Cut::new(scene).unwrap();
+        let cut = Cut::new(case).unwrap();
         let run = cut.run(Harm::Kills { at }, None);
         killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
         for (turn, names) in [Names::Synced, Names::All, Names::Mixed(random.u64(..))].into_iter().enumerate() {
             println!("cut {number} of seed {seed} before call {at} of {count}: {names:?}\n{run}");
             cut.left(names, |left| {
-                scene.is_sound(left, &run);
+                case.is_sound(left, &run);
                 // In turn: the next run takes longer than all the rest.
                 if number % 3 == turn {
-                    scene.is_done_by_the_next_run(&cut.preload, left, &run);
+                    case.is_done_by_the_next_run(&cut.preload, left, &run);
                 }
             });
         }
@@ -99,58 +99,58 @@ fn survives(scene: &Scene) {
 }
 
 #[test]
-fn l6_a_layout() {
-    survives(&moves::to_layout());
+fn a_layout_survives_a_power_cut() {
+    survives(&cases::to_layout());
 }
 
 #[test]
-fn l6_a_layout_that_has_images() {
-    survives(&moves::over_an_image());
+fn a_layout_that_has_images_survives_a_power_cut() {
+    survives(&cases::over_an_image());
 }
 
 #[test]
-fn l6_an_oci_archive() {
-    survives(&moves::to_oci_archive());
+fn an_oci_archive_survives_a_power_cut() {
+    survives(&cases::to_oci_archive());
 }
 
 #[test]
-fn l6_a_docker_archive() {
-    survives(&moves::to_docker_archive());
+fn a_docker_archive_survives_a_power_cut() {
+    survives(&cases::to_docker_archive());
 }
 
 #[test]
-fn l6_a_cold_cache() {
+fn a_cold_cache_survives_a_power_cut() {
     let registries = or_skip!(Registries::two(3_000));
-    survives(&moves::from_registry(&registries));
+    survives(&cases::from_registry(&registries));
 }
 
 #[test]
-fn l6_a_report_and_a_digest_in_files() {
-    survives(&moves::with_files());
+fn a_report_and_a_digest_file_survive_a_power_cut() {
+    survives(&cases::with_files());
 }
 
 #[test]
-fn l6_a_batch_and_its_lock() {
-    survives(&edits::batch());
+fn a_batch_and_its_lock_survive_a_power_cut() {
+    survives(&cases::batch());
 }
 
 #[test]
-fn l6_a_manifest_in_place() {
-    survives(&edits::kube_write());
+fn a_manifest_changed_in_place_survives_a_power_cut() {
+    survives(&cases::kube_write());
 }
 
 #[test]
-fn l6_a_collection() {
+fn a_garbage_collection_survives_a_power_cut() {
     let registries = or_skip!(Registries::two(3_000));
-    survives(&collection::collection(&registries));
+    survives(&cases::collection(&registries));
 }
 
 /// What was fetched need not be fetched again.
 #[test]
-fn l6_a_store_is_durable_too() {
+fn a_store_survives_a_power_cut() {
     let registries = or_skip!(Registries::two(3_000));
-    let scene = moves::from_registry(&registries);
-    let cut = or_skip!(Cut::new(&scene));
+    let case = cases::from_registry(&registries);
+    let cut = or_skip!(Cut::new(&case));
     cut.run(Harm::None, None).ok();
     let names = |disk: &Path| {
         let files = files_under(&disk.join(STORE));
@@ -164,37 +164,37 @@ fn l6_a_store_is_durable_too() {
 /// A run is killed when its result has its name, and before that name is durable. The next one finds
 /// nothing to do; after its exit 0 the result is durable all the same.
 #[test]
-fn l6_what_a_killed_run_has_named_is_durable_after_the_next() {
-    for (scene, named) in [
-        (moves::over_an_image(), "out/index.json"),
-        (moves::to_layout(), "out/index.json"),
-        (moves::to_oci_archive(), "out.tar"),
-        (moves::to_docker_archive(), "out.tar"),
-        (edits::batch(), "underpin.lock"),
+fn what_a_killed_run_has_named_is_durable_after_the_next() {
+    for (case, named) in [
+        (cases::over_an_image(), "out/index.json"),
+        (cases::to_layout(), "out/index.json"),
+        (cases::to_oci_archive(), "out.tar"),
+        (cases::to_docker_archive(), "out.tar"),
+        (cases::batch(), "underpin.lock"),
     ] {
-        let cut = or_skip!(Cut::new(&scene));
+        let cut = or_skip!(Cut::new(&case));
         cut.run(Harm::None, None).ok();
         let is_it = |call: &Call| call.kind == "rename" && call.path.ends_with(named);
         let at = cut.calls().iter().rposition(is_it).unwrap() + 2;
-        let cut = Cut::new(&scene).unwrap();
+        let cut = Cut::new(&case).unwrap();
         let killed = cut.run(Harm::Kills { at }, None);
         assert!(cut.calls().last().is_some_and(is_it), "{killed}");
-        cut.left(Names::Synced, |left| assert!((scene.done)(left).is_err(), "it was durable already\n{killed}"));
+        cut.left(Names::Synced, |left| assert!((case.done)(left).is_err(), "it was durable already\n{killed}"));
         let run = cut.run(Harm::None, None).ok();
-        cut.left(Names::Synced, |left| scene.is_done(left, &run));
+        cut.left(Names::Synced, |left| case.is_done(left, &run));
     }
 }
 
 /// The checks above can fail: without syncs of folders names are lost, without those of files bytes.
 #[test]
 fn a_disk_that_ignores_syncs_is_noticed() {
-    let mut scenes = vec![moves::to_layout(), moves::to_oci_archive(), moves::with_files(), edits::batch()];
-    scenes.push(edits::kube_write());
-    for scene in &scenes {
+    let mut cases = vec![cases::to_layout(), cases::to_oci_archive(), cases::with_files(), cases::batch()];
+    cases.push(cases::kube_write());
+    for case in &cases {
         for (deaf, names) in [(Deaf::Folders, Names::Synced), (Deaf::Files, Names::All)] {
-            let cut = or_skip!(Cut::new(scene));
+            let cut = or_skip!(Cut::new(case));
             let run = cut.run(Harm::None, Some(deaf)).ok();
-            cut.left(names, |left| assert!((scene.done)(left).is_err(), "{deaf:?} made no difference\n{run}"));
+            cut.left(names, |left| assert!((case.done)(left).is_err(), "{deaf:?} made no difference\n{run}"));
         }
     }
 }

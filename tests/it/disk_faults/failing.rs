@@ -1,4 +1,4 @@
-//! L2: every call that opens or changes a file fails once, with every error that a disk has.
+//! Every call that opens or changes a file fails once, with every error that a disk has.
 //!
 //! The run ends with the right result, where it can do without the call, or with exit 2, kind
 //! `local-io` and the path; and never with a lie.
@@ -11,20 +11,20 @@ use crate::support::invocation::Run;
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
-use super::scene::Scene;
-use super::{collection, edits, moves};
+use super::cases;
+use super::cases::Case;
 
 const ERRORS: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
 
-/// How many points of a scene are tried at most.
+/// How many points of a case are tried at most.
 const POINTS: usize = 400;
 
-fn fails_at_every_point(scene: &Scene) {
+fn fails_at_every_point(case: &Case) {
     let preload = or_skip!(Preload::new());
-    let disk = scene.disk("counted");
-    let log = scene.sandbox.path("log");
-    let run = preload.put(scene.command(&disk), &disk, &log, Harm::None).run().ok();
-    scene.is_done(&disk, &run);
+    let disk = case.disk("counted");
+    let log = case.sandbox.path("log");
+    let run = preload.put(case.command(&disk), &disk, &log, Harm::None).run().ok();
+    case.is_done(&disk, &run);
     let counted = calls(&log);
     assert!(!counted.is_empty(), "nothing was caught: is the binary static?\n{run}");
     let step = counted.len().div_ceil(POINTS);
@@ -37,26 +37,26 @@ fn fails_at_every_point(scene: &Scene) {
         let errno = ERRORS[at % ERRORS.len()];
         // A full disk stays full; other errors may come alone.
         let harm = if errno == libc::ENOSPC { Harm::FailsFrom { at, errno } } else { Harm::Fails { at, errno } };
-        if let Some(call) = fails_at(scene, &preload, at, harm) {
+        if let Some(call) = fails_at(case, &preload, at, harm) {
             kinds.entry(call.kind).or_default()[1] += 1;
             tried += 1;
         }
     }
     println!("{tried} of {} points were tried; of each kind, there and tried: {kinds:?}", counted.len());
     assert!(kinds.values().all(|[_, tried]| *tried > 0), "a kind of call was never made to fail: {kinds:?}");
-    assert_eq!(scene.sandbox.strays(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(case.sandbox.strays(), Vec::<std::path::PathBuf>::new());
 }
 
 /// The call that failed, where the run got there: threads may have made another one unnecessary.
-fn fails_at(scene: &Scene, preload: &Preload, at: usize, harm: Harm) -> Option<Call> {
-    let disk = scene.disk("failing");
-    let log = scene.sandbox.path("log");
-    let run = preload.put(scene.command(&disk), &disk, &log, harm).run();
+fn fails_at(case: &Case, preload: &Preload, at: usize, harm: Harm) -> Option<Call> {
+    let disk = case.disk("failing");
+    let log = case.sandbox.path("log");
+    let run = preload.put(case.command(&disk), &disk, &log, harm).run();
     let failed: Vec<Call> = calls(&log).into_iter().filter(|call| call.failed).collect();
     println!("{harm:?}: {}\n{run}", failed.first().map_or("nothing".to_owned(), ToString::to_string));
     match run.code() {
         Some(0) => {
-            scene.is_done(&disk, &run);
+            case.is_done(&disk, &run);
             let lie = failed.iter().find(|call| is_promised(&disk, call));
             // The lock of a batch is written often, and the last time counts.
             let is_tried_again = run.stderr.contains("warning: could not write underpin.lock");
@@ -65,8 +65,8 @@ fn fails_at(scene: &Scene, preload: &Preload, at: usize, harm: Harm) -> Option<C
         Some(2) => says_what_failed(&disk, &failed, &run),
         _ => panic!("{at}: neither done nor an error\n{run}"),
     }
-    scene.is_sound(&disk, &run);
-    scene.is_done_by_the_next_run(preload, &disk, &run);
+    case.is_sound(&disk, &run);
+    case.is_done_by_the_next_run(preload, &disk, &run);
     std::fs::remove_dir_all(&disk).unwrap();
     failed.into_iter().next()
 }
@@ -90,48 +90,48 @@ fn says_what_failed(disk: &Path, failed: &[Call], run: &Run) {
 }
 
 #[test]
-fn l2_to_a_layout() {
-    fails_at_every_point(&moves::to_layout());
+fn a_rebase_to_a_layout_with_any_call_failing() {
+    fails_at_every_point(&cases::to_layout());
 }
 
 #[test]
-fn l2_over_an_image_in_a_layout() {
-    fails_at_every_point(&moves::over_an_image());
+fn a_rebase_over_an_image_in_a_layout_with_any_call_failing() {
+    fails_at_every_point(&cases::over_an_image());
 }
 
 #[test]
-fn l2_to_an_oci_archive() {
-    fails_at_every_point(&moves::to_oci_archive());
+fn a_rebase_to_an_oci_archive_with_any_call_failing() {
+    fails_at_every_point(&cases::to_oci_archive());
 }
 
 #[test]
-fn l2_to_a_docker_archive() {
-    fails_at_every_point(&moves::to_docker_archive());
+fn a_rebase_to_a_docker_archive_with_any_call_failing() {
+    fails_at_every_point(&cases::to_docker_archive());
 }
 
 #[test]
-fn l2_from_a_registry_with_a_cold_cache() {
+fn a_rebase_from_a_registry_with_any_call_failing() {
     let registries = or_skip!(Registries::two(3_000));
-    fails_at_every_point(&moves::from_registry(&registries));
+    fails_at_every_point(&cases::from_registry(&registries));
 }
 
 #[test]
-fn l2_with_a_report_and_a_digest_in_files() {
-    fails_at_every_point(&moves::with_files());
+fn a_rebase_with_a_report_and_a_digest_file_with_any_call_failing() {
+    fails_at_every_point(&cases::with_files());
 }
 
 #[test]
-fn l2_a_batch_and_its_lock() {
-    fails_at_every_point(&edits::batch());
+fn a_batch_and_its_lock_with_any_call_failing() {
+    fails_at_every_point(&cases::batch());
 }
 
 #[test]
-fn l2_a_manifest_in_place() {
-    fails_at_every_point(&edits::kube_write());
+fn a_manifest_changed_in_place_with_any_call_failing() {
+    fails_at_every_point(&cases::kube_write());
 }
 
 #[test]
-fn l2_a_collection() {
+fn a_garbage_collection_with_any_call_failing() {
     let registries = or_skip!(Registries::two(3_000));
-    fails_at_every_point(&collection::collection(&registries));
+    fails_at_every_point(&cases::collection(&registries));
 }
