@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::faulty_disk::{Harm, Preload};
+use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Run, Sandbox, files_under};
 use crate::support::published::{self, Published};
 use crate::support::registries::Registries;
-use crate::support::fixtures;
 
 pub type Found<T = ()> = Result<T, String>;
 type Look = Box<dyn Fn(&Path) -> Found>;

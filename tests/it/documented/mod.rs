@@ -8,7 +8,6 @@
 //! `UPDATE_DOCS=1` writes what the commands print into the documents.
 
 mod examples;
-mod guide;
 mod pages;
 mod session;
 
@@ -17,8 +16,7 @@ use std::path::Path;
 use crate::support::containerd::{Make, Node};
 use crate::support::docker_registry::{HOSTS, Outside};
 use crate::support::skip::{Part, need, or_skip};
-use guide::{Fence, fences, is_shown, scripts, steps};
-use session::{SOCKET, Session};
+use session::{Fence, SOCKET, Session, fences, is_shown, scripts, steps};
 
 /// Runs a document, in a folder in which `preparation` has been run; gives its text with the transcripts as they came out.
 fn follow(text: &str, preparation: &str) -> Part<String> {

@@ -2,8 +2,6 @@
 
 mod compiled;
 mod corpus;
-mod readelf;
-mod tools;
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

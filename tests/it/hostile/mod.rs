@@ -8,7 +8,6 @@ mod archives;
 mod configs;
 mod documents;
 mod layouts;
-mod references;
 
 use std::time::Duration;
 

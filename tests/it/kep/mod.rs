@@ -2,7 +2,6 @@
 //! of the row, or of history where the row is wrong.
 
 mod rows;
-mod situation;
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,7 @@ use serde_json::Value;
 use crate::support::fixtures;
 use crate::support::invocation::Sandbox;
 use crate::support::skip::{Part, need, need_go_package, or_skip};
-use rows::{Case, EXCEPTIONS, REBASED, Truth, Verdict};
-use situation::Programs;
+use rows::{Case, EXCEPTIONS, Programs, REBASED, Truth, Verdict};
 
 const LIST: &str = include_str!("../../../testdata/base-image-exception-list.md");
 const TABLE: &str = include_str!("../../../testdata/kep-rebased-images.md");

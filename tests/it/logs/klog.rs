@@ -3,11 +3,14 @@
 
 use serde_json::json;
 
-use super::programs::{klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts};
+use super::programs::{
+    glog, klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts, runner,
+};
 use super::{LOG, laid_out, of_rule, shelled, shells, text};
+use crate::support::fixtures;
 use crate::support::layouts::{Layouts, fates, findings};
 use crate::support::skip::or_skip;
-use crate::support::tar_layer::{folder, program};
+use crate::support::tar_layer::{Layer, Pack, folder, program};
 use crate::support::tools::Container;
 
 /// The severities and messages of klog's lines, without times and places in the source.
@@ -200,4 +203,43 @@ fn a_log_folder_of_the_application_needs_no_added_layer() {
         assert_eq!(fates(&report), expected);
         assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "klog", "file": "/logs/a"}));
     }
+}
+
+// glog cannot be given the name of a file: refused with the choices there are, each of which works.
+
+const SCRIPT: &str = "exec /app --logtostderr >>/var/log/app.log 2>&1";
+
+#[test]
+fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() {
+    or_skip!(parts());
+    let layouts = shelled(&[program("app", glog())], &json!({"Entrypoint": ["/bin/sh", "-c", SCRIPT]}));
+    let before = layouts.container("app");
+    assert_eq!(before.start().code, Some(0));
+    assert!(before.read(LOG).contains("] starts\n") && before.read(LOG).contains("] goes on\n"));
+
+    for args in [vec!["--json"], vec!["--json", "--logs", "klog"], vec!["--json", "--logs", "runner"]] {
+        let report = layouts.rebase("out").args(&args).run().refused().json();
+        assert_eq!(findings(&report["platforms"][0]), ["refuse uses-glog"], "{args:?}");
+        let fix = text(of_rule(&report, "uses-glog")[0], "fix");
+        for choice in ["--logs klog", "--logs runner", "--log-runner", "--logs stdout"] {
+            assert!(fix.contains(choice), "{args:?}: {fix}");
+        }
+    }
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
+
+    layouts.rebase("out").args(["--logs", "stdout"]).run().ok();
+    let after = layouts.container("out");
+    assert_eq!(after.command().0, ["/app", "--logtostderr"]);
+    let ended = after.start();
+    assert!(ended.stderr.contains("] starts\n") && ended.stderr.contains("] goes on\n"), "{ended:?}");
+    assert!(!after.has(LOG), "nobody writes the file");
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+
+    let mut new = fixtures::new_base("linux/amd64");
+    new.layers.push(Layer::of(Pack::Gzip, &[program("go-runner", runner(&[]))]));
+    new.build().layout(&layouts.layout("new"), "v1");
+    layouts.rebase("run").run().ok();
+    let after = layouts.container("run");
+    after.start();
+    assert!(after.read(LOG).contains("] starts\n") && after.read(LOG).contains("] goes on\n"));
 }

@@ -1,13 +1,11 @@
 //! Images that start through a shell, moved to a base that has none: what ran before still runs,
 //! and what went to a file is still there. Real programs, real shells, a real runtime.
 
-mod glog;
 mod klog;
 mod places;
 mod programs;
 mod refusals;
 mod runner;
-mod said;
 mod scripts;
 
 use serde_json::{Value, json};

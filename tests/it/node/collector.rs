@@ -1,11 +1,14 @@
 //! What goes from a node, and what stays.
 
+use std::os::unix::net::UnixListener;
+
 use serde_json::json;
 
-use super::setup::{name, on_each, references};
-use crate::support::containerd::SANDBOX_IMAGE;
-use crate::support::invocation::files_under;
+use super::{Setup, name, on_each, references};
+use crate::support::containerd::{self, Make, Node, SANDBOX_IMAGE};
+use crate::support::invocation::{Sandbox, files_under};
 use crate::support::python;
+use crate::support::skip::or_skip;
 
 #[test]
 fn never_used_goes_first_then_the_least_recently_used() {
@@ -164,4 +167,131 @@ fn the_size_that_is_set_for_the_store_is_not_the_nodes() {
         assert_eq!((&run.json()["wanted"], &run.json()["removed"]), (&json!(0), &json!([])), "{run}");
         assert_eq!(setup.listed(), [name("app")]);
     });
+}
+
+// `--pin`: what is protected is pinned, as an unmodified kubelet reads it.
+
+/// The labels of a reference, as `ctr` shows them.
+fn labels(setup: &Setup, reference: &str) -> String {
+    let all = setup.node.ctr(&["images", "ls"]);
+    let line = all.lines().find(|line| line.split_whitespace().next() == Some(reference));
+    line.unwrap_or_else(|| panic!("{reference}: {all}")).split_whitespace().last().unwrap().to_owned()
+}
+
+/// Whether a kubelet is told that the image is pinned.
+fn is_pinned(setup: &Setup, tag: &str) -> bool {
+    let images = containerd::images(&setup.node.socket());
+    images.iter().find(|image| image.repo_tags.contains(&tag.to_owned())).unwrap().pinned
+}
+
+#[test]
+fn protected_images_are_pinned_for_a_kubelet_and_nothing_else_is() {
+    on_each(|setup| {
+        setup.import(&name("kept"), 10);
+        setup.import(&name("other"), 10);
+        setup.node.ctr(&["images", "tag", &name("kept"), &name("alias")]);
+        setup.wait("the alias is listed", || setup.listed().len() == 3);
+        setup.node.ctr(&["images", "label", &name("kept"), "mine=own"]);
+        let pin = ["gc", "--pin", "--protect", &name("kept"), "--high", "100", "--low", "100"];
+        let told = setup.json(&[&pin[..], &["--dry-run"]].concat());
+        assert!(!labels(setup, &name("kept")).contains("pinned"), "a dry run only says so");
+        let done = setup.json(&pin);
+        assert_eq!(told["pinned"], done["pinned"]);
+        let id = containerd::images(&setup.node.socket())
+            .into_iter()
+            .find(|image| image.repo_tags.contains(&name("kept")))
+            .unwrap()
+            .id;
+        assert_eq!(done["pinned"], json!([name("alias"), name("kept"), id]), "every reference of it");
+        for reference in [&name("alias"), &name("kept"), &id] {
+            let labels = labels(setup, reference);
+            assert!(labels.contains("io.cri-containerd.pinned=pinned"), "{reference}: {labels}");
+            assert!(labels.contains("io.cri-containerd.image=managed"), "{reference}: {labels}");
+        }
+        assert!(labels(setup, &name("kept")).contains("mine=own"), "other labels stay");
+        assert!(!labels(setup, &name("other")).contains("pinned"));
+        assert_eq!(setup.json(&pin)["pinned"], json!([]), "twice is once");
+        // containerd 1.6.20 knows the label only as a label; newer ones tell the kubelet.
+        if setup.make == Make::Newer {
+            setup.wait("a kubelet is told", || is_pinned(setup, &name("kept")));
+            assert!(!is_pinned(setup, &name("other")));
+        }
+        // Without the list it stays all the same.
+        let run = setup.collect(&[]);
+        assert_eq!(run["kept"], json!({"protected": 0, "in_use": 0, "pinned": 1, "young": 0}), "{run}");
+        assert_eq!(setup.listed(), [name("alias"), name("kept")]);
+        // As the manual says it is undone.
+        for reference in [&name("alias"), &name("kept"), &id] {
+            setup.node.ctr(&["images", "label", reference, "io.cri-containerd.pinned="]);
+        }
+        setup.wait("the pin is gone", || !is_pinned(setup, &name("kept")));
+        setup.collect(&[]);
+        assert_eq!(setup.listed(), Vec::<String>::new());
+    });
+}
+
+// Whatever is in doubt stops it before the first removal.
+
+#[test]
+fn a_list_or_a_record_that_cannot_be_read_stops_it() {
+    on_each(|setup| {
+        setup.import(&name("app"), 10);
+        let gc = ["gc", "--high", "0", "--low", "0", "--min-age", "0s"];
+        setup.run(&[&gc[..], &["--protect-file", "/no/such/list"]].concat()).fails("input");
+        setup.run(&[&gc[..], &["--protect", "regex:("]].concat()).fails("input");
+        assert!(!setup.cache.exists());
+        setup.run(&["gc", "--high", "100", "--low", "100"]).ok();
+        let record = files_under(&setup.cache.join("nodes")).remove(0);
+        let sound = std::fs::read(&record).unwrap();
+        std::fs::write(&record, &sound[1..]).unwrap();
+        setup.run(&gc).fails("integrity").says("cache verify");
+        setup.run(&["ls"]).fails("integrity");
+        assert_eq!(setup.listed(), [name("app")]);
+        let verify = setup.sandbox.underpin(["cache", "verify", "--cache"]).arg(&setup.cache).run().refused();
+        assert!(verify.stdout.contains(record.to_str().unwrap()) && !record.exists(), "{verify}");
+        std::fs::create_dir(setup.cache.join("nodes/v2")).unwrap();
+        setup.run(&gc).fails("input").says("another version");
+        assert_eq!(setup.listed(), [name("app")]);
+        std::fs::remove_dir(setup.cache.join("nodes/v2")).unwrap();
+        setup.run(&gc).ok();
+        assert_eq!(setup.listed(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn an_endpoint_without_a_runtime_is_named() {
+    let sandbox = Sandbox::new();
+    let gc = |endpoint: &str| sandbox.underpin(["cache", "gc", "--cri", endpoint]).run();
+    let at = |file: &str| sandbox.path(file).display().to_string();
+    gc(&at("none")).fails("network").says(&format!("unix://{}", at("none"))).says("name the socket");
+    std::fs::write(at("file"), "").unwrap();
+    gc(&at("file")).fails("network").says(&at("file")).says("no socket");
+    // Somebody listens, and speaks something else.
+    let listener = UnixListener::bind(at("other")).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut socket, b"220 mail.example ESMTP\r\n").unwrap();
+    });
+    gc(&at("other")).fails("network").says(&at("other"));
+    other.join().unwrap();
+    for endpoint in ["tcp://127.0.0.1:1", "run/containerd.sock", "unix://run/x", ""] {
+        let run = gc(endpoint);
+        assert_eq!(run.code(), Some(2), "{run}");
+        run.says("unix:///");
+    }
+    for args in [&["gc", "--pin"][..], &["verify", "--cri", "/x"]] {
+        assert_eq!(sandbox.underpin(["cache"]).args(args).run().code(), Some(2), "{args:?}");
+    }
+    let homeless = sandbox.underpin(["cache", "gc", "--cri", "/x"]).env("HOME", "").env("XDG_CACHE_HOME", "");
+    homeless.run().fails("usage").says("--cache DIR");
+    assert!(!sandbox.path("xdg-cache").exists(), "nothing was written");
+}
+
+#[test]
+fn containerd_without_cri_is_named() {
+    let node = or_skip!(Node::start());
+    let sandbox = Sandbox::new();
+    let endpoint = format!("unix://{}", node.socket().display());
+    let run = sandbox.underpin(["cache", "ls", "--cri", &endpoint]).run().fails("network");
+    run.says(&endpoint).says("no container runtime interface").says("plugin `cri`");
 }

@@ -2,12 +2,17 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{downloads, on_layer, on_manifest, registries, survives};
-use crate::support::fixtures;
+use super::{downloads, on_layer, on_manifest, registries, survives, survives_once};
+use crate::support::docker_registry::{Door, Registry};
 use crate::support::http::{Answer, dead_host};
-use crate::support::proxy::{Action, Seen, on};
+use crate::support::invocation::{Run, Sandbox};
+use crate::support::proxy::{Action, At, Cut, Seen, on};
 use crate::support::registries::Registries;
-use crate::support::skip::or_skip;
+use crate::support::skip::{Part, or_skip};
+use crate::support::tls::{Authority, Validity};
+use crate::support::token_server::{self, Field, Guarded, Manners, app_layer, huge, rebase_at};
+use crate::support::tunnel::{First, Tunnel};
+use crate::support::{fixtures, published};
 
 #[test]
 fn every_passing_status_is_tried_again() {
@@ -143,4 +148,109 @@ fn a_redirect_loop_ends() {
     let run = trial.fails(trial.run(), "network").says("redirect");
     assert!(downloads(&registries).len() <= 11, "{run}");
     trial.settle();
+}
+
+// Tokens that run out or never come. To a layout, so that only pulls need tokens.
+
+#[test]
+fn a_token_that_runs_out_in_mid_pull_is_renewed_once() {
+    let guarded = or_skip!(Guarded::new(Manners::default()));
+    let expected = guarded.rebase(&guarded.layout("first")).run().ok().digest();
+    let usual = guarded.tokens.seen().len();
+    let expired = guarded.tokens.expired("in/app", "pull");
+    guarded.proxy.script([on("GET", format!("/blobs/{}", app_layer())).does(Action::Answer(expired))]);
+    let run = guarded.rebase(&guarded.layout("second")).run().ok();
+    assert_eq!(run.digest(), expected, "{run}");
+    assert_eq!(guarded.tokens.seen().len(), usual + 1, "exactly one new token\n{run}");
+    assert_eq!(published::layout(&guarded.sandbox.path("second"), "v1").unwrap().digest, expected);
+}
+
+#[test]
+fn a_token_server_that_fails_twice_is_asked_again() {
+    let failures = vec![Answer::new(503), Answer::new(503)];
+    let guarded = or_skip!(Guarded::new(Manners { failures, ..Manners::default() }));
+    guarded.rebase(&guarded.layout("out")).run().ok();
+}
+
+#[test]
+fn a_token_of_256_mib_is_not_read() {
+    let failures = vec![huge(256 << 20); 20];
+    let guarded = or_skip!(Guarded::new(Manners { failures, ..Manners::default() }));
+    let run = guarded.rebase(&guarded.layout("out")).run().fails("input");
+    assert!(run.peak < 64 * 1024, "{run}");
+}
+
+#[test]
+fn a_reply_without_a_token_is_an_authentication_error() {
+    let guarded = or_skip!(Guarded::new(Manners { field: Field::Nowhere, ..Manners::default() }));
+    guarded.rebase(&guarded.layout("out")).run().fails("authentication");
+    assert!(!guarded.sandbox.path("out").exists());
+}
+
+// Registries that say nothing, or too little. Time-outs are a twentieth.
+
+#[test]
+fn silence_in_the_middle_is_resumed() {
+    let registries = or_skip!(registries());
+    let seen = survives_once(&registries, Action::Cut(At::Body(4096), Cut::Stall));
+    assert_eq!(seen[1].headers.get("range"), Some("bytes=4096-"));
+}
+
+#[test]
+fn a_drip_is_left_for_a_better_connection() {
+    let registries = or_skip!(registries());
+    let seen = survives_once(&registries, Action::Rate(100));
+    assert!(seen.len() == 2 && seen[1].has("range"), "{} requests", seen.len());
+}
+
+#[test]
+fn a_head_that_never_comes_is_asked_for_again() {
+    let registries = or_skip!(registries());
+    assert_eq!(survives_once(&registries, Action::Hang).len(), 2);
+    survives(&registries, [on_manifest().does(Action::Hang)]);
+}
+
+/// Rebases between repositories of one registry that speaks TLS, at `host`.
+fn rebase(host: &str, authority: &Authority) -> Run {
+    let sandbox = Sandbox::new();
+    rebase_at(&sandbox, host, &format!("{host}/out/app:v1")).arg("--cacert").arg(authority.file()).run()
+}
+
+fn tls_registry(authority: &Authority, validity: Validity) -> Part<(Registry, Registry)> {
+    let registry = Registry::with(&Door::Tls(&authority.leaf(validity)))?;
+    let back = registry.back_door();
+    token_server::push_fixtures(back.host());
+    Ok((registry, back))
+}
+
+#[test]
+fn a_spoilt_handshake_is_tried_again() {
+    for first in [First::CloseNotify, First::Silence] {
+        let authority = Authority::new();
+        let (registry, back) = or_skip!(tls_registry(&authority, Validity::Now));
+        let front = Tunnel::to(registry.host(), first);
+        let run = rebase(&front.host(), &authority).ok();
+        assert_eq!(published::registry(back.host(), "out/app", "v1").unwrap().digest, run.digest(), "{first:?}\n{run}");
+    }
+}
+
+#[test]
+fn an_expired_certificate_is_named_and_not_tried_again() {
+    let authority = Authority::new();
+    let (registry, back) = or_skip!(tls_registry(&authority, Validity::Expired));
+    let front = Tunnel::to(registry.host(), First::Passed);
+    let run = rebase(&front.host(), &authority).fails("network").says("certificate").says("expired");
+    // Source, base and old base may each try once, and find out what the host speaks.
+    assert!(front.connections() <= 6, "{} connections\n{run}", front.connections());
+    assert_eq!(back.tag("out/app", "v1"), None);
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_an_error_at_once() {
+    let sandbox = Sandbox::new();
+    let args = ["rebase", "nx.invalid/app:v1", "--base", "nx.invalid/base:v1", "--to", "oci:out:v1"];
+    let run =
+        sandbox.underpin(args).arg("--cache").arg(sandbox.path("cache")).run().fails("network").says("nx.invalid");
+    assert!(run.elapsed < Duration::from_secs(20), "{run}");
+    assert!(sandbox.strays().is_empty());
 }

@@ -6,8 +6,6 @@
 
 mod answers;
 mod bodies;
-mod silence;
-mod tokens;
 
 use crate::support::proxy::{Action, Rule, Seen, on};
 use crate::support::registries::Registries;

@@ -1,12 +1,15 @@
 //! Uploads that break.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{PAYLOAD, looks, on_manifest, on_upload, registries, survives, survives_at_upload, uploads};
 use crate::support::http::Answer;
 use crate::support::proxy::{Action, Cut, on};
+use crate::support::published;
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
+use crate::support::token_server::{Guarded, Manners};
 
 #[test]
 fn a_reset_in_the_upload_is_looked_into_and_sent_again() {
@@ -123,4 +126,75 @@ fn a_registry_that_lets_nobody_look_still_gets_the_blob() {
         assert_eq!(uploads(&registries).len(), 1, "{run}");
         assert!(uploads(&registries)[0].up >= PAYLOAD as u64, "{run}");
     });
+}
+
+// Layers that the registry already has elsewhere.
+
+/// What the registry answers to a mount.
+fn answers() -> Vec<(&'static str, Action)> {
+    let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));
+    let mut all = vec![("201", Action::Pass), ("202", unmounted)];
+    for (name, status) in [("400", 400), ("401", 401), ("403", 403), ("404", 404), ("405", 405), ("500", 500)] {
+        all.push((name, Action::status(status)));
+    }
+    all
+}
+
+#[test]
+fn whatever_a_mount_is_answered_the_layer_gets_there() {
+    let registries = or_skip!(Registries::one(1000));
+    for (name, action) in answers() {
+        let trial = registries.trial();
+        registries.target.proxy.script([on("POST", "?mount=").always().does(action)]);
+        let run = trial.gives_the_expected_image(trial.run());
+        for layer in registries.result_layers() {
+            let hex = &layer["sha256:".len()..];
+            let mounts = registries
+                .target
+                .proxy
+                .count("POST", &format!("{}/blobs/uploads/?*mount=sha256*{hex}", trial.repository()));
+            assert_eq!(mounts, 1, "{name}: mount tried once for {layer}\n{run}");
+        }
+        let sent = registries.target.proxy.count("PUT", &format!("{}/blobs/uploads/", trial.repository()));
+        if name == "201" {
+            assert_eq!(sent, 1, "only the config is sent\n{run}");
+        } else {
+            assert_eq!(sent, 4, "{name}: three layers and the config are sent\n{run}");
+        }
+        trial.settle();
+    }
+}
+
+#[test]
+fn a_session_that_a_refused_mount_opened_is_used() {
+    let registries = or_skip!(Registries::one(1000));
+    let trial = registries.trial();
+    let unmounted = Action::Request(Arc::new(|target, _| target.truncate(target.find('?').unwrap_or(target.len()))));
+    registries.target.proxy.script([on("POST", "?mount=").always().does(unmounted)]);
+    trial.gives_the_expected_image(trial.run());
+    let plain = |seen: &&crate::support::proxy::Seen| !seen.target.contains("mount=");
+    let opened = registries.target.proxy.matching("POST", "/blobs/uploads/");
+    assert_eq!(opened.iter().filter(plain).count(), 1, "only the config needs a session of its own");
+    trial.settle();
+}
+
+// Tokens that run out while an image is published.
+
+#[test]
+fn a_token_that_runs_out_is_renewed_once_wherever_it_happens() {
+    let guarded = or_skip!(Guarded::new(Manners::default()));
+    let expected = guarded.rebase(&guarded.name("out/usual:v1")).run().ok().digest();
+    let usual = guarded.tokens.seen().len();
+    for (number, (method, pattern)) in
+        [("POST", "/blobs/uploads/"), ("PUT", "/blobs/uploads/"), ("PUT", "/manifests/")].into_iter().enumerate()
+    {
+        let repository = format!("out/t{number}");
+        let expired = guarded.tokens.expired(&repository, "pull,push");
+        let answered = on(method, format!("/{repository}{pattern}")).when(|seen| seen.has("authorization"));
+        guarded.proxy.script([answered.does(Action::Answer(expired))]);
+        let run = guarded.rebase(&guarded.name(&format!("{repository}:v1"))).run().ok();
+        assert_eq!(run.digest(), expected, "{run}");
+        assert_eq!(guarded.tokens.seen().len(), usual + 1, "{method} {pattern}: one new token\n{run}");
+        assert_eq!(published::registry(guarded.back.host(), &repository, "v1").unwrap().digest, expected);
+    }
 }

@@ -5,9 +5,7 @@
 
 mod blobs;
 mod locations;
-mod mounts;
 mod tags;
-mod tokens;
 
 use crate::support::invocation::Run;
 use crate::support::proxy::{Action, Rule, Seen, on};

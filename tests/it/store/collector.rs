@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::fixtures;
-use crate::support::published;
-use crate::support::python;
+use serde_json::json;
+
+use super::{Setup, references};
 use crate::support::recipe::Dialect;
 use crate::support::skip::or_skip;
-
-use super::setup::{Setup, references};
+use crate::support::{fixtures, published, python};
 
 #[test]
 fn ls_says_what_is_shared_what_is_own_and_what_is_protected() {
@@ -222,4 +221,123 @@ fn a_folder_that_is_no_store_is_said_and_left() {
     }
     assert!(home.join("mine").exists() && !home.join("none").exists());
     std::fs::remove_file(home.join("mine")).unwrap();
+}
+
+// `cache match`, and lists that cannot be trusted.
+
+#[test]
+fn match_shows_what_each_entry_protects_and_warns_of_those_that_protect_none() {
+    let setup = or_skip!(Setup::new(1000));
+    let host = setup.name("").trim_end_matches('/').to_owned();
+    let list = setup.file("list", &format!("# bases\nprefix:{host}/base/\n\nhost:registry.example\n"));
+    let args = ["match", "--protect", &setup.name("in/app:v1"), "--protect-file", &list];
+    let run = setup.command(&args).arg("--json").run().ok();
+    assert_eq!(
+        run.json(),
+        json!([
+            {"entry": setup.name("in/app:v1"), "images": [setup.name("in/app:v1")]},
+            {"entry": format!("prefix:{host}/base/"), "images": [setup.name("base/new:v1"), setup.name("base/old:v1")]},
+            {"entry": "host:registry.example", "images": []},
+        ])
+    );
+    let run = run.says("warning: host:registry.example protects no image");
+    assert_eq!(run.stderr.matches("warning").count(), 1, "{run}");
+    let text = setup.run(&args).ok().stdout;
+    assert!(text.contains(&format!("prefix:{host}/base/\n  {}\n", setup.name("base/new:v1"))), "{text}");
+    setup.run(&["match"]).ok().says("nothing is protected");
+}
+
+#[test]
+fn a_list_that_is_not_whole_stops_the_collector_before_the_first_deletion() {
+    let setup = or_skip!(Setup::new(1000));
+    let before = setup.files();
+    let unreadable = setup.registries.sandbox.path("folder");
+    std::fs::create_dir(&unreadable).unwrap();
+    let lists = [
+        "/no/such/list".to_owned(),
+        unreadable.display().to_string(),
+        setup.file("empty", ""),
+        setup.file("comments", "# nothing else\n"),
+        setup.file("cut", "host:registry.example\nhost:regis"),
+        setup.file("bad", "host:registry.example\nregex:(\n"),
+        setup.file("binary", "\u{0}\u{0}\u{0}"),
+    ];
+    for list in &lists {
+        let run = setup.run(&["gc", "--max-size", "0", "--protect-file", list]).fails("input");
+        assert_eq!(setup.files(), before, "{list}\n{run}");
+    }
+    for entry in ["regex:(", "host:", "prefix:x", "glob:*", "a b"] {
+        let run = setup.run(&["gc", "--max-size", "0", "--protect", entry]).fails("input");
+        assert_eq!(setup.files(), before, "{entry}\n{run}");
+    }
+    // The benign twin.
+    let list = setup.file("good", "regex:/base/\n");
+    setup.run(&["gc", "--max-size", "0", "--protect-file", &list]).ok();
+    assert!(!setup.has("in/app:v1") && setup.has("base/old:v1") && setup.has("base/new:v1"));
+}
+
+#[test]
+fn the_settings_file_protects_too() {
+    let setup = or_skip!(Setup::new(1000));
+    let settings =
+        setup.file("settings.json", r#"{"cache": {"protect": ["regex:/old:"], "protect_files": ["beside"]}}"#);
+    let collect = |settings: &str| {
+        setup.command(&["gc", "--max-size", "0", "--protect", "regex:/new:"]).env("UNDERPIN_SETTINGS", settings).run()
+    };
+    let before = setup.files();
+    collect(&settings).fails("input").says("beside");
+    assert_eq!(setup.files(), before, "the list that it names is missing");
+    collect("/no/such/settings").fails("input");
+    for broken in [r#"{"cache": {"protects": []}}"#, "{", r#"{"cache": {"max_size": "much"}}"#] {
+        assert_eq!(collect(&setup.file("broken.json", broken)).code(), Some(2), "{broken}");
+        assert_eq!(setup.files(), before, "{broken}");
+    }
+    setup.file("beside", "regex:/nothing:\n");
+    collect(&settings).ok();
+    assert!(!setup.has("in/app:v1") && setup.has("base/old:v1") && setup.has("base/new:v1"));
+}
+
+// The collection after a run, where a size is configured.
+
+#[test]
+fn a_store_over_its_size_is_collected_after_a_run() {
+    let setup = or_skip!(Setup::new(10_000));
+    let inspect = |size: &str, settings: &str| {
+        let name = setup.name("base/new:v1");
+        let inspect = setup.registries.sandbox.underpin(["inspect", &name, "--cache"]).arg(&setup.cache);
+        inspect.env("UNDERPIN_CACHE_MAX_SIZE", size).env("UNDERPIN_SETTINGS", settings).run().ok()
+    };
+    let before = setup.files();
+    inspect("1GiB", "");
+    assert_eq!(setup.files(), before, "there is room");
+    inspect("much", "").says("not collected");
+    inspect("0", &setup.file("broken.json", "{")).says("not collected");
+    inspect("0", "/no/such/settings.json").says("not collected");
+    assert_eq!(setup.files(), before, "what is not understood stops it");
+    let protecting = setup.file("protecting.json", r#"{"cache":{"protect":["regex:/old:"]}}"#);
+    inspect("0", &protecting).says("larger than configured");
+    assert!(setup.has("base/old:v1") && !setup.has("in/app:v1"));
+    let configured = setup.file("configured.json", r#"{"cache":{"max_size":"0"}}"#);
+    setup.fetch("in/app:v1");
+    inspect("", &configured);
+    assert!(!setup.has("in/app:v1") && !setup.has("base/old:v1"));
+}
+
+#[test]
+fn it_gives_way_to_whoever_holds_the_store() {
+    let setup = or_skip!(Setup::new(10_000));
+    let before = setup.files();
+    let mut holder = std::process::Command::new("flock")
+        .args(["--no-fork", "--shared"])
+        .arg(&setup.cache)
+        .args(["sleep", "60"])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let name = setup.name("base/new:v1");
+    let inspect = setup.registries.sandbox.underpin(["inspect", &name, "-v", "--cache"]).arg(&setup.cache);
+    let run = inspect.env("UNDERPIN_CACHE_MAX_SIZE", "0").run().ok().says("in use and was not collected");
+    assert_eq!(setup.files(), before, "{run}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
 }

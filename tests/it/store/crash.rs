@@ -10,7 +10,7 @@ use crate::support::published;
 use crate::support::skip::or_skip;
 use crate::support::tar_layer::digest;
 
-use super::setup::Setup;
+use super::Setup;
 
 const KILLS: usize = 50;
 
