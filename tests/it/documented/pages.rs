@@ -1,5 +1,6 @@
 //! The pages, each with what must be there before it can be followed; and that none is left out.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{holds, holds_after};
@@ -7,45 +8,64 @@ use crate::support::invocation::files_under;
 use crate::support::skip::{need, or_skip};
 
 #[test]
-fn one_image_in_five_minutes() {
+fn install() {
+    holds("docs/install.md");
+}
+
+#[test]
+fn five_minutes() {
     or_skip!(need(&["skopeo", "umoci", "runc", "jq"]));
     holds("docs/five-minutes.md");
 }
 
 #[test]
-fn the_guide_to_the_rest() {
-    or_skip!(need(&["skopeo", "cc"]));
-    holds("docs/guide.md");
+fn coming_from_crane() {
+    or_skip!(need(&["skopeo"]));
+    let preparation = "push build:app registry.example/app:v1
+        push bases:debian docker.io/library/debian:12
+        push bases:static gcr.io/distroless/static:latest";
+    holds_after(&[PUSH, preparation].concat(), "docs/from-crane.md");
 }
 
 #[test]
-fn a_whole_project_in_an_afternoon() {
-    or_skip!(need(&["make"]));
-    holds("docs/project.md");
+fn old_base() {
+    or_skip!(need(&["skopeo"]));
+    holds("docs/old-base.md");
 }
 
 #[test]
-fn a_digest_is_checked_with_other_tools() {
+fn command_and_logs() {
+    holds("docs/commands.md");
+}
+
+#[test]
+fn reproducibility() {
     or_skip!(need(&["skopeo", "jq"]));
-    holds("docs/check-a-digest.md");
+    holds("docs/reproducibility.md");
 }
 
 #[test]
-fn a_test_release_is_loaded_into_nodes() {
-    or_skip!(need(&["skopeo", "jq"]));
-    holds("docs/test-release.md");
-}
-
-#[test]
-fn the_examples_for_ci_work() {
+fn ci() {
     or_skip!(need(&["skopeo", "jq"]));
     holds("docs/ci.md");
 }
 
 #[test]
-fn the_example_for_bazel_works() {
+fn ci_with_make() {
+    or_skip!(need(&["make"]));
+    holds("docs/ci-make.md");
+}
+
+#[test]
+fn ci_with_bazel() {
     or_skip!(need(&["bazel"]));
-    holds("docs/bazel.md");
+    holds("docs/ci-bazel.md");
+}
+
+#[test]
+fn ci_with_a_test_cluster() {
+    or_skip!(need(&["skopeo", "jq"]));
+    holds("docs/ci-test-cluster.md");
 }
 
 #[test]
@@ -62,7 +82,7 @@ push bases:debian registry.k8s.io/build-image/debian-base:bookworm-v1.0.4
 printf '# Exceptions\\n\\n| Component | Base | Reason |\\n| --- | --- | --- |\\n' >base-image-exception-list.md\n";
 
 #[test]
-fn many_images() {
+fn batch() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push build:app registry.example/build/kube-scheduler:v1.30.0
         push build:app-shell registry.example/build/etcd:3.5.12";
@@ -70,7 +90,7 @@ fn many_images() {
 }
 
 #[test]
-fn what_is_refused_and_which_bases_are_allowed() {
+fn policy() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push bases:static gcr.io/distroless/static:latest
         underpin rebase -q oci:build:app --old-base oci:bases:debian --to registry.example/app:v1";
@@ -78,7 +98,7 @@ fn what_is_refused_and_which_bases_are_allowed() {
 }
 
 #[test]
-fn the_local_store() {
+fn cache_and_nodes() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push build:app registry.example/app:v1
         printf 'registry.example/app:v1\\n' >protected.txt
@@ -94,7 +114,7 @@ fn kubernetes_manifests() {
 }
 
 #[test]
-fn the_shapes_of_reports() {
+fn reports() {
     holds("docs/reports.md");
 }
 
@@ -125,20 +145,55 @@ fn every_page_with_fences_is_followed() {
     }
 }
 
-/// What a page names of this clone is there: links, and scripts.
+/// What a page names of this clone is there: links with their anchors, and scripts.
 #[test]
 fn every_link_leads_somewhere() {
     let clone = Path::new(env!("CARGO_MANIFEST_DIR"));
     for page in pages(clone) {
         let text = std::fs::read_to_string(&page).unwrap();
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        for link in links.filter(|link| !link.is_empty() && !link.contains("://")) {
-            assert!(page.parent().unwrap().join(link).exists(), "{}: {link}", page.display());
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link}", page.display());
+            let has_anchor = |anchor: &str| anchors(&std::fs::read_to_string(&target).unwrap()).contains(anchor);
+            assert!(anchor.is_none_or(has_anchor), "{}: {link}", page.display());
         }
         let is_part_of_name = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
         for rest in text.split("`scripts/").skip(1) {
             let script = rest.split(|c| !is_part_of_name(c)).next().unwrap();
             assert!(clone.join("scripts").join(script).exists(), "{}: scripts/{script}", page.display());
         }
+    }
+}
+
+/// What links may name in a page: its headings as GitHub makes anchors of them, and anchors written out.
+fn anchors(text: &str) -> HashSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let slug = |heading: &str| -> String {
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    let written = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
+    headings.map(slug).chain(written).collect()
+}
+
+#[test]
+fn anchors_are_those_that_github_makes() {
+    let found = anchors("# A `b-c` D, e\n<a id=\"x\"></a>\n");
+    assert_eq!(found, HashSet::from(["a-b-c-d-e".to_owned(), "x".to_owned()]));
+}
+
+/// Troubleshooting is found by the text of a message, so its headings are texts that the program prints.
+#[test]
+fn troubleshooting_quotes_messages_that_exist() {
+    let clone = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(clone.join("docs/troubleshooting.md")).unwrap();
+    let sources: String =
+        files_under(&clone.join("src")).iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let quoted = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    assert!(quoted.clone().count() > 10);
+    for message in quoted {
+        assert!(sources.contains(message), "nothing prints `{message}`");
     }
 }
