@@ -40,17 +40,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Gathers every file of a layer, and writes a layer of them.
 fn writing(name: &str, tar: &[u8], blob: &[u8], of: &Descriptor) -> Result<(), Box<dyn std::error::Error>> {
     let entries = scan(blob, of, None, &Limits::default())?.entries;
-    let drafted = entries.into_iter().map(|entry| SpecEntry { entry, data: EntryData::FromLayer(of.digest) });
-    let draft = LayerSpec::new(drafted.collect())?;
-    let mut gathered = SourceData::new(tempfile::tempfile()?);
+    let specified = entries.into_iter().map(|entry| SpecEntry { entry, data: EntryData::FromLayer(of.digest) });
+    let spec = LayerSpec::new(specified.collect())?;
+    let mut source_data = SourceData::new(tempfile::tempfile()?);
     let rate = |took: Duration| tar.len() as f64 / 1e6 / took.as_secs_f64();
     let gathering = fastest(|| {
-        gathered = SourceData::new(tempfile::tempfile()?);
-        Ok(gathered.gather(&draft, blob, of, &Limits::default()).map(|()| 0)?)
+        source_data = SourceData::new(tempfile::tempfile()?);
+        Ok(source_data.gather(&spec, blob, of, &Limits::default()).map(|()| 0)?)
     })?;
     let mut write_on = |jobs| {
-        let manner = WriteOptions { mtime: 0, jobs };
-        fastest(|| Ok(write(&draft, &mut gathered, manner, std::io::sink())?.size))
+        let options = WriteOptions { mtime: 0, jobs };
+        fastest(|| Ok(write(&spec, &mut source_data, options, std::io::sink())?.size))
     };
     let (one, two) = (write_on(NonZeroUsize::MIN)?, write_on(NonZeroUsize::MIN.saturating_add(1))?);
     println!(

@@ -54,10 +54,10 @@ fn image(program: &Path, platform: &Platform, layout: &LocalImage) -> Result<()>
 fn layer(path: &str, bytes: Vec<u8>) -> Result<(WrittenLayer, Vec<u8>)> {
     let size = bytes.len().try_into()?;
     let entry = Entry::new(RootPath::new(path)?, EntryKind::File { size }, 0o755, 0, 0);
-    let draft = LayerSpec::new(vec![SpecEntry { entry, data: EntryData::Bytes(bytes) }])?;
-    let manner = WriteOptions { mtime: 0, jobs: NonZeroUsize::MIN };
+    let spec = LayerSpec::new(vec![SpecEntry { entry, data: EntryData::Bytes(bytes) }])?;
+    let options = WriteOptions { mtime: 0, jobs: NonZeroUsize::MIN };
     let mut packed = Vec::new();
-    let written = write(&draft, &mut SourceData::new(Cursor::new(Vec::new())), manner, &mut packed)?;
+    let written = write(&spec, &mut SourceData::new(Cursor::new(Vec::new())), options, &mut packed)?;
     Ok((written, packed))
 }
 

@@ -1,4 +1,4 @@
-//! One layer, written: its data gathered, its bytes made, and read back before anybody may have them.
+//! One layer, written: its data source_data, its bytes made, and read back before anybody may have them.
 
 use super::scratch::{Made, Scratch};
 use crate::error::{Error, Result};
@@ -39,18 +39,18 @@ pub(super) fn make(
     source: &dyn LayerSource,
 ) -> Result<MadeLayer> {
     let entries = new.entries().map(|(entry, data)| SpecEntry { entry: entry.clone(), data: data.clone() });
-    let draft = LayerSpec::new(entries.collect())?;
+    let spec = LayerSpec::new(entries.collect())?;
     let size = expected_size(new);
-    let mut gathered = SourceData::new(source.scratch(size)?);
-    for digest in draft.sources() {
+    let mut source_data = SourceData::new(source.scratch(size)?);
+    for digest in spec.sources() {
         let (of, bytes) = open(&digest, subject, source)?;
-        gathered.gather(&draft, bytes, of, &Limits::default())?;
+        source_data.gather(&spec, bytes, of, &Limits::default())?;
     }
     let mut out = source.scratch(size)?;
-    let written = layer::write(&draft, &mut gathered, WriteOptions { mtime, jobs: source.jobs() }, &mut out)?;
+    let written = layer::write(&spec, &mut source_data, WriteOptions { mtime, jobs: source.jobs() }, &mut out)?;
     let made = out.finish();
     let index = layer::scan(made.open(), &written.descriptor(), Some(&written.diff_id), &Limits::default())?;
-    check(&draft, mtime, &index)?;
+    check(&spec, mtime, &index)?;
     Ok(MadeLayer { written, made })
 }
 
@@ -79,13 +79,13 @@ fn expected_size(new: &NewLayer) -> u64 {
     new.entries().fold(0, |sum, (entry, _)| sum.saturating_add(size(entry)))
 }
 
-/// The bytes hold what the draft says: all of it and nothing else.
-fn check(draft: &LayerSpec, mtime: i64, index: &LayerIndex) -> Result<()> {
-    let same = |(draft, read): (&SpecEntry, &layer::Entry)| {
-        let expected = layer::Entry { mtime, offset: read.offset, sparse: false, ..draft.entry.clone() };
+/// The bytes hold what the spec says: all of it and nothing else.
+fn check(spec: &LayerSpec, mtime: i64, index: &LayerIndex) -> Result<()> {
+    let same = |(spec, read): (&SpecEntry, &layer::Entry)| {
+        let expected = layer::Entry { mtime, offset: read.offset, sparse: false, ..spec.entry.clone() };
         expected == *read
     };
-    if draft.entries().len() == index.entries.len() && draft.entries().iter().zip(&index.entries).all(same) {
+    if spec.entries().len() == index.entries.len() && spec.entries().iter().zip(&index.entries).all(same) {
         return Ok(());
     }
     Err(Error::integrity("a layer that was written does not read back as planned; nothing was published")

@@ -39,7 +39,7 @@ pub(super) enum Purpose {
 
 /// Whether a file's content is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum CaptureChoice {
     Keep(Purpose),
     /// To be kept if it turns out to be a script.
     KeepScript,
@@ -50,22 +50,22 @@ pub(super) enum Choice {
 
 /// What has been kept of a layer so far.
 #[derive(Default)]
-pub(super) struct Collection {
+pub(super) struct CapturedFiles {
     captured: Vec<Captured>,
     texts: u64,
     databases: u64,
     scripts: u64,
 }
 
-impl Collection {
-    pub(super) fn choose(&self, path: &RootPath, size: u64, mode: u32, limits: &Limits) -> Choice {
+impl CapturedFiles {
+    pub(super) fn choose(&self, path: &RootPath, size: u64, mode: u32, limits: &Limits) -> CaptureChoice {
         match purpose(path.as_bytes()) {
-            Some(purpose) if self.has_room(purpose, size, limits) => Choice::Keep(purpose),
-            Some(_) => Choice::TooLarge,
+            Some(purpose) if self.has_room(purpose, size, limits) => CaptureChoice::Keep(purpose),
+            Some(_) => CaptureChoice::TooLarge,
             None if size > 0 && mode & EXECUTE != 0 && self.has_room(Purpose::Script, size, limits) => {
-                Choice::KeepScript
+                CaptureChoice::KeepScript
             }
-            None => Choice::Skip,
+            None => CaptureChoice::Skip,
         }
     }
 
@@ -114,18 +114,18 @@ mod tests {
     use super::*;
     use crate::layer::LayerIndex;
     use crate::layer::scan::scan;
-    use crate::layer::specimen::{Member, described, index_of, tar_of};
+    use crate::layer::testing::{TestMember, described, index_of, tar_of};
     use crate::oci::Compression;
 
-    fn executable(name: &str, content: &[u8]) -> Member {
-        Member::file(name, content).patched(100, b"0000755\0")
+    fn executable(name: &str, content: &[u8]) -> TestMember {
+        TestMember::file(name, content).patched(100, b"0000755\0")
     }
 
     fn kept(index: &LayerIndex) -> Vec<String> {
         index.captured.iter().map(|captured| index.entries[captured.entry].path.to_string()).collect()
     }
 
-    fn scan_with(members: &[Member], limits: &Limits) -> LayerIndex {
+    fn scan_with(members: &[TestMember], limits: &Limits) -> LayerIndex {
         let tar = tar_of(members);
         scan(tar.as_slice(), &described(&tar, Compression::None), None, limits).unwrap()
     }
@@ -147,7 +147,7 @@ mod tests {
                 "usr/lib/apk/db/installed",
                 "lib/apk/db/triggers",
             ]
-            .map(|path| Member::file(path, b"x")),
+            .map(|path| TestMember::file(path, b"x")),
         );
         assert_eq!(
             kept(&index),
@@ -169,7 +169,7 @@ mod tests {
         let long = [b"#!/bin/sh\n".as_slice(), &vec![b'#'; 64 << 10]].concat();
         let index = index_of(&[
             executable("run.sh", b"#!/bin/sh\nexec app\n"),
-            Member::file("not-executable.sh", b"#!/bin/sh\n"),
+            TestMember::file("not-executable.sh", b"#!/bin/sh\n"),
             executable("data", b"no script"),
             executable("empty", b""),
             executable("long.sh", &long),
@@ -187,10 +187,10 @@ mod tests {
             &[
                 executable("a.sh", b"#!a"),
                 executable("b.sh", b"#!b"),
-                Member::file("var/lib/dpkg/info/long.list", &[b'x'; 11]),
-                Member::file("var/lib/dpkg/info/a.list", b"1234567890"),
-                Member::file("var/lib/dpkg/info/b.list", b"1234567890"),
-                Member::file("var/lib/dpkg/info/c.list", b"1234567890"),
+                TestMember::file("var/lib/dpkg/info/long.list", &[b'x'; 11]),
+                TestMember::file("var/lib/dpkg/info/a.list", b"1234567890"),
+                TestMember::file("var/lib/dpkg/info/b.list", b"1234567890"),
+                TestMember::file("var/lib/dpkg/info/c.list", b"1234567890"),
             ],
             &limits,
         );
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_thousand_packages_fit() {
         let list = vec![b'x'; 10 << 10];
-        let mut members = vec![Member::file("var/lib/dpkg/status", &vec![b'x'; 1 << 20])];
-        members.extend((0..1000).map(|number| Member::file(format!("var/lib/dpkg/info/p{number}.list"), &list)));
+        let mut members = vec![TestMember::file("var/lib/dpkg/status", &vec![b'x'; 1 << 20])];
+        members.extend((0..1000).map(|number| TestMember::file(format!("var/lib/dpkg/info/p{number}.list"), &list)));
         let index = index_of(&members);
         assert_eq!((index.captured.len(), index.notes.len()), (1001, 0));
     }

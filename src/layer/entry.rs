@@ -1,10 +1,12 @@
 //! One entry of a layer, as later stages see it. Listed, never created.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::limits::{Limits, over};
-use super::path::RootPath;
-use crate::error::Result;
+use super::path::{RootPath, shown};
+use crate::error::{Error, Result};
 
 /// What a layer says about one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub struct Entry {
     pub gid: u64,
     /// Whole seconds since 1970.
     pub mtime: i64,
-    /// Extended attributes, sorted by name.
+    /// ExtendedHeaders attributes, sorted by name.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// Where the entry's data starts in the tar stream.
     pub offset: u64,
@@ -81,13 +83,13 @@ impl Entry {
 }
 
 /// A list of entries that stays within its limits.
-pub(super) struct Entries {
+pub(super) struct EntryList {
     whole: &'static str,
     list: Vec<Entry>,
     footprint: usize,
 }
 
-impl Entries {
+impl EntryList {
     /// No entries yet; `whole` names in messages what they are entries of.
     pub(super) const fn of(whole: &'static str) -> Self {
         Self { whole, list: Vec::new(), footprint: 0 }
@@ -116,4 +118,39 @@ impl Entries {
     pub(super) fn finish(self) -> Vec<Entry> {
         self.list
     }
+}
+
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// Attributes by name; a later one of the same name replaces the earlier.
+#[derive(Debug, Default)]
+pub(super) struct Xattrs(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Xattrs {
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], limits: &Limits) -> Result<()> {
+        if name.is_empty() {
+            return Err(Error::input("extended attribute has no name"));
+        }
+        if name.len() > limits.xattr_name {
+            return Err(over("name of an extended attribute is", format!("{} bytes", limits.xattr_name)));
+        }
+        if value.len() > limits.xattr_value {
+            return Err(over("value of an extended attribute is", format!("{} bytes", limits.xattr_value))
+                .fact("attribute", shown(name)));
+        }
+        if name == CAPABILITY && !is_capability(value) {
+            return Err(Error::input("security.capability does not hold file capabilities"));
+        }
+        self.0.insert(name.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    pub(super) fn sorted(self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.0.into_iter().collect()
+    }
+}
+
+/// `vfs_cap_data` of Linux: the revision in the topmost byte tells the length.
+fn is_capability(value: &[u8]) -> bool {
+    matches!((value.get(3), value.len()), (Some(1), 12) | (Some(2), 20) | (Some(3), 24))
 }

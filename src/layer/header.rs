@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::tape::BLOCK;
+use super::blocks::BLOCK;
 use crate::error::{Error, Result};
 
 const CHECKSUM: Range<usize> = 148..156;
@@ -20,7 +20,7 @@ const GNU_TIMES: [Range<usize>; 2] = [345..357, 357..369];
 
 /// The dialects that place fields differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum TarFormat {
     V7,
     Ustar,
     Star,
@@ -29,8 +29,8 @@ pub(super) enum Format {
 
 /// The fields of a header, before extended headers have their say. Numbers may be negative.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) format: Format,
+pub(super) struct TarHeader {
+    pub(super) format: TarFormat,
     pub(super) typeflag: u8,
     pub(super) name: Vec<u8>,
     pub(super) link: Vec<u8>,
@@ -43,15 +43,15 @@ pub(super) struct Header {
     pub(super) minor: i64,
 }
 
-impl Header {
+impl TarHeader {
     pub(super) fn read(block: &[u8; BLOCK]) -> Result<Self> {
         if !checksum_fits(block) {
             return Err(Error::input("tar header has a wrong checksum: this is not a tar, or it is damaged"));
         }
         let v7 = tar::Header::from_byte_slice(block).as_old();
-        let format = Format::of(block);
+        let format = TarFormat::of(block);
         let device = |field: Range<usize>| match format {
-            Format::V7 => Ok(0),
+            TarFormat::V7 => Ok(0),
             _ => number(block.get(field).unwrap_or_default(), "device number"),
         };
         Ok(Self {
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-impl Format {
+impl TarFormat {
     fn of(block: &[u8; BLOCK]) -> Self {
         match &block[MAGIC] {
             b"ustar\0" if &block[STAR_TRAILER] == b"tar\0" => Self::Star,
@@ -81,12 +81,12 @@ impl Format {
     }
 }
 
-fn full_name(block: &[u8; BLOCK], format: Format, name: &[u8]) -> Vec<u8> {
+fn full_name(block: &[u8; BLOCK], format: TarFormat, name: &[u8]) -> Vec<u8> {
     let prefix = match format {
-        Format::V7 => b"",
-        Format::Ustar => text(&block[USTAR_PREFIX]),
-        Format::Star => text(&block[STAR_PREFIX]),
-        Format::Gnu => prefix_of_early_go(block),
+        TarFormat::V7 => b"",
+        TarFormat::Ustar => text(&block[USTAR_PREFIX]),
+        TarFormat::Star => text(&block[STAR_PREFIX]),
+        TarFormat::Gnu => prefix_of_early_go(block),
     };
     if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() }
 }
@@ -154,7 +154,7 @@ fn base_256(field: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::specimen::{Member, sealed};
+    use crate::layer::testing::{TestMember, sealed};
 
     #[test]
     fn numbers_are_read_as_go_reads_them() {
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn both_checksums_are_accepted_and_no_other() {
-        let mut block = Member::file("ünïcode", b"").header();
-        assert!(Header::read(&block).is_ok());
+        let mut block = TestMember::file("ünïcode", b"").header();
+        assert!(TarHeader::read(&block).is_ok());
         let sum: i32 = block
             .iter()
             .enumerate()
@@ -192,19 +192,19 @@ mod tests {
             .map(|(_, b)| i32::from(b.cast_signed()))
             .sum();
         block[CHECKSUM].copy_from_slice(format!("{:06o}\0 ", sum + 8 * 32).as_bytes());
-        assert!(Header::read(&block).is_ok(), "signed sum");
+        assert!(TarHeader::read(&block).is_ok(), "signed sum");
         block[0] ^= 1;
-        assert!(Header::read(&block).is_err());
+        assert!(TarHeader::read(&block).is_err());
     }
 
     #[test]
     fn prefix_stands_where_the_dialect_has_it() {
         let with = |magic: &[u8; 8], trailer: &[u8; 4], prefix: &[u8]| {
-            let mut block = Member::file("name", b"").header();
+            let mut block = TestMember::file("name", b"").header();
             block[MAGIC_AND_VERSION].copy_from_slice(magic);
             block[345..345 + prefix.len()].copy_from_slice(prefix);
             block[STAR_TRAILER].copy_from_slice(trailer);
-            Header::read(&sealed(block)).unwrap().name
+            TarHeader::read(&sealed(block)).unwrap().name
         };
         let long = [b'p'; 155];
         assert_eq!(with(b"ustar\x0000", b"\0\0\0\0", b"a/b"), b"a/b/name");

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::Captured;
 use super::entry::Entry;
-use super::inspected::IndexedProgram;
 use super::path::RootPath;
+use crate::elf::{Linkage, Probe, Program};
 use crate::error::{Error, Result};
 use crate::oci::{Compression, DiffId, Digest};
 
@@ -88,22 +88,69 @@ impl LayerIndex {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+pub struct LayerContents<'a> {
+    pub entries: &'a [Entry],
+    /// In the order of the entries, as `programs` are: both are searched often.
+    pub captured: &'a [Captured],
+    pub programs: &'a [IndexedProgram],
+}
+
+impl<'a> From<&'a LayerIndex> for LayerContents<'a> {
+    fn from(index: &'a LayerIndex) -> Self {
+        Self { entries: &index.entries, captured: &index.captured, programs: &index.programs }
+    }
+}
+
+impl<'a> LayerContents<'a> {
+    /// The content of the entry at this position, where it was captured.
+    #[must_use]
+    pub fn content(&self, position: usize) -> Option<&'a [u8]> {
+        let at = self.captured.binary_search_by_key(&position, |captured| captured.entry).ok()?;
+        self.captured.get(at).map(|captured| captured.content.as_slice())
+    }
+
+    /// What was found out about the entry at this position, where it is a program or a script.
+    #[must_use]
+    pub fn program(&self, position: usize) -> Option<&'a crate::elf::Program> {
+        let at = self.programs.binary_search_by_key(&position, |inspected| inspected.entry).ok()?;
+        self.programs.get(at).map(|inspected| &inspected.program)
+    }
+}
+
+/// A file that is a program, a script, or looks like a program and is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexedProgram {
+    /// The entry's place in the layer's list.
+    pub entry: usize,
+    pub program: Program,
+}
+
+impl IndexedProgram {
+    /// `None` for plain data: most files of most layers, and nothing to say about them.
+    pub(super) fn new(entry: usize, probe: Probe) -> Option<Self> {
+        let program = probe.finish();
+        let is_data = program.linkage == Linkage::Other && program.notes.is_empty();
+        (!is_data).then_some(Self { entry, program })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layer::specimen::{Member, index_of};
+    use crate::layer::testing::{TestMember, index_of};
 
     fn rich() -> LayerIndex {
         index_of(&[
-            Member::directory("etc"),
-            Member::file("etc/passwd", b"root:x:0:0::/:\n"),
-            Member::symlink("bin", "usr/bin"),
-            Member::hardlink("b", "etc/passwd"),
-            Member::file("etc/passwd", b"other\n"),
-            Member::file("etc/.wh.shadow", b""),
-            Member::file("etc/.wh.passwd", b""),
+            TestMember::directory("etc"),
+            TestMember::file("etc/passwd", b"root:x:0:0::/:\n"),
+            TestMember::symlink("bin", "usr/bin"),
+            TestMember::hardlink("b", "etc/passwd"),
+            TestMember::file("etc/passwd", b"other\n"),
+            TestMember::file("etc/.wh.shadow", b""),
+            TestMember::file("etc/.wh.passwd", b""),
         ])
     }
 
@@ -134,8 +181,10 @@ mod tests {
 
     #[test]
     fn a_larger_later_file_hides_the_content_of_the_earlier() {
-        let index =
-            index_of(&[Member::file("etc/passwd", b"first\n"), Member::file("etc/passwd", &vec![b'x'; 300 << 10])]);
+        let index = index_of(&[
+            TestMember::file("etc/passwd", b"first\n"),
+            TestMember::file("etc/passwd", &vec![b'x'; 300 << 10]),
+        ]);
         assert_eq!(index.content(&RootPath::new("etc/passwd").unwrap()), None);
         assert!(index.notes.iter().any(|note| note.contains("too large")), "{:?}", index.notes);
     }

@@ -18,7 +18,7 @@ pub struct Limits {
     pub trailer: u64,
     /// Binary logarithm of the window that a zstd frame may ask for.
     pub zstd_window_log: u32,
-    /// Entries of the tar. With usual names `index` is reached first, at about a million.
+    /// EntryList of the tar. With usual names `index` is reached first, at about a million.
     pub entries: usize,
     /// Bytes that the index of the layer takes in memory.
     pub index: usize,

@@ -9,51 +9,38 @@
 //!
 //! The tar rules are those of Go's `archive/tar`, because every container runtime reads layers
 //! with it: an entry means here what it will mean there. Where archive readers disagree and no
-//! honest tool writes such bytes, the layer is refused. [`list`] reads archives on disk, which are
+//! honest tool writes such bytes, the layer is refused. [`list_archive`] reads archives on disk, which are
 //! tars, too, by the same rules: there is no second tar reader to disagree with.
 
+mod archive;
+mod blocks;
 mod capture;
-mod compression;
-mod contents;
+mod decompress;
 mod entry;
-mod extended;
-mod gzip;
 mod header;
 mod index;
-mod inspected;
-mod kind;
 mod limits;
-mod list;
+mod member;
 mod path;
 mod pax;
 mod pipe;
 mod reader;
-mod remark;
 mod scan;
 mod sparse;
-mod tape;
-mod transport;
 mod walk;
 mod whiteout;
 mod write;
-mod xattr;
 
 #[cfg(test)]
-mod damage;
+mod testing;
 #[cfg(test)]
-mod differential;
-#[cfg(test)]
-mod hostile;
-#[cfg(test)]
-mod specimen;
+mod tests;
 
+pub use archive::list_archive;
 pub use capture::Captured;
-pub use contents::LayerContents;
 pub use entry::{Entry, EntryKind};
-pub use index::LayerIndex;
-pub use inspected::IndexedProgram;
+pub use index::{IndexedProgram, LayerContents, LayerIndex};
 pub use limits::Limits;
-pub use list::list;
 pub use path::RootPath;
 pub(crate) use path::shown;
 pub use scan::scan;

@@ -1,13 +1,19 @@
-//! PAX extended headers: `LENGTH KEY=VALUE` lines that overrule fields of the next header.
+//! PAX extended headers: `LENGTH KEY=VALUE` lines that override fields of the next header.
 //!
-//! As in Go: the last record of a key counts, an empty value leaves the header's own, keys that
-//! are not known are of no consequence. `LIBARCHIVE.xattr.*` is such a key: runtimes read the
+//! Reading is as in Go: the last record of a key counts, an empty value leaves the header's own,
+//! unknown keys have no effect. `LIBARCHIVE.xattr.*` is such a key: runtimes read the
 //! `SCHILY.xattr.*` twin that libarchive writes beside it.
+//!
+//! Writing: only what ustar cannot hold, sorted by key. Names that are not UTF-8 are written as they
+//! are, without `hdrcharset`, as Go does: GNU tar does not know that record, and warns about it for
+//! every entry.
 
+use std::collections::BTreeMap;
+
+use super::entry::Xattrs;
 use super::limits::Limits;
 use super::path::shown;
 use super::sparse::SparseRecords;
-use super::xattr::Xattrs;
 use crate::error::{Error, Result};
 
 const XATTR: &[u8] = b"SCHILY.xattr.";
@@ -15,7 +21,7 @@ const SPARSE: &[u8] = b"GNU.sparse.";
 
 /// What one `x` header says about the next entry.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct PaxRecords {
     pub(super) path: Option<Vec<u8>>,
     pub(super) linkpath: Option<Vec<u8>>,
     pub(super) size: Option<u64>,
@@ -26,7 +32,7 @@ pub(super) struct Records {
     pub(super) sparse: SparseRecords,
 }
 
-impl Records {
+impl PaxRecords {
     pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Self> {
         let mut records = Self::default();
         for record in lines(bytes) {
@@ -60,7 +66,7 @@ impl Records {
 
 /// Whether a global header says something that Go does not hear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Global {
+pub(super) enum GlobalRecords {
     /// Comments only, as `git archive` writes.
     Harmless,
     Ignored,
@@ -68,15 +74,15 @@ pub(super) enum Global {
 
 /// Checks a `g` header. Go, and so every runtime, ignores it; other readers apply it to all
 /// entries that follow. Where that would move the borders between entries, the layer is refused.
-pub(super) fn check_global(bytes: &[u8]) -> Result<Global> {
-    let mut global = Global::Harmless;
+pub(super) fn check_global(bytes: &[u8]) -> Result<GlobalRecords> {
+    let mut global = GlobalRecords::Harmless;
     for record in lines(bytes) {
         let (key, _) = record?;
         if matches!(key, b"path" | b"linkpath" | b"size") || key.starts_with(SPARSE) {
             return Err(Error::input("global PAX header sets what may differ for every entry").fact("key", shown(key)));
         }
         if key != b"comment" {
-            global = Global::Ignored;
+            global = GlobalRecords::Ignored;
         }
     }
     Ok(global)
@@ -155,13 +161,40 @@ fn not_a_number(key: &[u8], value: &[u8]) -> Error {
         .fact("value", shown(value.get(..40).unwrap_or(value)))
 }
 
+#[derive(Default)]
+pub(super) struct PaxWriter(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl PaxWriter {
+    pub(super) fn text(&mut self, key: &'static str, value: &[u8]) {
+        self.0.insert(key.as_bytes().to_vec(), value.to_vec());
+    }
+
+    pub(super) fn xattr(&mut self, name: &[u8], value: &[u8]) {
+        self.0.insert([XATTR, name].concat(), value.to_vec());
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|(key, value)| encode_record(key, value)).collect()
+    }
+}
+
+/// The length counts its own digits.
+fn encode_record(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let rest = key.len() + value.len() + " =\n".len();
+    let mut len = rest + rest.to_string().len();
+    if rest + len.to_string().len() > len {
+        len += 1;
+    }
+    [len.to_string().as_bytes(), b" ", key, b"=", value, b"\n"].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::specimen::pax_record;
+    use crate::layer::testing::pax_record;
 
-    fn read(bytes: &[u8]) -> Result<Records> {
-        Records::read(bytes, &Limits::default())
+    fn read(bytes: &[u8]) -> Result<PaxRecords> {
+        PaxRecords::read(bytes, &Limits::default())
     }
 
     #[test]
@@ -213,5 +246,23 @@ mod tests {
         for value in ["x", "1.x", "1e3", "--1", ".5", "1.-5"] {
             assert!(read(&pax_record("mtime", value.as_bytes())).is_err(), "{value}");
         }
+    }
+
+    #[test]
+    fn the_length_of_a_record_counts_itself() {
+        assert_eq!(encode_record(b"path", b"a/b"), b"12 path=a/b\n");
+        for len in (0..1100).chain(9_900..10_100).chain(99_900..100_010) {
+            let value = vec![b'v'; len];
+            assert_eq!(encode_record(b"key", &value), pax_record("key", &value), "{len}");
+        }
+    }
+
+    #[test]
+    fn records_are_sorted_and_hold_any_bytes() {
+        let mut records = PaxWriter::default();
+        records.text("path", b"\xff");
+        records.text("linkpath", "ü".as_bytes());
+        records.xattr(b"user.a", b"=\n");
+        assert_eq!(records.to_bytes(), b"26 SCHILY.xattr.user.a==\n\n15 linkpath=\xc3\xbc\n9 path=\xff\n");
     }
 }

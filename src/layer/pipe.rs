@@ -17,7 +17,7 @@ pub(super) struct Chunk {
 
 /// Whether a stream goes on after what was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum StreamState {
     GoesOn,
     Ended,
 }
@@ -32,44 +32,44 @@ impl Chunk {
     }
 
     /// Reads until the chunk is full or the stream has ended. What came before an error counts.
-    pub(super) fn fill(&mut self, from: &mut impl Read) -> io::Result<Stream> {
+    pub(super) fn fill(&mut self, from: &mut impl Read) -> io::Result<StreamState> {
         self.len = 0;
         while let Some(free) = self.bytes.get_mut(self.len..).filter(|free| !free.is_empty()) {
             match from.read(free) {
-                Ok(0) => return Ok(Stream::Ended),
+                Ok(0) => return Ok(StreamState::Ended),
                 // A reader that claims more than it was given room for is wrong; do not follow it.
                 Ok(read) => self.len = (self.len + read).min(CHUNK_SIZE),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Stream::GoesOn)
+        Ok(StreamState::GoesOn)
     }
 }
 
 /// Whether anybody still reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listener {
+pub(super) enum PipePeer {
     There,
     Gone,
 }
 
 /// The end that is written to.
-pub(super) struct Feeder {
+pub(super) struct PipeWriter {
     full: SyncSender<Result<Chunk, Error>>,
     empty: Receiver<Chunk>,
     spare: Option<Chunk>,
 }
 
 /// The end that is read from. It ends when the feeder is dropped, or with the feeder's error.
-pub(super) struct Drain {
+pub(super) struct PipeReader {
     full: Receiver<Result<Chunk, Error>>,
     empty: SyncSender<Chunk>,
     chunk: Option<Chunk>,
     at: usize,
 }
 
-pub(super) fn pipe() -> (Feeder, Drain) {
+pub(super) fn pipe() -> (PipeWriter, PipeReader) {
     let (full_in, full_out) = sync_channel(CHUNKS + 1);
     let (empty_in, empty_out) = sync_channel(CHUNKS);
     for _ in 0..CHUNKS {
@@ -77,24 +77,24 @@ pub(super) fn pipe() -> (Feeder, Drain) {
         let _ = empty_in.send(Chunk::new());
     }
     (
-        Feeder { full: full_in, empty: empty_out, spare: None },
-        Drain { full: full_out, empty: empty_in, chunk: None, at: 0 },
+        PipeWriter { full: full_in, empty: empty_out, spare: None },
+        PipeReader { full: full_out, empty: empty_in, chunk: None, at: 0 },
     )
 }
 
-impl Feeder {
+impl PipeWriter {
     /// A chunk to fill; waits until the reader has given one back. Always yields one, so that a
     /// stream can be read to its end though nobody listens.
     pub(super) fn chunk(&mut self) -> Chunk {
         self.spare.take().or_else(|| self.empty.recv().ok()).unwrap_or_else(Chunk::new)
     }
 
-    pub(super) fn pass(&mut self, chunk: Chunk) -> Listener {
+    pub(super) fn pass(&mut self, chunk: Chunk) -> PipePeer {
         match self.full.send(Ok(chunk)) {
-            Ok(()) => Listener::There,
+            Ok(()) => PipePeer::There,
             Err(SendError(unwanted)) => {
                 self.spare = unwanted.ok();
-                Listener::Gone
+                PipePeer::Gone
             }
         }
     }
@@ -106,7 +106,7 @@ impl Feeder {
     }
 }
 
-impl BufRead for Drain {
+impl BufRead for PipeReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.chunk.as_ref().is_none_or(|chunk| self.at >= chunk.len) {
             if let Some(done) = self.chunk.take() {
@@ -126,7 +126,7 @@ impl BufRead for Drain {
     }
 }
 
-impl Read for Drain {
+impl Read for PipeReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(into)?;
         self.consume(read);
@@ -148,8 +148,8 @@ mod tests {
             loop {
                 let mut chunk = feeder.chunk();
                 let stream = chunk.fill(&mut source).unwrap();
-                assert_eq!(feeder.pass(chunk), Listener::There);
-                if stream == Stream::Ended {
+                assert_eq!(feeder.pass(chunk), PipePeer::There);
+                if stream == StreamState::Ended {
                     return feeder.fail(Error::input("the end"));
                 }
             }
@@ -168,7 +168,7 @@ mod tests {
         drop(drain);
         for _ in 0..3 * CHUNKS {
             let chunk = feeder.chunk();
-            assert_eq!(feeder.pass(chunk), Listener::Gone);
+            assert_eq!(feeder.pass(chunk), PipePeer::Gone);
         }
     }
 }

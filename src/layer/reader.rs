@@ -3,42 +3,42 @@
 //!
 //! What a member is good for, in a layer or in an archive on disk, is for those to say who read.
 
-use super::extended::{Extended, Member, SparseForm, positive};
-use super::header::{Header, text};
+use super::blocks::ByteSource;
+use super::blocks::{BLOCK, Blocks};
+use super::header::{TarHeader, text};
 use super::limits::{Limits, over};
+use super::member::{ExtendedHeaders, SparseForm, TarMember, positive};
 use super::path::shown;
-use super::pax::{self, Records};
-use super::sparse::{self, More};
-use super::tape::{BLOCK, Tape};
-use super::transport::Transport;
+use super::pax::{self, PaxRecords};
+use super::sparse::{self, MapContinues};
 use crate::error::{Error, Result};
 
 /// What stands in a tar.
-pub(super) enum Found {
-    /// The tape is at its data, which has to be passed before the next step.
-    Member(Member),
-    /// Records for all members that follow. Go, and so every runtime, ignores them.
+pub(super) enum TarItem {
+    /// The blocks is at its data, which has to be passed before the next step.
+    Member(TarMember),
+    /// PaxRecords for all members that follow. Go, and so every runtime, ignores them.
     IgnoredRecords,
 }
 
-pub(super) struct Reader<'a, T> {
-    tape: &'a mut Tape<T>,
+pub(super) struct TarReader<'a, T> {
+    blocks: &'a mut Blocks<T>,
     limits: &'a Limits,
-    extended: Extended,
+    extended: ExtendedHeaders,
 }
 
-impl<'a, T: Transport> Reader<'a, T> {
-    pub(super) fn new(tape: &'a mut Tape<T>, limits: &'a Limits) -> Self {
-        Self { tape, limits, extended: Extended::default() }
+impl<'a, T: ByteSource> TarReader<'a, T> {
+    pub(super) fn new(blocks: &'a mut Blocks<T>, limits: &'a Limits) -> Self {
+        Self { blocks, limits, extended: ExtendedHeaders::default() }
     }
 
     /// How many bytes have gone by.
     pub(super) fn offset(&self) -> u64 {
-        self.tape.offset()
+        self.blocks.offset()
     }
 
     /// The next thing found, or `None` at the end of the tar.
-    pub(super) fn step(&mut self) -> Result<Option<Found>> {
+    pub(super) fn step(&mut self) -> Result<Option<TarItem>> {
         while let Some(block) = self.next_header()? {
             let found = self.header(&block)?;
             if found.is_some() {
@@ -55,14 +55,14 @@ impl<'a, T: Transport> Reader<'a, T> {
     /// The member's data, all of it.
     pub(super) fn read(&mut self, size: u64) -> Result<Vec<u8>> {
         let mut content = Vec::new();
-        self.tape.data(size, |bytes| content.extend_from_slice(bytes))?;
+        self.blocks.data(size, |bytes| content.extend_from_slice(bytes))?;
         Ok(content)
     }
 
     /// Passes the member's data and returns its first bytes, at most `most`.
     pub(super) fn read_head(&mut self, size: u64, most: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
-        self.tape.data(size, |bytes| {
+        self.blocks.data(size, |bytes| {
             let wanted = most.saturating_sub(head.len());
             head.extend(bytes.iter().take(wanted));
         })?;
@@ -71,20 +71,20 @@ impl<'a, T: Transport> Reader<'a, T> {
 
     /// Passes the member's data, showing it piece by piece.
     pub(super) fn watch(&mut self, size: u64, look: impl FnMut(&[u8])) -> Result<()> {
-        self.tape.data(size, look)
+        self.blocks.data(size, look)
     }
 
     pub(super) fn skip(&mut self, size: u64) -> Result<()> {
-        self.tape.skip(size)
+        self.blocks.skip(size)
     }
 
     /// The next header, or `None` at the end: two zero blocks, though like Go we are content
     /// with one, or with the end of the stream.
     fn next_header(&mut self) -> Result<Option<[u8; BLOCK]>> {
-        match self.tape.block()? {
+        match self.blocks.block()? {
             None => Ok(None),
             Some(block) if !is_zero(&block) => Ok(Some(block)),
-            Some(_) => match self.tape.block()? {
+            Some(_) => match self.blocks.block()? {
                 Some(block) if !is_zero(&block) => {
                     Err(Error::input("tar has a single zero block where an entry should begin"))
                 }
@@ -93,12 +93,12 @@ impl<'a, T: Transport> Reader<'a, T> {
         }
     }
 
-    fn header(&mut self, block: &[u8; BLOCK]) -> Result<Option<Found>> {
-        let header = Header::read(block)?;
+    fn header(&mut self, block: &[u8; BLOCK]) -> Result<Option<TarItem>> {
+        let header = TarHeader::read(block)?;
         match header.typeflag {
             b'x' => {
                 let bytes = self.metadata(&header)?;
-                self.extended.add_records(Records::read(&bytes, self.limits)?)?;
+                self.extended.add_records(PaxRecords::read(&bytes, self.limits)?)?;
             }
             b'g' => return self.global(&header),
             b'L' => {
@@ -109,32 +109,32 @@ impl<'a, T: Transport> Reader<'a, T> {
                 let link = self.metadata(&header)?;
                 self.extended.add_long_link(text(&link).to_vec())?;
             }
-            _ => return self.member(header, block).map(|member| Some(Found::Member(member))),
+            _ => return self.member(header, block).map(|member| Some(TarItem::Member(member))),
         }
         Ok(None)
     }
 
     /// The data of a header that only describes the next one. Its size is its own: what an
     /// earlier PAX header says is meant for the entry, not for this.
-    fn metadata(&mut self, header: &Header) -> Result<Vec<u8>> {
+    fn metadata(&mut self, header: &TarHeader) -> Result<Vec<u8>> {
         let size = positive(header.size, "size")?;
         self.extended.book(size, self.limits)?;
         self.read(size)
     }
 
-    fn global(&mut self, header: &Header) -> Result<Option<Found>> {
+    fn global(&mut self, header: &TarHeader) -> Result<Option<TarItem>> {
         if !self.extended.is_empty() {
             return Err(Error::input("global PAX header stands between an entry and its own header"));
         }
         let bytes = self.metadata(header)?;
-        self.extended = Extended::default();
+        self.extended = ExtendedHeaders::default();
         Ok(match pax::check_global(&bytes)? {
-            pax::Global::Harmless => None,
-            pax::Global::Ignored => Some(Found::IgnoredRecords),
+            pax::GlobalRecords::Harmless => None,
+            pax::GlobalRecords::Ignored => Some(TarItem::IgnoredRecords),
         })
     }
 
-    fn member(&mut self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
+    fn member(&mut self, header: TarHeader, block: &[u8; BLOCK]) -> Result<TarMember> {
         let name = shown(&header.name);
         let extended = std::mem::take(&mut self.extended);
         let member = extended.apply(header, block).map_err(|error| error.fact("header of", name))?;
@@ -147,11 +147,11 @@ impl<'a, T: Transport> Reader<'a, T> {
 
     /// The map of an old GNU sparse file stands between its header and its data.
     fn skip_sparse_map(&mut self, header: &[u8; BLOCK]) -> Result<()> {
-        let mut metadata = Extended::default();
+        let mut metadata = ExtendedHeaders::default();
         let mut more = sparse::after_header(header);
-        while more == More::Follows {
+        while more == MapContinues::Follows {
             metadata.book(BLOCK as u64, self.limits)?;
-            let Some(block) = self.tape.block()? else {
+            let Some(block) = self.blocks.block()? else {
                 return Err(Error::input("tar ends inside a header"));
             };
             more = sparse::after_map_block(&block);
@@ -160,7 +160,7 @@ impl<'a, T: Transport> Reader<'a, T> {
     }
 
     /// A size that the tar cannot have is refused before anything is read.
-    fn check_size(&self, member: &Member) -> Result<()> {
+    fn check_size(&self, member: &TarMember) -> Result<()> {
         let most = self.limits.unpacked;
         if self.offset().saturating_add(member.stored) > most || member.size > most {
             return Err(over("entry unpacks to a size", format!("{most} bytes")).fact("entry", shown(&member.name)));

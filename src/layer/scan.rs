@@ -8,12 +8,12 @@
 use std::io::Read;
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 
-use super::compression::{name, unpack};
+use super::blocks::Blocks;
+use super::decompress::{name, unpack};
 use super::index::LayerIndex;
 use super::limits::Limits;
-use super::pipe::{Drain, Feeder, Stream, pipe};
-use super::tape::Tape;
-use super::walk::{Listing, walk};
+use super::pipe::{PipeReader, PipeWriter, StreamState, pipe};
+use super::walk::{WalkResult, walk};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Compression, Descriptor, DiffId, Hashed, Hasher, LayerType};
 
@@ -22,9 +22,9 @@ use crate::oci::{Compression, Descriptor, DiffId, Hashed, Hasher, LayerType};
 /// entry of it is in the index.
 pub fn scan(bytes: impl Read + Send, of: &Descriptor, diff_id: Option<&DiffId>, limits: &Limits) -> Result<LayerIndex> {
     let unpacked = unpacked(bytes, of, limits, |tar| {
-        let mut tape = Tape::new(tar);
-        let listing = walk(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()))?;
-        Ok((listing, tape.finish()))
+        let mut blocks = Blocks::new(tar);
+        let listing = walk(&mut blocks, limits).map_err(|error| error.fact("tar offset", blocks.offset()))?;
+        Ok((listing, blocks.finish()))
     })?;
     let (listing, tar) = unpacked.outcome;
     check_diff_id(&tar, of, diff_id)?;
@@ -46,7 +46,7 @@ pub(super) fn unpacked<T>(
     bytes: impl Read + Send,
     of: &Descriptor,
     limits: &Limits,
-    read: impl FnOnce(Drain) -> Result<T>,
+    read: impl FnOnce(PipeReader) -> Result<T>,
 ) -> Result<Unpacked<T>> {
     let (packed_in, packed_out) = pipe();
     let (tar_in, tar_out) = pipe();
@@ -78,7 +78,7 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Reads and hashes everything, and passes it on as long as somebody listens.
-fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: Feeder) -> Result<Hashed> {
+fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: PipeWriter) -> Result<Hashed> {
     let mut hasher = Hasher::default();
     loop {
         let mut chunk = packed.chunk();
@@ -91,7 +91,7 @@ fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: Feeder) -> Result<
         let stream = outcome.map_err(unread)?;
         // Without a listener only the digest is still of interest.
         let _ = packed.pass(chunk);
-        if stream == Stream::Ended {
+        if stream == StreamState::Ended {
             return check_arrival(hasher.finish(), of);
         }
     }
@@ -128,8 +128,8 @@ fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Re
     }
 }
 
-fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: Listing) -> LayerIndex {
-    let Listing { entries, captured, programs, mut notes } = listing;
+fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: WalkResult) -> LayerIndex {
+    let WalkResult { entries, captured, programs, mut notes } = listing;
     if LayerType::of(&of.media_type).is_ok_and(|stated| stated.0 != compression) {
         notes.insert(0, format!("layer is {}, though its media type is {}", name(compression), of.media_type));
     }

@@ -1,10 +1,10 @@
 //! Sparse files in the old GNU and the three PAX forms. Only two things are wanted of them: the
 //! size a program would see, and to stay in step with the data. Their content is not read.
 
+use super::blocks::BLOCK;
 use super::header::number as field;
 use super::limits::{Limits, over};
 use super::pax;
-use super::tape::BLOCK;
 use crate::error::{Error, Result};
 
 /// The `GNU.sparse.*` records of a PAX header.
@@ -75,17 +75,17 @@ pub(super) fn old_gnu_real_size(block: &[u8; BLOCK]) -> Result<u64> {
 
 /// Whether an old GNU sparse header, or a block of its map, is followed by (more of) the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum More {
+pub(super) enum MapContinues {
     Follows,
     Nothing,
 }
 
-pub(super) const fn after_header(block: &[u8; BLOCK]) -> More {
-    if block[482] == 0 { More::Nothing } else { More::Follows }
+pub(super) const fn after_header(block: &[u8; BLOCK]) -> MapContinues {
+    if block[482] == 0 { MapContinues::Nothing } else { MapContinues::Follows }
 }
 
-pub(super) const fn after_map_block(block: &[u8; BLOCK]) -> More {
-    if block[504] == 0 { More::Nothing } else { More::Follows }
+pub(super) const fn after_map_block(block: &[u8; BLOCK]) -> MapContinues {
+    if block[504] == 0 { MapContinues::Nothing } else { MapContinues::Follows }
 }
 
 /// Checks the count of regions at the head of a map that stands before the data. Others read the

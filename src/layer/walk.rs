@@ -1,75 +1,75 @@
-//! The walk along a layer's tar: what each member means to the root it is laid upon, and what of
-//! it is kept.
+//! The walk through a layer's tar: what each member means for the root below it, what of it is kept,
+//! and what a person should know about it: one note per kind of oddity, not per entry.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::capture::{Captured, Choice, Collection, Purpose};
-use super::entry::{Entries, Entry, EntryKind};
-use super::extended::{Member, SparseForm};
-use super::inspected::IndexedProgram;
-use super::kind;
+use super::blocks::Blocks;
+use super::blocks::{ByteSource, HashedStream};
+use super::capture::{CaptureChoice, Captured, CapturedFiles, Purpose};
+use super::entry::{Entry, EntryKind, EntryList};
+use super::index::IndexedProgram;
 use super::limits::Limits;
+use super::member::{SparseForm, TarMember};
+use super::member::{entry_kind, entry_path};
 use super::path::RootPath;
-use super::reader::{Found, Reader};
-use super::remark::{Remark, Remarks};
+use super::reader::{TarItem, TarReader};
 use super::sparse::{self, MapPlace};
-use super::tape::Tape;
-use super::transport::{Hashing, Transport};
 use super::whiteout;
 use crate::elf::Probe;
 use crate::error::Result;
 
 /// What the walk found.
-pub(super) struct Listing {
+pub(super) struct WalkResult {
     pub(super) entries: Vec<Entry>,
     pub(super) captured: Vec<Captured>,
     pub(super) programs: Vec<IndexedProgram>,
     pub(super) notes: Vec<String>,
 }
 
-/// Walks to the end of the tape, so that all of it is hashed.
-pub(super) fn walk<R: BufRead>(tape: &mut Tape<Hashing<R>>, limits: &Limits) -> Result<Listing> {
+/// Walks to the end of the blocks, so that all of it is hashed.
+pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Limits) -> Result<WalkResult> {
     let mut walk = Walk {
-        tar: Reader::new(tape, limits),
+        tar: TarReader::new(blocks, limits),
         limits,
-        entries: Entries::of("layer"),
-        captured: Collection::default(),
+        entries: EntryList::of("layer"),
+        captured: CapturedFiles::default(),
         programs: Vec::new(),
-        remarks: Remarks::default(),
+        notes: LayerNotes::default(),
     };
     while let Some(found) = walk.tar.step()? {
         match found {
-            Found::Member(member) => walk.member(member)?,
-            Found::IgnoredRecords => walk.remarks.add(Remark::GlobalRecords, &RootPath::root()),
+            TarItem::Member(member) => walk.member(member)?,
+            TarItem::IgnoredRecords => walk.notes.add(NoteKind::GlobalRecords, &RootPath::root()),
         }
     }
     let listing = walk.finish();
-    tape.run_out(limits.trailer)?;
+    blocks.run_out(limits.trailer)?;
     Ok(listing)
 }
 
 struct Walk<'a, T> {
-    tar: Reader<'a, T>,
+    tar: TarReader<'a, T>,
     limits: &'a Limits,
-    entries: Entries,
-    captured: Collection,
+    entries: EntryList,
+    captured: CapturedFiles,
     programs: Vec<IndexedProgram>,
-    remarks: Remarks,
+    notes: LayerNotes,
 }
 
-impl<T: Transport> Walk<'_, T> {
-    fn member(&mut self, member: Member) -> Result<()> {
-        let path = kind::path(&member.name, self.limits)?;
+impl<T: ByteSource> Walk<'_, T> {
+    fn member(&mut self, member: TarMember) -> Result<()> {
+        let path = entry_path(&member.name, self.limits)?;
         if member.idle_size {
-            self.remarks.add(Remark::SizeWithoutData, &path);
+            self.notes.add(NoteKind::SizeWithoutData, &path);
         }
         let offset = self.tar.offset();
         let (path, kind) = match whiteout::read(&path)? {
-            whiteout::Name::Plain => (path.clone(), kind::of(&member, &path, self.limits)?),
+            whiteout::Name::Plain => (path.clone(), entry_kind(&member, &path, self.limits)?),
             whiteout::Name::WhiteoutOf(path) => (path, EntryKind::Whiteout),
             whiteout::Name::OpaqueMarkIn(path) => (path, EntryKind::Opaque),
             whiteout::Name::AufsMetadata => {
-                self.remarks.add(Remark::AufsMetadata, &path);
+                self.notes.add(NoteKind::AufsMetadata, &path);
                 return self.tar.skip(member.stored);
             }
         };
@@ -78,7 +78,7 @@ impl<T: Transport> Walk<'_, T> {
     }
 
     /// Passes over the entry's data, and keeps it where later stages read it.
-    fn data(&mut self, member: &Member, path: &RootPath, kind: &EntryKind) -> Result<()> {
+    fn data(&mut self, member: &TarMember, path: &RootPath, kind: &EntryKind) -> Result<()> {
         if member.sparse == Some(SparseForm::Pax(MapPlace::BeforeData)) {
             return self.check_sparse_data(member.stored);
         }
@@ -86,17 +86,17 @@ impl<T: Transport> Walk<'_, T> {
             EntryKind::File { size } if member.sparse.is_none() => {
                 self.captured.choose(path, *size, member.mode, self.limits)
             }
-            _ => Choice::Skip,
+            _ => CaptureChoice::Skip,
         };
         match choice {
-            Choice::Keep(purpose) => {
+            CaptureChoice::Keep(purpose) => {
                 let content = self.tar.read(member.stored)?;
                 self.captured.keep(purpose, self.entries.len(), content);
                 return Ok(());
             }
-            Choice::KeepScript => return self.look_for_script(member.stored),
-            Choice::TooLarge => self.remarks.add(Remark::TooLargeToRead, path),
-            Choice::Skip => {}
+            CaptureChoice::KeepScript => return self.look_for_script(member.stored),
+            CaptureChoice::TooLarge => self.notes.add(NoteKind::TooLargeToRead, path),
+            CaptureChoice::Skip => {}
         }
         match kind {
             EntryKind::File { size: 1.. } if member.sparse.is_none() => self.inspect(member.stored),
@@ -129,11 +129,11 @@ impl<T: Transport> Walk<'_, T> {
         sparse::check_region_count(&head, self.limits)
     }
 
-    fn finish(mut self) -> Listing {
+    fn finish(mut self) -> WalkResult {
         let entries = self.entries.finish();
-        remark_duplicates(&entries, &mut self.remarks);
-        Listing {
-            notes: self.remarks.lines().collect(),
+        note_duplicates(&entries, &mut self.notes);
+        WalkResult {
+            notes: self.notes.lines().collect(),
             entries,
             captured: self.captured.finish(),
             programs: self.programs,
@@ -141,7 +141,7 @@ impl<T: Transport> Walk<'_, T> {
     }
 }
 
-fn remark_duplicates(entries: &[Entry], remarks: &mut Remarks) {
+fn note_duplicates(entries: &[Entry], notes: &mut LayerNotes) {
     let mut paths: Vec<&RootPath> =
         entries.iter().filter(|entry| !entry.kind.is_marker()).map(|entry| &entry.path).collect();
     paths.sort();
@@ -149,7 +149,49 @@ fn remark_duplicates(entries: &[Entry], remarks: &mut Remarks) {
         if let [first, second] = pair
             && first == second
         {
-            remarks.add(Remark::PathTwice, first);
+            notes.add(NoteKind::PathTwice, first);
         }
+    }
+}
+
+/// A kind of oddity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum NoteKind {
+    PathTwice,
+    AufsMetadata,
+    SizeWithoutData,
+    GlobalRecords,
+    TooLargeToRead,
+}
+
+impl NoteKind {
+    /// The kind about one entry.
+    fn about(self, path: &RootPath) -> String {
+        match self {
+            Self::PathTwice => format!("{path} is there more than once; the last one counts"),
+            Self::AufsMetadata => format!("{path} is metadata of the aufs driver and is skipped"),
+            Self::SizeWithoutData => {
+                format!("{path} has a size though its type has no data; the size is ignored, as runtimes do")
+            }
+            Self::GlobalRecords => "the tar sets global PAX records; they are ignored, as runtimes do".to_owned(),
+            Self::TooLargeToRead => format!("{path} is too large to be read"),
+        }
+    }
+}
+
+/// The oddities seen, each with its first example and a count.
+#[derive(Default)]
+pub(super) struct LayerNotes(BTreeMap<NoteKind, (RootPath, u64)>);
+
+impl LayerNotes {
+    pub(super) fn add(&mut self, kind: NoteKind, path: &RootPath) {
+        self.0.entry(kind).or_insert_with(|| (path.clone(), 0)).1 += 1;
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(kind, (path, count))| match count {
+            1 => kind.about(path),
+            _ => format!("{} (and {} more like it)", kind.about(path), count - 1),
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Layers that we write, as others unpack and copy them: the whole way from a draft to a disk.
+//! Layers that we write, as others unpack and copy them: the whole way from a spec to a disk.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -28,10 +28,10 @@ fn file(at: impl AsRef<[u8]>, content: impl Into<Vec<u8>>) -> SpecEntry {
     SpecEntry { entry, data: EntryData::Bytes(content) }
 }
 
-fn written(draft: &LayerSpec, gathered: &mut SourceData<Cursor<Vec<u8>>>) -> (Vec<u8>, WrittenLayer) {
+fn written(spec: &LayerSpec, source_data: &mut SourceData<Cursor<Vec<u8>>>) -> (Vec<u8>, WrittenLayer) {
     let mut blob = Vec::new();
-    let manner = WriteOptions { mtime: MTIME, jobs: NonZeroUsize::new(2).unwrap() };
-    let written = write(draft, gathered, manner, &mut blob).unwrap();
+    let options = WriteOptions { mtime: MTIME, jobs: NonZeroUsize::new(2).unwrap() };
+    let written = write(spec, source_data, options, &mut blob).unwrap();
     (blob, written)
 }
 
@@ -108,10 +108,10 @@ fn umoci_unpacks_files_that_were_taken_out_of_another_layer() {
         EntryKind::File { .. } => SpecEntry { entry, data: EntryData::FromLayer(source.1.digest) },
         _ => SpecEntry { entry, data: EntryData::None },
     };
-    let draft = LayerSpec::new(kept.map(of).collect()).unwrap();
-    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
-    gathered.gather(&draft, source.0.as_slice(), &source.1.descriptor(), &Limits::default()).unwrap();
-    let layers = [written(&draft, &mut gathered)];
+    let spec = LayerSpec::new(kept.map(of).collect()).unwrap();
+    let mut source_data = SourceData::new(Cursor::new(Vec::new()));
+    source_data.gather(&spec, source.0.as_slice(), &source.1.descriptor(), &Limits::default()).unwrap();
+    let layers = [written(&spec, &mut source_data)];
     check(&layers);
     let layout = Layout::of_layers(&layers);
     let root = layout.unpack().unwrap();

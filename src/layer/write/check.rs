@@ -2,14 +2,14 @@
 //!
 //! The limits are the reader's own. What is written is read again, by underpin and by others.
 
-use super::draft::{EntryData, SpecEntry};
-use super::name;
+use super::layer_spec::{EntryData, SpecEntry};
+use super::ustar::{check_name, tar_name};
 use crate::error::{Error, Result};
+use crate::layer::entry::Xattrs;
 use crate::layer::entry::{Entry, EntryKind};
-use crate::layer::kind;
 use crate::layer::limits::{Limits, over};
+use crate::layer::member::entry_path;
 use crate::layer::path::RootPath;
-use crate::layer::xattr::Xattrs;
 
 /// The largest device number that seven octal digits hold. Linux has none that is larger.
 const DEVICE: u32 = 0o777_7777;
@@ -23,13 +23,13 @@ pub(super) fn whole(entries: &[SpecEntry]) -> Result<()> {
     if entries.len() > limits.entries {
         return Err(over("layer has a number of entries", format!("{} entries", limits.entries)));
     }
-    let footprint = entries.iter().fold(0_usize, |sum, draft| sum.saturating_add(draft.entry.footprint()));
+    let footprint = entries.iter().fold(0_usize, |sum, spec| sum.saturating_add(spec.entry.footprint()));
     if footprint > limits.index {
         return Err(over("list of the layer's entries is", format!("{} bytes of memory", limits.index)));
     }
     // Headers and padding take at most as much as the list itself and two blocks for each entry.
     let headers = (footprint as u64).saturating_add(entries.len() as u64 * 2048 + 1024);
-    let total = entries.iter().fold(headers, |sum, draft| sum.saturating_add(size(&draft.entry)));
+    let total = entries.iter().fold(headers, |sum, spec| sum.saturating_add(size(&spec.entry)));
     if total > limits.unpacked {
         return Err(over("layer unpacks to a size", format!("{} bytes", limits.unpacked)));
     }
@@ -44,23 +44,23 @@ fn size(entry: &Entry) -> u64 {
 }
 
 /// Checks one entry for itself.
-pub(super) fn entry(draft: &SpecEntry) -> Result<()> {
-    let SpecEntry { entry, data } = draft;
+pub(super) fn entry(spec: &SpecEntry) -> Result<()> {
+    let SpecEntry { entry, data } = spec;
     kind_of(entry)?;
     attributes(entry)?;
     records(entry)?;
-    name::check(entry)?;
+    check_name(entry)?;
     content(entry, data)
 }
 
 fn kind_of(entry: &Entry) -> Result<()> {
     let limits = Limits::default();
-    kind::path(&name::written(entry)?, &limits)?;
+    entry_path(&tar_name(entry)?, &limits)?;
     match &entry.kind {
         EntryKind::Directory | EntryKind::Opaque => Ok(()),
         _ if entry.path.is_root() => Err(Error::input("the root can only be a directory")),
         EntryKind::Symlink(target) => symlink(target, &limits),
-        EntryKind::Hardlink(target) => kind::path(target.as_bytes(), &limits).map(|_: RootPath| ()),
+        EntryKind::Hardlink(target) => entry_path(target.as_bytes(), &limits).map(|_: RootPath| ()),
         EntryKind::Character { major, minor } | EntryKind::Block { major, minor } if *major.max(minor) > DEVICE => {
             Err(Error::input("device has a number that Linux does not have"))
         }

@@ -1,43 +1,32 @@
-//! From a draft of a layer to the bytes of a layer: always the same bytes.
+//! From a spec of a layer to the bytes of a layer: always the same bytes.
 //!
 //! The tar: entries in the order of the [`LayerSpec`], ustar headers with PAX records only where
 //! needed, numeric owners, one time for all, two zero blocks at the end. The gzip stream: see
-//! `pack`. Files of any size go by in pieces; memory does not grow with them.
+//! `gzip`. Files of any size go by in pieces; memory does not grow with them.
 
-mod block;
 mod check;
-mod crew;
-mod draft;
-mod gather;
-mod header;
-mod links;
-mod name;
-mod pack;
-mod pax;
+mod compress_pool;
+mod gzip;
+mod layer_spec;
+mod source_data;
+mod ustar;
 
 #[cfg(test)]
-mod foreign;
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
-mod random;
-#[cfg(test)]
-mod sketch;
-#[cfg(test)]
-mod sources;
+mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::io::{Read, Seek, Write};
 use std::num::NonZeroUsize;
 
-pub use draft::{EntryData, LayerSpec, SpecEntry};
-pub use gather::SourceData;
+pub use layer_spec::{EntryData, LayerSpec, SpecEntry};
+pub use source_data::SourceData;
 
-use super::tape::BLOCK;
+use super::blocks::BLOCK;
 use crate::error::{Error, Result};
 use crate::oci::{Compression, Descriptor, DiffId, Digest, LayerType};
-use pack::Packer;
+use gzip::GzipWriter;
+use ustar::{data_size, header_blocks};
 
 /// A layer that was written to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,19 +57,19 @@ pub struct WriteOptions {
 /// Writes the layer to `out`. Success means: all of it was taken by `out`, which was flushed. What
 /// `out` got before a failure is of no use.
 pub fn write<S: Read + Write + Seek>(
-    draft: &LayerSpec,
-    gathered: &mut SourceData<S>,
-    manner: WriteOptions,
+    spec: &LayerSpec,
+    source_data: &mut SourceData<S>,
+    options: WriteOptions,
     out: impl Write,
 ) -> Result<WrittenLayer> {
-    if manner.mtime == i64::MIN {
+    if options.mtime == i64::MIN {
         return Err(Error::usage("time of a layer's entries is too long ago"));
     }
     std::thread::scope(|scope| {
-        let mut tar = Packer::new(out, scope, manner.jobs)?;
-        for entry in draft.entries() {
-            tar.feed(&header::of(&entry.entry, manner.mtime)?)?;
-            content(entry, gathered, &mut tar)?;
+        let mut tar = GzipWriter::new(out, scope, options.jobs)?;
+        for entry in spec.entries() {
+            tar.feed(&header_blocks(&entry.entry, options.mtime)?)?;
+            content(entry, source_data, &mut tar)?;
         }
         tar.feed(&[0; 2 * BLOCK])?;
         tar.finish()
@@ -89,15 +78,15 @@ pub fn write<S: Read + Write + Seek>(
 
 fn content<S: Read + Write + Seek>(
     entry: &SpecEntry,
-    gathered: &mut SourceData<S>,
-    tar: &mut Packer<'_, '_, impl Write>,
+    source_data: &mut SourceData<S>,
+    tar: &mut GzipWriter<'_, '_, impl Write>,
 ) -> Result<()> {
     match &entry.data {
         EntryData::None => return Ok(()),
         EntryData::Bytes(bytes) => tar.feed(bytes)?,
-        EntryData::FromLayer(_) => gathered.show(entry, |bytes| tar.feed(bytes))?,
+        EntryData::FromLayer(_) => source_data.show(entry, |bytes| tar.feed(bytes))?,
     }
     let block = BLOCK as u64;
-    let padding = header::size(&entry.entry.kind).wrapping_neg() % block;
+    let padding = data_size(&entry.entry.kind).wrapping_neg() % block;
     tar.feed([0; BLOCK].get(..usize::try_from(padding).unwrap_or(0)).unwrap_or_default())
 }

@@ -43,7 +43,7 @@ impl TarReader {
     fn read(whole: &Section) -> Result<Self> {
         check_packing(whole)?;
         let mut members = BTreeMap::new();
-        for entry in layer::list(whole.reader(0), &limits())? {
+        for entry in layer::list_archive(whole.reader(0), &limits())? {
             let name = member_name(&entry.path);
             let member = TarMember::of(&entry, whole)?;
             insert(&mut members, name.clone(), member).map_err(|error| error.fact("member", name))?;

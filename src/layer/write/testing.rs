@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use super::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, WrittenLayer, write};
 use crate::error::Result;
+use crate::layer::decompress::GzipMembers;
 use crate::layer::entry::{Entry, EntryKind};
-use crate::layer::gzip::Members;
 use crate::layer::index::LayerIndex;
 use crate::layer::limits::Limits;
 use crate::layer::path::RootPath;
@@ -46,18 +46,18 @@ pub(super) fn hard_link(at: impl AsRef<[u8]>, target: impl AsRef<[u8]>) -> SpecE
 }
 
 /// The same entry with something of it changed.
-pub(super) fn with(mut draft: SpecEntry, change: impl FnOnce(&mut Entry)) -> SpecEntry {
-    change(&mut draft.entry);
-    draft
+pub(super) fn with(mut spec: SpecEntry, change: impl FnOnce(&mut Entry)) -> SpecEntry {
+    change(&mut spec.entry);
+    spec
 }
 
-pub(super) fn xattr(draft: SpecEntry, name: &[u8], value: &[u8]) -> SpecEntry {
-    with(draft, |entry| entry.xattrs.push((name.to_vec(), value.to_vec())))
+pub(super) fn xattr(spec: SpecEntry, name: &[u8], value: &[u8]) -> SpecEntry {
+    with(spec, |entry| entry.xattrs.push((name.to_vec(), value.to_vec())))
 }
 
 /// Everything that a layer can have, and that readers could stumble over.
 pub(super) fn everything_odd() -> Vec<SpecEntry> {
-    let owned = |draft, uid, gid, mode| with(draft, |entry| (entry.uid, entry.gid, entry.mode) = (uid, gid, mode));
+    let owned = |spec, uid, gid, mode| with(spec, |entry| (entry.uid, entry.gid, entry.mode) = (uid, gid, mode));
     let long = "l".repeat(200);
     vec![
         folder(""),
@@ -99,23 +99,23 @@ pub(super) fn everything_odd() -> Vec<SpecEntry> {
     ]
 }
 
-pub(super) fn manner(jobs: usize) -> WriteOptions {
+pub(super) fn options(jobs: usize) -> WriteOptions {
     WriteOptions { mtime: 0, jobs: NonZeroUsize::new(jobs).unwrap() }
 }
 
-pub(super) fn written_as(draft: &LayerSpec, manner: WriteOptions) -> (Vec<u8>, WrittenLayer) {
+pub(super) fn written_as(spec: &LayerSpec, options: WriteOptions) -> (Vec<u8>, WrittenLayer) {
     let mut blob = Vec::new();
-    let written = write(draft, &mut SourceData::new(Cursor::new(Vec::new())), manner, &mut blob).unwrap();
+    let written = write(spec, &mut SourceData::new(Cursor::new(Vec::new())), options, &mut blob).unwrap();
     (blob, written)
 }
 
 pub(super) fn blob_of(entries: Vec<SpecEntry>) -> Vec<u8> {
-    written_as(&LayerSpec::new(entries).unwrap(), manner(1)).0
+    written_as(&LayerSpec::new(entries).unwrap(), options(1)).0
 }
 
 pub(super) fn tar_of(blob: &[u8]) -> Vec<u8> {
     let mut tar = Vec::new();
-    Members::new(blob).read_to_end(&mut tar).unwrap();
+    GzipMembers::new(blob).read_to_end(&mut tar).unwrap();
     tar
 }
 
@@ -124,9 +124,9 @@ pub(super) fn read_back(blob: &[u8], written: &WrittenLayer) -> Result<LayerInde
     scan(blob, &written.descriptor(), Some(&written.diff_id), &Limits::default())
 }
 
-/// The entries of a draft without what a layer does not say of them.
-pub(super) fn listed(draft: &LayerSpec) -> Vec<Entry> {
-    draft.entries().iter().map(|draft| bared(&draft.entry)).collect()
+/// The entries of a spec without what a layer does not say of them.
+pub(super) fn listed(spec: &LayerSpec) -> Vec<Entry> {
+    spec.entries().iter().map(|spec| bared(&spec.entry)).collect()
 }
 
 pub(super) fn bared(entry: &Entry) -> Entry {

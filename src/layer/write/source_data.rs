@@ -4,10 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
 
-use super::draft::{LayerSpec, SpecEntry, Stretch};
+use super::layer_spec::{DataRange, LayerSpec, SpecEntry};
 use crate::error::{Error, Result};
 use crate::layer::limits::Limits;
-use crate::layer::pipe::Drain;
+use crate::layer::pipe::PipeReader;
 use crate::layer::scan::unpacked;
 use crate::oci::{Descriptor, Digest};
 
@@ -16,8 +16,8 @@ const PIECE: usize = 64 << 10;
 /// Content of source layers, in scratch space that nobody else writes to.
 pub struct SourceData<S> {
     scratch: S,
-    /// Where in the scratch space a stretch of a layer stands.
-    places: HashMap<(Digest, Stretch), u64>,
+    /// Where in the scratch space a range of a layer stands.
+    places: HashMap<(Digest, DataRange), u64>,
     end: u64,
 }
 
@@ -27,39 +27,33 @@ impl<S: Read + Write + Seek> SourceData<S> {
         Self { scratch, places: HashMap::new(), end: 0 }
     }
 
-    /// Copies what `draft` wants of one source layer, whose bytes as they travel are `blob`.
-    /// Success means: digest and size of the bytes are those of `of`, and all that the draft wants
+    /// Copies what `spec` wants of one source layer, whose bytes as they travel are `blob`.
+    /// Success means: digest and size of the bytes are those of `of`, and all that the spec wants
     /// of it is there. After a failure nothing of the layer counts as gathered.
-    pub fn gather(
-        &mut self,
-        draft: &LayerSpec,
-        blob: impl Read + Send,
-        of: &Descriptor,
-        limits: &Limits,
-    ) -> Result<()> {
-        let wanted = wanted(draft, of.digest)?;
+    pub fn gather(&mut self, spec: &LayerSpec, blob: impl Read + Send, of: &Descriptor, limits: &Limits) -> Result<()> {
+        let wanted = wanted(spec, of.digest)?;
         let start = self.end;
         self.scratch.seek(SeekFrom::Start(start)).map_err(scratch_failed)?;
         let scratch = &mut self.scratch;
         unpacked(blob, of, limits, |tar| copy(tar, &wanted, scratch))?;
-        for stretch in wanted {
-            self.places.insert((of.digest, stretch), self.end);
-            self.end += stretch.size;
+        for range in wanted {
+            self.places.insert((of.digest, range), self.end);
+            self.end += range.size;
         }
         Ok(())
     }
 
     /// Shows the content of an entry, piece by piece.
     pub(super) fn show(&mut self, entry: &SpecEntry, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let Some((layer, stretch)) = entry.source() else { return Ok(()) };
-        let place = self.places.get(&(layer, stretch)).ok_or_else(|| {
+        let Some((layer, range)) = entry.source() else { return Ok(()) };
+        let place = self.places.get(&(layer, range)).ok_or_else(|| {
             let missing = Error::input("content of a file was not gathered before the layer was written");
             missing.fact("entry", &entry.entry.path).fact("layer", layer)
         })?;
         self.scratch.seek(SeekFrom::Start(*place)).map_err(scratch_failed)?;
         let at_most = |missing| usize::try_from(missing).unwrap_or(PIECE).min(PIECE);
-        let mut buffer = vec![0; at_most(stretch.size)];
-        let mut missing = stretch.size;
+        let mut buffer = vec![0; at_most(range.size)];
+        let mut missing = range.size;
         while missing > 0 {
             let most = at_most(missing);
             let piece = buffer.get_mut(..most).unwrap_or_default();
@@ -71,36 +65,36 @@ impl<S: Read + Write + Seek> SourceData<S> {
     }
 }
 
-/// The stretches of a layer that the draft wants, in the order of its tar; no two may overlap,
+/// The ranges of a layer that the spec wants, in the order of its tar; no two may overlap,
 /// since no two entries of a layer share their data in part.
-fn wanted(draft: &LayerSpec, layer: Digest) -> Result<BTreeSet<Stretch>> {
+fn wanted(spec: &LayerSpec, layer: Digest) -> Result<BTreeSet<DataRange>> {
     let of_layer = |entry: &SpecEntry| entry.source().filter(|(source, _)| *source == layer);
-    let wanted: BTreeSet<Stretch> = draft.entries().iter().filter_map(of_layer).map(|(_, stretch)| stretch).collect();
+    let wanted: BTreeSet<DataRange> = spec.entries().iter().filter_map(of_layer).map(|(_, range)| range).collect();
     let mut end = 0;
-    for stretch in &wanted {
-        if stretch.offset < end {
+    for range in &wanted {
+        if range.offset < end {
             return Err(Error::input("two entries claim the same bytes of their layer")
                 .fact("layer", layer)
-                .fact("tar offset", stretch.offset));
+                .fact("tar offset", range.offset));
         }
-        end = stretch.offset.saturating_add(stretch.size);
+        end = range.offset.saturating_add(range.size);
     }
     Ok(wanted)
 }
 
-/// Copies the stretches, and reads no further than the last of them.
-fn copy(mut tar: Drain, wanted: &BTreeSet<Stretch>, scratch: &mut impl Write) -> Result<()> {
+/// Copies the ranges, and reads no further than the last of them.
+fn copy(mut tar: PipeReader, wanted: &BTreeSet<DataRange>, scratch: &mut impl Write) -> Result<()> {
     let mut at = 0;
-    for stretch in wanted {
-        pass(&mut tar, stretch.offset - at, |_| Ok(()))?;
-        pass(&mut tar, stretch.size, |bytes| scratch.write_all(bytes).map_err(scratch_failed))?;
-        at = stretch.offset + stretch.size;
+    for range in wanted {
+        pass(&mut tar, range.offset - at, |_| Ok(()))?;
+        pass(&mut tar, range.size, |bytes| scratch.write_all(bytes).map_err(scratch_failed))?;
+        at = range.offset + range.size;
     }
     scratch.flush().map_err(scratch_failed)
 }
 
 /// Lets `len` bytes go by, showing them.
-fn pass(tar: &mut Drain, len: u64, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+fn pass(tar: &mut PipeReader, len: u64, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut missing = len;
     while missing > 0 {
         let bytes = tar.fill_buf().map_err(|error| Error::from_stream(error, "layer could not be read"))?;

@@ -1,12 +1,12 @@
 //! Hostile tars, each beside a benign twin, so that refusing everything would fail here, too.
 
-use super::RootPath;
-use super::entry::EntryKind;
-use super::specimen::{Member, index_of, paths, scan_members, tar_of};
+use super::super::RootPath;
+use super::super::entry::EntryKind;
+use super::super::testing::{TestMember, index_of, paths, scan_members, tar_of};
 use crate::error::Kind;
 
 /// What must be refused, and what differs from it only in that and must pass.
-type Case = (&'static str, Vec<Member>, Vec<Member>);
+type Case = (&'static str, Vec<TestMember>, Vec<TestMember>);
 
 fn check(cases: Vec<Case>) {
     for (row, hostile, twin) in cases {
@@ -20,25 +20,25 @@ fn check(cases: Vec<Case>) {
     }
 }
 
-fn file() -> Member {
-    Member::file("a", b"1234")
+fn file() -> TestMember {
+    TestMember::file("a", b"1234")
 }
 
 /// A PAX header with a path of `len` bytes.
-fn long(len: usize) -> Member {
-    Member::pax(&[("path", vec![b'n'; len].as_slice())])
+fn long(len: usize) -> TestMember {
+    TestMember::pax(&[("path", vec![b'n'; len].as_slice())])
 }
 
-fn global(key: &str) -> Member {
-    Member { typeflag: b'g', ..Member::pax(&[(key, b"512")]) }
+fn global(key: &str) -> TestMember {
+    TestMember { typeflag: b'g', ..TestMember::pax(&[(key, b"512")]) }
 }
 
 #[test]
 fn refuses_headers_that_readers_disagree_about() {
-    let gnu_name = |name: &[u8]| Member::new(b'L', "x", name).gnu();
+    let gnu_name = |name: &[u8]| TestMember::new(b'L', "x", name).gnu();
     let hiding = |size: &[u8]| {
-        let data = tar_of(&[Member::file("smuggled", b"")])[..512].to_vec();
-        vec![Member::pax(&[("size", size)]), Member { data, ..file().sized(0) }]
+        let data = tar_of(&[TestMember::file("smuggled", b"")])[..512].to_vec();
+        vec![TestMember::pax(&[("size", size)]), TestMember { data, ..file().sized(0) }]
     };
     check(vec![
         ("more hidden than there is", hiding(b"2048"), hiding(b"512")),
@@ -50,43 +50,44 @@ fn refuses_headers_that_readers_disagree_about() {
         ("global path", vec![global("path"), file()], vec![global("uid"), file()]),
         ("global between", vec![long(3), global("comment"), file()], vec![global("comment"), long(3), file()]),
         ("dangling PAX header", vec![file(), long(3)], vec![long(3), file()]),
-        ("unknown type", vec![Member::new(b'Z', "a", b"")], vec![Member::new(0, "a", b"")]),
-        ("volume label", vec![Member::new(b'V', "a", b"").gnu()], vec![Member::new(b'0', "a", b"").gnu()]),
+        ("unknown type", vec![TestMember::new(b'Z', "a", b"")], vec![TestMember::new(0, "a", b"")]),
+        ("volume label", vec![TestMember::new(b'V', "a", b"").gnu()], vec![TestMember::new(b'0', "a", b"").gnu()]),
     ]);
 }
 
 #[test]
 fn refuses_names_that_lead_elsewhere() {
-    let gnu_name = |len: usize| Member::new(b'L', "x", &vec![b'n'; len]).gnu();
-    let pax_path = |path: &[u8]| vec![Member::pax(&[("path", path)]), file()];
+    let gnu_name = |len: usize| TestMember::new(b'L', "x", &vec![b'n'; len]).gnu();
+    let pax_path = |path: &[u8]| vec![TestMember::pax(&[("path", path)]), file()];
     check(vec![
-        ("dot dot", vec![Member::file("a/../b", b"")], vec![Member::file("a/./b", b"")]),
-        ("only dot dot", vec![Member::file("..", b"")], vec![Member::file("...", b"")]),
-        ("root as a file", vec![Member::file(".", b"")], vec![Member::directory(".")]),
-        ("no name", vec![Member::file("", b"")], vec![Member::directory("")]),
-        ("root as a symlink", vec![Member::symlink("/", "etc")], vec![Member::directory("/")]),
-        ("dot slash as a symlink", vec![Member::symlink("./", "etc")], vec![Member::symlink("./e", "etc")]),
+        ("dot dot", vec![TestMember::file("a/../b", b"")], vec![TestMember::file("a/./b", b"")]),
+        ("only dot dot", vec![TestMember::file("..", b"")], vec![TestMember::file("...", b"")]),
+        ("root as a file", vec![TestMember::file(".", b"")], vec![TestMember::directory(".")]),
+        ("no name", vec![TestMember::file("", b"")], vec![TestMember::directory("")]),
+        ("root as a symlink", vec![TestMember::symlink("/", "etc")], vec![TestMember::directory("/")]),
+        ("dot slash as a symlink", vec![TestMember::symlink("./", "etc")], vec![TestMember::symlink("./e", "etc")]),
         ("NUL in a PAX path", pax_path(b"a\0b"), pax_path(b"a b")),
         ("path too long", vec![long(4097), file()], vec![long(4096), file()]),
         ("name of a MiB", vec![gnu_name(1 << 20), file()], vec![gnu_name(200), file()]),
-        ("hard link to itself", vec![Member::hardlink("a", "./a")], vec![Member::hardlink("a", "b")]),
-        ("hard link to the root", vec![Member::hardlink("a", "/")], vec![Member::hardlink("a", "/b")]),
-        ("hard link upwards", vec![Member::hardlink("a", "../../b")], vec![Member::hardlink("a", "b")]),
-        ("symlink without target", vec![Member::symlink("a", "")], vec![Member::symlink("a", "/")]),
-        ("bare whiteout", vec![Member::file("a/.wh.", b"")], vec![Member::file("a/.wh.b", b"content")]),
-        ("whiteout of dot", vec![Member::file(".wh..", b"")], vec![Member::file(".wh..wh..opq", b"")]),
-        ("whiteout of dot dot", vec![Member::file("a/.wh...", b"")], vec![Member::file("a/.wh....", b"")]),
+        ("hard link to itself", vec![TestMember::hardlink("a", "./a")], vec![TestMember::hardlink("a", "b")]),
+        ("hard link to the root", vec![TestMember::hardlink("a", "/")], vec![TestMember::hardlink("a", "/b")]),
+        ("hard link upwards", vec![TestMember::hardlink("a", "../../b")], vec![TestMember::hardlink("a", "b")]),
+        ("symlink without target", vec![TestMember::symlink("a", "")], vec![TestMember::symlink("a", "/")]),
+        ("bare whiteout", vec![TestMember::file("a/.wh.", b"")], vec![TestMember::file("a/.wh.b", b"content")]),
+        ("whiteout of dot", vec![TestMember::file(".wh..", b"")], vec![TestMember::file(".wh..wh..opq", b"")]),
+        ("whiteout of dot dot", vec![TestMember::file("a/.wh...", b"")], vec![TestMember::file("a/.wh....", b"")]),
     ]);
 }
 
 #[test]
 fn refuses_numbers_that_cannot_be() {
-    let sized = |field: &[u8]| vec![Member { size: field.to_vec(), ..file() }];
-    let with_pax =
-        |size: &[u8], field: &[u8]| vec![Member::pax(&[("size", size)]), Member { size: field.to_vec(), ..file() }];
+    let sized = |field: &[u8]| vec![TestMember { size: field.to_vec(), ..file() }];
+    let with_pax = |size: &[u8], field: &[u8]| {
+        vec![TestMember::pax(&[("size", size)]), TestMember { size: field.to_vec(), ..file() }]
+    };
     let owned = |field: &[u8]| vec![file().patched(108, field)];
-    let device = |field: &[u8]| vec![Member::new(b'3', "a", b"").patched(329, field)];
-    let link_with = |data: &[u8]| Member { link: b"b".to_vec(), ..Member::new(b'2', "a", data) };
+    let device = |field: &[u8]| vec![TestMember::new(b'3', "a", b"").patched(329, field)];
+    let link_with = |data: &[u8]| TestMember { link: b"b".to_vec(), ..TestMember::new(b'2', "a", data) };
     check(vec![
         ("octal garbage", sized(b"0000000004z\0"), sized(b"      00004\0")),
         ("negative size", sized(&[0xff; 12]), sized(b"\x80\0\0\0\0\0\0\0\0\0\0\x04")),
@@ -98,14 +99,14 @@ fn refuses_numbers_that_cannot_be() {
         ("device number", device(&[0xff; 8]), device(b"0000005\0")),
         (
             "directory with data",
-            vec![Member::new(b'5', "a", b"data"), file()],
-            vec![Member::directory("a").sized(4), file()],
+            vec![TestMember::new(b'5', "a", b"data"), file()],
+            vec![TestMember::directory("a").sized(4), file()],
         ),
         ("symlink with data", vec![link_with(b"data"), file()], vec![link_with(b"").sized(4), file()]),
         (
             "FIFO with data",
-            vec![Member::new(b'6', "a", b"data"), file()],
-            vec![Member::new(b'6', "a", b"").sized(4), file()],
+            vec![TestMember::new(b'6', "a", b"data"), file()],
+            vec![TestMember::new(b'6', "a", b"").sized(4), file()],
         ),
     ]);
 }
@@ -114,20 +115,21 @@ fn refuses_numbers_that_cannot_be() {
 fn refuses_sparse_maps_without_measure() {
     let regions = |count: &str| {
         let sparse = [("GNU.sparse.major", b"1".as_slice()), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"9")];
-        vec![Member::pax(&sparse), Member::file("a", format!("{count}\n0\n0\n").as_bytes())]
+        vec![TestMember::pax(&sparse), TestMember::file("a", format!("{count}\n0\n0\n").as_bytes())]
     };
     let in_header = |regions: usize| {
         let map = vec!["0,0"; regions].join(",");
-        vec![Member::pax(&[("GNU.sparse.map", map.as_bytes())]), file()]
+        vec![TestMember::pax(&[("GNU.sparse.map", map.as_bytes())]), file()]
     };
     let real_size = |size: &[u8]| {
         let sparse = [("GNU.sparse.map", b"0,1".as_slice()), ("GNU.sparse.size", size)];
-        vec![Member::pax(&sparse), Member::file("a", b"x")]
+        vec![TestMember::pax(&sparse), TestMember::file("a", b"x")]
     };
     let old = |map_blocks: usize| {
         let mut map = vec![0; map_blocks * 512];
         map.chunks_mut(512).rev().skip(1).for_each(|block| block[504] = 1);
-        let header = Member::new(b'S', "a", &map).sized(0).gnu().patched(482, b"\x01").patched(483, b"00000000011\0");
+        let header =
+            TestMember::new(b'S', "a", &map).sized(0).gnu().patched(482, b"\x01").patched(483, b"00000000011\0");
         vec![header, file()]
     };
     check(vec![
@@ -135,14 +137,18 @@ fn refuses_sparse_maps_without_measure() {
         ("PAX 1.0 map that is none", regions("x"), regions("1")),
         ("PAX 0.1 map", in_header(1_000_000), in_header(10)),
         ("old GNU map", old(2049), old(2)),
-        ("old GNU without GNU magic", vec![Member::new(b'S', "a", b"")], vec![Member::new(b'S', "a", b"").gnu()]),
+        (
+            "old GNU without GNU magic",
+            vec![TestMember::new(b'S', "a", b"")],
+            vec![TestMember::new(b'S', "a", b"").gnu()],
+        ),
         ("real size 2^60", real_size(b"1152921504606846976"), real_size(b"1048576")),
     ]);
 }
 
 #[test]
 fn refuses_attributes_that_no_file_can_have() {
-    let xattr = |name: &str, value: &[u8]| vec![Member::pax(&[(&format!("SCHILY.xattr.{name}"), value)]), file()];
+    let xattr = |name: &str, value: &[u8]| vec![TestMember::pax(&[(&format!("SCHILY.xattr.{name}"), value)]), file()];
     let capability = |len: usize| xattr("security.capability", &[b"\x01\0\0\x02".as_slice(), &vec![0; len]].concat());
     check(vec![
         ("metadata too large", xattr("a", &vec![b'v'; 2 << 20]), xattr("a", b"v")),
@@ -155,43 +161,48 @@ fn refuses_attributes_that_no_file_can_have() {
 
 #[test]
 fn pax_size_overrules_the_header_in_both_directions() {
-    let inner = tar_of(&[Member::file("smuggled", b"")]);
+    let inner = tar_of(&[TestMember::file("smuggled", b"")]);
     let size = inner.len().to_string();
-    let hidden = Member { data: inner.clone(), ..Member::file("a", b"").sized(0) };
-    let index = index_of(&[Member::pax(&[("size", size.as_bytes())]), hidden, Member::file("b", b"")]);
+    let hidden = TestMember { data: inner.clone(), ..TestMember::file("a", b"").sized(0) };
+    let index = index_of(&[TestMember::pax(&[("size", size.as_bytes())]), hidden, TestMember::file("b", b"")]);
     assert_eq!(paths(&index), ["/a", "/b"], "the PAX size hides what is inside");
     assert_eq!(index.entries[0].kind, EntryKind::File { size: inner.len() as u64 });
 
-    let shown = Member::file("a", b"").sized(512);
-    let index = index_of(&[Member::pax(&[("size", b"0")]), shown, Member::file("b", b"")]);
+    let shown = TestMember::file("a", b"").sized(512);
+    let index = index_of(&[TestMember::pax(&[("size", b"0")]), shown, TestMember::file("b", b"")]);
     assert_eq!(paths(&index), ["/a", "/b"], "the PAX size shows what the header hid");
     assert_eq!(index.entries[0].kind, EntryKind::File { size: 0 });
 
-    let long = Member::new(b'L', "x", b"long\0").gnu();
-    let index = index_of(&[Member::pax(&[("size", b"4")]), long, Member::file("a", b"data"), Member::file("b", b"")]);
+    let long = TestMember::new(b'L', "x", b"long\0").gnu();
+    let index = index_of(&[
+        TestMember::pax(&[("size", b"4")]),
+        long,
+        TestMember::file("a", b"data"),
+        TestMember::file("b", b""),
+    ]);
     assert_eq!(paths(&index), ["/long", "/b"], "the size is the entry's, not the long name's");
 }
 
 #[test]
 fn lists_what_is_odd_but_harmless() {
-    let uid = Member::pax(&[("uid", b"4294967296"), ("SCHILY.xattr.user.b", b"2"), ("SCHILY.xattr.user.a", b"1")]);
+    let uid = TestMember::pax(&[("uid", b"4294967296"), ("SCHILY.xattr.user.b", b"2"), ("SCHILY.xattr.user.a", b"1")]);
     let index = index_of(&[
         uid,
-        Member::file("setuid", b"").patched(100, b"0104755\0"),
-        Member::new(b'3', "dev/null", b"").patched(329, b"0000001\0").patched(337, b"0000003\0"),
-        Member::new(b'4', "dev/sda", b"").patched(329, b"0000010\0"),
-        Member::new(b'6', "fifo", b""),
-        Member::file(b"non-utf8-\xff", b""),
-        Member::file("a", b"1"),
-        Member::file("./a", b"22"),
-        Member::file("A", b"333"),
-        Member::new(0, "v7dir/", b""),
-        Member::symlink("escape", "../../../../etc/passwd"),
-        Member::file("d/kept", b""),
-        Member::file("d/.wh..wh..opq", b"ignored"),
-        Member::file("d/.wh.gone", b"ignored, too"),
-        Member::directory(".wh..wh.plnk"),
-        Member::file(".wh..wh.plnk/1.2", b"skipped"),
+        TestMember::file("setuid", b"").patched(100, b"0104755\0"),
+        TestMember::new(b'3', "dev/null", b"").patched(329, b"0000001\0").patched(337, b"0000003\0"),
+        TestMember::new(b'4', "dev/sda", b"").patched(329, b"0000010\0"),
+        TestMember::new(b'6', "fifo", b""),
+        TestMember::file(b"non-utf8-\xff", b""),
+        TestMember::file("a", b"1"),
+        TestMember::file("./a", b"22"),
+        TestMember::file("A", b"333"),
+        TestMember::new(0, "v7dir/", b""),
+        TestMember::symlink("escape", "../../../../etc/passwd"),
+        TestMember::file("d/kept", b""),
+        TestMember::file("d/.wh..wh..opq", b"ignored"),
+        TestMember::file("d/.wh.gone", b"ignored, too"),
+        TestMember::directory(".wh..wh.plnk"),
+        TestMember::file(".wh..wh.plnk/1.2", b"skipped"),
     ]);
     let at = |path: &str| index.find(&RootPath::new(path).unwrap()).unwrap();
     assert_eq!((at("setuid").mode, at("setuid").uid), (0o4755, 1 << 32));
@@ -231,12 +242,17 @@ fn sparse_files_keep_their_real_size_and_the_walk_stays_in_step() {
     let mut map = b"1\n0\n4\n".to_vec();
     map.resize(512, 0);
     map.extend(b"data");
-    let old = Member::new(b'S', "old", &[&[0; 504], b"\x01".as_slice(), &[0; 7], &[0; 512], b"data"].concat())
+    let old = TestMember::new(b'S', "old", &[&[0; 504], b"\x01".as_slice(), &[0; 7], &[0; 512], b"data"].concat())
         .sized(4)
         .gnu()
         .patched(482, b"\x01")
         .patched(483, b"00000002000\0");
-    let index = index_of(&[Member::pax(&v1), Member::file("GNUSparseFile.0/x", &map), old, Member::file("next", b"")]);
+    let index = index_of(&[
+        TestMember::pax(&v1),
+        TestMember::file("GNUSparseFile.0/x", &map),
+        old,
+        TestMember::file("next", b""),
+    ]);
     assert_eq!(paths(&index), ["/etc/passwd", "/old", "/next"]);
     assert_eq!(index.entries[0].kind, EntryKind::File { size: 1_000_000 });
     assert_eq!(index.entries[1].kind, EntryKind::File { size: 1024 });

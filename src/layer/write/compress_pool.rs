@@ -5,30 +5,30 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
-use super::block::compress;
+use super::gzip::compress;
 use crate::error::{Error, Kind, Result};
 use crate::layer::scan::start;
 
-/// More threads would only take memory: a few outrun any disk.
+/// MapContinues threads would only take memory: a few outrun any disk.
 const MOST: usize = 8;
 /// Blocks that may wait beside those at work.
 const WAITING: usize = 2;
 
-pub(super) struct Crew<'scope, 'env> {
+pub(super) struct CompressPool<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     size: usize,
     /// Started when there is work for them. Block number N is for worker N modulo their number.
-    workers: Vec<Worker>,
+    workers: Vec<CompressWorker>,
     given: usize,
     taken: usize,
 }
 
-struct Worker {
+struct CompressWorker {
     blocks: SyncSender<Vec<u8>>,
     packed: Receiver<Result<Vec<u8>>>,
 }
 
-impl<'scope, 'env> Crew<'scope, 'env> {
+impl<'scope, 'env> CompressPool<'scope, 'env> {
     pub(super) fn new(scope: &'scope Scope<'scope, 'env>, jobs: NonZeroUsize) -> Self {
         Self { scope, size: jobs.get().min(MOST), workers: Vec::new(), given: 0, taken: 0 }
     }
@@ -43,7 +43,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
         let done = if self.given - self.taken < self.size + WAITING { None } else { self.take()? };
         let turn = self.given % self.size;
         if self.workers.len() == turn {
-            self.workers.push(Worker::hire(self.scope)?);
+            self.workers.push(CompressWorker::hire(self.scope)?);
         }
         let worker = self.workers.get(turn).ok_or_else(gone)?;
         worker.blocks.send(block).map_err(|_| gone())?;
@@ -63,7 +63,7 @@ impl<'scope, 'env> Crew<'scope, 'env> {
     }
 }
 
-impl Worker {
+impl CompressWorker {
     /// Works until nobody gives or takes any more. No channel can be full: a single worker has all
     /// blocks that are under way.
     fn hire<'scope>(scope: &'scope Scope<'scope, '_>) -> Result<Self> {

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use crate::skip::{Part, need, or_skip};
 
-use super::entry::{Entry, EntryKind};
-use super::specimen::{Member, scan_blob, tar_of};
+use super::super::entry::{Entry, EntryKind};
+use super::super::testing::{TestMember, scan_blob, tar_of};
 
 /// Prints one line per member: path, type, size, link, mode, owner, time, place of the data.
 const LISTER: &str = r"
@@ -75,7 +75,7 @@ fn line(entry: &Entry) -> String {
 }
 
 /// Compares every tar that we accept; returns how many that were.
-pub(super) fn compare(tars: &[Vec<u8>]) -> Part<usize> {
+pub(in crate::layer) fn compare(tars: &[Vec<u8>]) -> Part<usize> {
     let mut accepted = 0;
     for (tar, list) in tars.iter().zip(python_lists(tars)?) {
         let Ok(index) = scan_blob(tar) else {
@@ -133,10 +133,10 @@ fn lists_what_gnu_tar_writes_as_python_does() {
 }
 
 /// A member list that mixes sizes and names of all kinds of header, and is often ambiguous.
-pub(super) fn mixed(random: &mut fastrand::Rng) -> Vec<Member> {
+pub(in crate::layer) fn mixed(random: &mut fastrand::Rng) -> Vec<TestMember> {
     let mut members = Vec::new();
     for number in 0..random.usize(1..6) {
-        let inner = tar_of(&[Member::file(format!("smuggled{number}"), b"")]);
+        let inner = tar_of(&[TestMember::file(format!("smuggled{number}"), b"")]);
         let data = &inner[..random.usize(0..3) * 256];
         let stated = [0, data.len(), 512][random.usize(0..3)].to_string();
         if random.bool() {
@@ -146,13 +146,13 @@ pub(super) fn mixed(random: &mut fastrand::Rng) -> Vec<Member> {
                 &[("uid", b"77"), ("mtime", b"8.5")],
                 &[("linkpath", b"pax/link")],
             ];
-            members.push(Member::pax(records[random.usize(0..4)]));
+            members.push(TestMember::pax(records[random.usize(0..4)]));
         }
         if random.u8(0..4) == 0 {
-            members.push(Member::new([b'L', b'K'][random.usize(0..2)], "././@LongLink", b"gnu/name\0").gnu());
+            members.push(TestMember::new([b'L', b'K'][random.usize(0..2)], "././@LongLink", b"gnu/name\0").gnu());
         }
         let typeflag = [b'0', b'0', b'0', 0, b'1', b'2', b'5', b'6'][random.usize(0..8)];
-        let mut member = Member::new(typeflag, format!("own{number}"), data);
+        let mut member = TestMember::new(typeflag, format!("own{number}"), data);
         member.link = b"own/link".to_vec();
         members.push(if random.u8(0..3) == 0 { member.sized(random.usize(0..3) * 512) } else { member });
     }

@@ -1,14 +1,14 @@
-//! Random drafts: what is written reads back, and nothing but the draft decides the bytes.
+//! Random specs: what is written reads back, and nothing but the spec decides the bytes.
 
 use std::num::NonZeroUsize;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::golden::prose;
-use super::pack::Packer;
-use super::sketch::{bare, bared, file, listed, manner, path, read_back, tar_of, with, written_as};
-use super::{EntryData, LayerSpec, SpecEntry};
+use super::super::gzip::GzipWriter;
+use super::super::testing::{bare, bared, file, listed, options, path, read_back, tar_of, with, written_as};
+use super::super::{EntryData, LayerSpec, SpecEntry};
+use super::golden_digests::prose;
 use crate::layer::entry::EntryKind;
 
 /// Names that meet each other often, and now and then any bytes of any length.
@@ -50,8 +50,8 @@ fn entry() -> impl Strategy<Value = SpecEntry> {
     let content = vec(any::<u8>(), 0..1200);
     (place, kind(), content, 0..=0o7777_u32, number(), number(), xattrs).prop_map(
         |(at, kind, content, mode, uid, gid, xattrs)| {
-            let draft = if matches!(kind, EntryKind::File { .. }) { file(at, content) } else { bare(at, kind) };
-            with(draft, |entry| {
+            let spec = if matches!(kind, EntryKind::File { .. }) { file(at, content) } else { bare(at, kind) };
+            with(spec, |entry| {
                 (entry.mode, entry.uid, entry.gid) = (mode, uid, gid);
                 entry.xattrs = xattrs.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
             })
@@ -75,14 +75,14 @@ fn entries() -> impl Strategy<Value = Vec<SpecEntry>> {
 
 proptest! {
     #[test]
-    fn drafts_read_back_with_their_content(entries in entries()) {
-        let draft = LayerSpec::new(entries).unwrap();
-        let (blob, written) = written_as(&draft, manner(1));
+    fn specs_read_back_with_their_content(entries in entries()) {
+        let spec = LayerSpec::new(entries).unwrap();
+        let (blob, written) = written_as(&spec, options(1));
         let index = read_back(&blob, &written).unwrap();
-        prop_assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&draft));
+        prop_assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&spec));
         let tar = tar_of(&blob);
-        for (read, draft) in index.entries.iter().zip(draft.entries()) {
-            if let EntryData::Bytes(content) = &draft.data {
+        for (read, spec) in index.entries.iter().zip(spec.entries()) {
+            if let EntryData::Bytes(content) = &spec.data {
                 let start = usize::try_from(read.offset).unwrap();
                 prop_assert_eq!(&tar[start..start + content.len()], content.as_slice());
             }
@@ -94,13 +94,13 @@ proptest! {
         (entries, shuffled) in entries().prop_flat_map(|entries| (Just(entries.clone()), Just(entries).prop_shuffle()))
     ) {
         let (one, other) = (LayerSpec::new(entries).unwrap(), LayerSpec::new(shuffled).unwrap());
-        prop_assert_eq!(written_as(&one, manner(1)), written_as(&other, manner(1)));
+        prop_assert_eq!(written_as(&one, options(1)), written_as(&other, options(1)));
     }
 
     #[test]
-    fn a_draft_of_what_was_read_is_the_same_draft(entries in entries()) {
-        let draft = LayerSpec::new(entries).unwrap();
-        prop_assert_eq!(LayerSpec::new(draft.entries().to_vec()).unwrap(), draft);
+    fn a_draft_of_what_was_read_is_the_same_spec(entries in entries()) {
+        let spec = LayerSpec::new(entries).unwrap();
+        prop_assert_eq!(LayerSpec::new(spec.entries().to_vec()).unwrap(), spec);
     }
 }
 
@@ -109,7 +109,7 @@ fn packed(piece: usize, jobs: usize) -> Vec<u8> {
     let bytes = prose((3 << 20) + (1 << 19));
     let mut out = Vec::new();
     std::thread::scope(|scope| {
-        let mut packer = Packer::new(&mut out, scope, NonZeroUsize::new(jobs).unwrap()).unwrap();
+        let mut packer = GzipWriter::new(&mut out, scope, NonZeroUsize::new(jobs).unwrap()).unwrap();
         for piece in bytes.chunks(piece) {
             packer.feed(piece).unwrap();
         }
@@ -130,10 +130,10 @@ fn neither_threads_nor_the_size_of_pieces_change_the_bytes() {
 #[test]
 fn neither_threads_nor_their_number_change_a_layer() {
     let entries = (0..40).map(|number| file(format!("d/{number}"), prose(123_457 + number))).collect();
-    let draft = LayerSpec::new(entries).unwrap();
-    let once = written_as(&draft, manner(1));
+    let spec = LayerSpec::new(entries).unwrap();
+    let once = written_as(&spec, options(1));
     for jobs in [2, 3, 7, 64] {
-        assert!(written_as(&draft, manner(jobs)) == once, "{jobs} threads");
+        assert!(written_as(&spec, options(jobs)) == once, "{jobs} threads");
     }
-    assert_eq!(draft.entries()[0].entry.path, path("d/0"));
+    assert_eq!(spec.entries()[0].entry.path, path("d/0"));
 }

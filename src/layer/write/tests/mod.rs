@@ -1,9 +1,14 @@
-//! What drafts refuse, and what is in the bytes of a layer.
+//! What specs refuse, and what is in the bytes of a layer.
+
+mod golden_digests;
+mod other_readers;
+mod random_specs;
+mod source_data;
 
 use std::io::{Cursor, Write as _};
 
-use super::sketch::{
-    CAPABILITY, bare, bared, blob_of, everything_odd, file, folder, hard_link, listed, manner, path, read_back,
+use super::testing::{
+    CAPABILITY, bare, bared, blob_of, everything_odd, file, folder, hard_link, listed, options, path, read_back,
     symlink, tar_of, with, written_as, xattr,
 };
 use super::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, write};
@@ -14,7 +19,7 @@ use crate::oci::Digest;
 
 /// Rows: what is refused, by which words, and a twin that differs in that only.
 #[test]
-fn refuses_drafts_that_would_not_read_back_as_they_are() {
+fn refuses_specs_that_would_not_read_back_as_they_are() {
     let device = |major| bare("d", EntryKind::Character { major, minor: 0 });
     let sized = |size| with(file("a", b"1234"), |entry| entry.kind = EntryKind::File { size });
     let of = |sparse| SpecEntry {
@@ -102,18 +107,18 @@ fn many_links_to_a_file_with_large_attributes_are_refused_and_few_are_not() {
 }
 
 #[test]
-fn a_layer_reads_back_as_its_draft() {
-    let draft = LayerSpec::new(everything_odd()).unwrap();
-    let (blob, written) = written_as(&draft, manner(1));
+fn a_layer_reads_back_as_its_spec() {
+    let spec = LayerSpec::new(everything_odd()).unwrap();
+    let (blob, written) = written_as(&spec, options(1));
     let index = read_back(&blob, &written).unwrap();
-    assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&draft));
+    assert_eq!(index.entries.iter().map(bared).collect::<Vec<_>>(), listed(&spec));
     assert_eq!((index.size, index.unpacked), (written.size, written.unpacked));
     assert_eq!(index.notes, Vec::<String>::new());
 }
 
 fn names(entries: Vec<SpecEntry>) -> Vec<String> {
     let tar = tar_of(&blob_of(entries));
-    let entries = crate::layer::list(Cursor::new(tar), &Limits::default()).unwrap();
+    let entries = crate::layer::list_archive(Cursor::new(tar), &Limits::default()).unwrap();
     entries.iter().map(|entry| entry.path.to_string()).collect()
 }
 
@@ -144,8 +149,8 @@ fn the_first_name_of_a_file_is_the_file_and_all_have_its_attributes() {
         (vec![hard_link("a", "m")], "a", vec!["m"]),
         (vec![hard_link("z", "b"), hard_link("b", "m"), hard_link("a", "z")], "a", vec!["b", "m", "z"]),
     ] {
-        let draft = LayerSpec::new([model.clone()].into_iter().chain(links).collect()).unwrap();
-        let (blob, written) = written_as(&draft, manner(1));
+        let spec = LayerSpec::new([model.clone()].into_iter().chain(links).collect()).unwrap();
+        let (blob, written) = written_as(&spec, options(1));
         let index = read_back(&blob, &written).unwrap();
         let expected = |at: &str, kind| Entry { path: path(at), kind, ..model.entry.clone() };
         let links = others.iter().map(|at| expected(at, EntryKind::Hardlink(path(first))));
@@ -157,12 +162,12 @@ fn the_first_name_of_a_file_is_the_file_and_all_have_its_attributes() {
 
 #[test]
 fn pax_records_are_written_only_where_they_are_needed() {
-    let pax = |draft: SpecEntry, mtime: i64| {
-        let tar = tar_of(&written_as(&LayerSpec::new(vec![draft]).unwrap(), WriteOptions { mtime, ..manner(1) }).0);
+    let pax = |spec: SpecEntry, mtime: i64| {
+        let tar = tar_of(&written_as(&LayerSpec::new(vec![spec]).unwrap(), WriteOptions { mtime, ..options(1) }).0);
         (tar[156] == b'x').then(|| String::from_utf8_lossy(&tar[512..1024]).trim_end_matches('\0').to_owned())
     };
     let owned = |uid, gid| with(file("a", b""), |entry| (entry.uid, entry.gid) = (uid, gid));
-    for (draft, mtime, expected) in [
+    for (spec, mtime, expected) in [
         (file("a", b""), 0, None),
         (file("ü", b""), 8_589_934_591, None),
         (file(b"\xff", b""), 0, None),
@@ -174,20 +179,20 @@ fn pax_records_are_written_only_where_they_are_needed() {
         (xattr(owned(0, 1 << 40), b"user.a", b"b"), 0, Some("25 SCHILY.xattr.user.a=b\n21 gid=1099511627776\n")),
         (symlink("a", "t".repeat(100)), 0, None),
     ] {
-        assert_eq!(pax(draft.clone(), mtime).as_deref(), expected, "{draft:?}");
+        assert_eq!(pax(spec.clone(), mtime).as_deref(), expected, "{spec:?}");
     }
 }
 
 #[test]
 fn every_entry_gets_the_time_given() {
-    let draft = LayerSpec::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
+    let spec = LayerSpec::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
     for mtime in [0, 1, 1_700_000_000, 8_589_934_592, i64::MAX, -1, -i64::MAX] {
-        let (blob, written) = written_as(&draft, WriteOptions { mtime, ..manner(1) });
+        let (blob, written) = written_as(&spec, WriteOptions { mtime, ..options(1) });
         let index = read_back(&blob, &written).unwrap();
         assert!(index.entries.iter().all(|entry| entry.mtime == mtime), "{mtime}");
     }
     let mut nowhere = SourceData::new(Cursor::new(Vec::new()));
-    assert!(write(&draft, &mut nowhere, WriteOptions { mtime: i64::MIN, ..manner(1) }, Vec::new()).is_err());
+    assert!(write(&spec, &mut nowhere, WriteOptions { mtime: i64::MIN, ..options(1) }, Vec::new()).is_err());
 }
 
 #[test]
@@ -206,8 +211,8 @@ fn a_small_tar_is_stored_and_a_larger_one_compressed() {
 }
 
 #[test]
-fn an_empty_draft_is_an_empty_layer() {
-    let (blob, written) = written_as(&LayerSpec::new(Vec::new()).unwrap(), manner(1));
+fn an_empty_spec_is_an_empty_layer() {
+    let (blob, written) = written_as(&LayerSpec::new(Vec::new()).unwrap(), options(1));
     assert_eq!(tar_of(&blob), [0; 1024]);
     assert_eq!(read_back(&blob, &written).unwrap().entries, []);
 }
@@ -232,16 +237,16 @@ impl std::io::Write for Full {
 
 #[test]
 fn a_full_disk_is_an_error_wherever_it_strikes() {
-    let draft = LayerSpec::new(vec![file("a", super::golden::prose(5 << 20))]).unwrap();
-    let size = usize::try_from(written_as(&draft, manner(1)).1.size).unwrap();
+    let spec = LayerSpec::new(vec![file("a", golden_digests::prose(5 << 20))]).unwrap();
+    let size = usize::try_from(written_as(&spec, options(1)).1.size).unwrap();
     for room in [0, 5, 10, 1 << 20, size - 1] {
         for jobs in [1, 3] {
             let mut nothing = SourceData::new(Cursor::new(Vec::new()));
-            let error = write(&draft, &mut nothing, manner(jobs), Full(room)).unwrap_err();
+            let error = write(&spec, &mut nothing, options(jobs), Full(room)).unwrap_err();
             assert_eq!(error.what(), "the disk is full", "{room}");
         }
     }
     let mut enough = Full(size);
-    write(&draft, &mut SourceData::new(Cursor::new(Vec::new())), manner(1), enough.by_ref()).unwrap();
+    write(&spec, &mut SourceData::new(Cursor::new(Vec::new())), options(1), enough.by_ref()).unwrap();
     assert_eq!(enough.0, 0);
 }

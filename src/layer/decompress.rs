@@ -1,10 +1,15 @@
-//! How a layer is packed: told by its first bytes, whatever its media type says.
+//! How a layer is compressed, told by its first bytes whatever its media type says, and its
+//! decompression.
+//!
+//! A gzip stream of a layer is one member or many (pgzip, eStargz), perhaps NUL padding at the end,
+//! and nothing else. Every member's checksum and length are checked.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
-use super::gzip::Members;
+use flate2::bufread::GzDecoder;
+
 use super::limits::Limits;
-use super::pipe::{Drain, Feeder, Listener, Stream};
+use super::pipe::{PipePeer, PipeReader, PipeWriter, StreamState};
 use crate::error::{Error, Result};
 use crate::oci::Compression;
 
@@ -37,7 +42,7 @@ pub(super) fn sniff(head: &[u8]) -> Result<Compression> {
 
 /// Inflates `packed`, which has `size` bytes, into `tar`, up to the limits. Errors go down the stream, so that they are met
 /// in the order of the bytes. `None` where the packing could not be told.
-pub(super) fn unpack(mut packed: Drain, size: u64, tar: Feeder, limits: &Limits) -> Option<Compression> {
+pub(super) fn unpack(mut packed: PipeReader, size: u64, tar: PipeWriter, limits: &Limits) -> Option<Compression> {
     let compression = match packed.fill_buf().map_err(unread).and_then(sniff) {
         Ok(compression) => compression,
         Err(error) => {
@@ -52,23 +57,23 @@ pub(super) fn unpack(mut packed: Drain, size: u64, tar: Feeder, limits: &Limits)
     Some(compression)
 }
 
-fn open(packed: Drain, compression: Compression, limits: &Limits) -> Result<Box<dyn Read>> {
+fn open(packed: PipeReader, compression: Compression, limits: &Limits) -> Result<Box<dyn Read>> {
     Ok(match compression {
         Compression::None => Box::new(packed),
-        Compression::Gzip => Box::new(Members::new(packed)),
+        Compression::Gzip => Box::new(GzipMembers::new(packed)),
         Compression::Zstd => {
             Box::new(zstd_decoder(packed, limits).map_err(|error| damaged(error, compression, limits))?)
         }
     })
 }
 
-fn zstd_decoder(packed: Drain, limits: &Limits) -> std::io::Result<zstd::Decoder<'static, Drain>> {
+fn zstd_decoder(packed: PipeReader, limits: &Limits) -> std::io::Result<zstd::Decoder<'static, PipeReader>> {
     let mut decoder = zstd::Decoder::with_buffer(packed)?;
     decoder.window_log_max(limits.zstd_window_log)?;
     Ok(decoder)
 }
 
-fn pump(mut unpacked: impl Read, compression: Compression, size: u64, mut tar: Feeder, limits: &Limits) {
+fn pump(mut unpacked: impl Read, compression: Compression, size: u64, mut tar: PipeWriter, limits: &Limits) {
     let mut total = 0_u64;
     loop {
         let mut chunk = tar.chunk();
@@ -77,12 +82,12 @@ fn pump(mut unpacked: impl Read, compression: Compression, size: u64, mut tar: F
         if let Err(error) = limits.check_unpacked(total, size) {
             return tar.fail(error);
         }
-        if tar.pass(chunk) == Listener::Gone {
+        if tar.pass(chunk) == PipePeer::Gone {
             return;
         }
         match outcome {
-            Ok(Stream::GoesOn) => {}
-            Ok(Stream::Ended) => return,
+            Ok(StreamState::GoesOn) => {}
+            Ok(StreamState::Ended) => return,
             Err(error) => return tar.fail(damaged(error, compression, limits)),
         }
     }
@@ -113,6 +118,70 @@ fn damaged(error: std::io::Error, compression: Compression, limits: &Limits) -> 
         Compression::Zstd => error.fact("window limit", format!("2^{} bytes", limits.zstd_window_log)),
         Compression::Gzip | Compression::None => error,
     }
+}
+
+/// Inflates all members, one after another.
+pub(super) struct GzipMembers<R>(GzipState<R>);
+
+enum GzipState<R> {
+    Inside(Box<GzDecoder<R>>),
+    Between(R),
+    Ended,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self(GzipState::Between(source))
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            self.0 = match std::mem::replace(&mut self.0, GzipState::Ended) {
+                GzipState::Inside(mut member) => match member.read(into)? {
+                    0 => GzipState::Between(member.into_inner()),
+                    read => {
+                        self.0 = GzipState::Inside(member);
+                        return Ok(read);
+                    }
+                },
+                GzipState::Between(source) => next_member(source)?,
+                GzipState::Ended => return Ok(0),
+            };
+        }
+    }
+}
+
+/// What stands where a member ended.
+fn next_member<R: BufRead>(mut source: R) -> io::Result<GzipState<R>> {
+    match source.fill_buf()?.first() {
+        None => Ok(GzipState::Ended),
+        Some(0) => skip_padding(source),
+        Some(0x1f) => Ok(GzipState::Inside(Box::new(GzDecoder::new(source)))),
+        Some(_) => Err(garbage()),
+    }
+}
+
+fn skip_padding<R: BufRead>(mut source: R) -> io::Result<GzipState<R>> {
+    loop {
+        let padding = source.fill_buf()?;
+        if padding.is_empty() {
+            return Ok(GzipState::Ended);
+        }
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err(garbage());
+        }
+        let len = padding.len();
+        source.consume(len);
+    }
+}
+
+fn garbage() -> io::Error {
+    Error::input("layer has bytes after its gzip stream that are neither gzip nor padding").into()
 }
 
 #[cfg(test)]

@@ -2,31 +2,31 @@
 
 use std::io::Cursor;
 
-use super::sketch::{blob_of, manner, path, with};
-use super::{EntryData, LayerSpec, SourceData, SpecEntry, write};
+use super::super::testing::{blob_of, options, path, with};
+use super::super::{EntryData, LayerSpec, SourceData, SpecEntry, write};
 use crate::error::{Kind, Result};
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::Limits;
 use crate::layer::scan::scan;
-use crate::layer::specimen::{self, Member, described, scan_blob};
+use crate::layer::testing::{self, TestMember, described, scan_blob};
 use crate::oci::{Compression, Descriptor};
 
-/// A source layer, packed in each way, with the draft of all its files.
+/// A source layer, packed in each way, with the spec of all its files.
 fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<SpecEntry>)> {
     let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
-    let tar = specimen::tar_of(&[
-        Member::file("z", b"last name, first in the tar"),
-        Member::file("empty", b""),
-        Member::directory("d"),
-        Member::file("d/large", &large),
-        Member::file("unwanted", b"stays where it is"),
-        Member::file("a", b"first name"),
-        Member::hardlink("0", "d/large"),
+    let tar = testing::tar_of(&[
+        TestMember::file("z", b"last name, first in the tar"),
+        TestMember::file("empty", b""),
+        TestMember::directory("d"),
+        TestMember::file("d/large", &large),
+        TestMember::file("unwanted", b"stays where it is"),
+        TestMember::file("a", b"first name"),
+        TestMember::hardlink("0", "d/large"),
     ]);
     [
         (Compression::None, tar.clone()),
-        (Compression::Gzip, specimen::gzip(&tar)),
-        (Compression::Zstd, specimen::zstd(&tar)),
+        (Compression::Gzip, testing::gzip(&tar)),
+        (Compression::Zstd, testing::zstd(&tar)),
     ]
     .map(|(compression, blob)| {
         let of = described(&blob, compression);
@@ -51,19 +51,19 @@ fn at_hand(tar: &[u8], entries: &[SpecEntry]) -> Vec<SpecEntry> {
         }
         _ => EntryData::None,
     };
-    entries.iter().map(|draft| SpecEntry { data: content(&draft.entry), ..draft.clone() }).collect()
+    entries.iter().map(|spec| SpecEntry { data: content(&spec.entry), ..spec.clone() }).collect()
 }
 
 #[test]
 fn content_comes_out_of_source_layers_as_it_went_in() {
     let mut blobs = Vec::new();
     for (blob, of, entries) in sources() {
-        let draft = LayerSpec::new(entries.clone()).unwrap();
-        assert_eq!(draft.sources().into_iter().collect::<Vec<_>>(), [of.digest]);
-        let mut gathered = SourceData::new(Cursor::new(Vec::new()));
-        gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
+        let spec = LayerSpec::new(entries.clone()).unwrap();
+        assert_eq!(spec.sources().into_iter().collect::<Vec<_>>(), [of.digest]);
+        let mut source_data = SourceData::new(Cursor::new(Vec::new()));
+        source_data.gather(&spec, blob.as_slice(), &of, &Limits::default()).unwrap();
         let mut copied = Vec::new();
-        write(&draft, &mut gathered, manner(2), &mut copied).unwrap();
+        write(&spec, &mut source_data, options(2), &mut copied).unwrap();
         blobs.push(copied);
     }
     let (tar, _, entries) = sources().next().unwrap();
@@ -74,44 +74,43 @@ fn content_comes_out_of_source_layers_as_it_went_in() {
 }
 
 #[test]
-fn several_layers_and_several_drafts_share_one_scratch_space() {
+fn several_layers_and_several_specs_share_one_scratch_space() {
     let all: Vec<_> = sources().collect();
     let moved =
-        |(number, draft): (usize, &SpecEntry)| with(draft.clone(), |entry| entry.path = path(format!("{number}")));
+        |(number, spec): (usize, &SpecEntry)| with(spec.clone(), |entry| entry.path = path(format!("{number}")));
     let files: Vec<&SpecEntry> =
-        all.iter().flat_map(|(_, _, entries)| entries).filter(|draft| draft.data != EntryData::None).collect();
-    let draft = LayerSpec::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
-    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
+        all.iter().flat_map(|(_, _, entries)| entries).filter(|spec| spec.data != EntryData::None).collect();
+    let spec = LayerSpec::new(files.iter().copied().enumerate().map(moved).collect()).unwrap();
+    let mut source_data = SourceData::new(Cursor::new(Vec::new()));
     for (blob, of, _) in &all {
-        gathered.gather(&draft, blob.as_slice(), of, &Limits::default()).unwrap();
+        source_data.gather(&spec, blob.as_slice(), of, &Limits::default()).unwrap();
     }
     let mut copied = Vec::new();
-    write(&draft, &mut gathered, manner(1), &mut copied).unwrap();
+    write(&spec, &mut source_data, options(1), &mut copied).unwrap();
     let whole: Vec<SpecEntry> = at_hand(&all[0].0, &files.iter().copied().enumerate().map(moved).collect::<Vec<_>>());
     assert_eq!(copied, blob_of(whole));
     let part = LayerSpec::new(all[1].2.clone()).unwrap();
-    assert!(write(&part, &mut gathered, manner(1), Vec::new()).is_ok());
+    assert!(write(&part, &mut source_data, options(1), Vec::new()).is_ok());
 }
 
-fn gather_from(blob: &[u8], of: &Descriptor, draft: &LayerSpec) -> Result<()> {
-    SourceData::new(Cursor::new(Vec::new())).gather(draft, blob, of, &Limits::default())
+fn gather_from(blob: &[u8], of: &Descriptor, spec: &LayerSpec) -> Result<()> {
+    SourceData::new(Cursor::new(Vec::new())).gather(spec, blob, of, &Limits::default())
 }
 
 #[test]
 fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
     for (blob, of, entries) in sources() {
-        let draft = LayerSpec::new(entries.clone()).unwrap();
-        let early =
-            LayerSpec::new(entries.into_iter().filter(|draft| draft.entry.path == path("z")).collect()).unwrap();
-        for draft in [&draft, &early] {
-            gather_from(&blob, &of, draft).unwrap();
+        let spec = LayerSpec::new(entries.clone()).unwrap();
+        let early = LayerSpec::new(entries.into_iter().filter(|spec| spec.entry.path == path("z")).collect()).unwrap();
+        for spec in [&spec, &early] {
+            gather_from(&blob, &of, spec).unwrap();
             for at in [0, 600, blob.len() / 2, blob.len() - 1] {
                 let mut damaged = blob.clone();
                 damaged[at] ^= 1;
-                assert_eq!(gather_from(&damaged, &of, draft).unwrap_err().kind(), Kind::Integrity, "byte {at}");
+                assert_eq!(gather_from(&damaged, &of, spec).unwrap_err().kind(), Kind::Integrity, "byte {at}");
             }
             for cut in [&blob[..blob.len() - 1], &[blob.as_slice(), b"\0"].concat()] {
-                assert_eq!(gather_from(cut, &of, draft).unwrap_err().kind(), Kind::Integrity);
+                assert_eq!(gather_from(cut, &of, spec).unwrap_err().kind(), Kind::Integrity);
             }
         }
     }
@@ -120,24 +119,24 @@ fn a_damaged_source_layer_is_refused_wherever_the_damage_is() {
 #[test]
 fn what_was_not_gathered_is_not_written() {
     let (blob, of, entries) = sources().next().unwrap();
-    let draft = LayerSpec::new(entries).unwrap();
-    let mut gathered = SourceData::new(Cursor::new(Vec::new()));
+    let spec = LayerSpec::new(entries).unwrap();
+    let mut source_data = SourceData::new(Cursor::new(Vec::new()));
     let mut damaged = blob.clone();
     damaged[9999] ^= 1;
-    gathered.gather(&draft, damaged.as_slice(), &of, &Limits::default()).unwrap_err();
-    let error = write(&draft, &mut gathered, manner(1), Vec::new()).unwrap_err();
+    source_data.gather(&spec, damaged.as_slice(), &of, &Limits::default()).unwrap_err();
+    let error = write(&spec, &mut source_data, options(1), Vec::new()).unwrap_err();
     assert!(error.what().contains("not gathered"), "{error}");
-    gathered.gather(&draft, blob.as_slice(), &of, &Limits::default()).unwrap();
-    assert!(write(&draft, &mut gathered, manner(1), Vec::new()).is_ok(), "after a failure it can be done again");
+    source_data.gather(&spec, blob.as_slice(), &of, &Limits::default()).unwrap();
+    assert!(write(&spec, &mut source_data, options(1), Vec::new()).is_ok(), "after a failure it can be done again");
 }
 
 #[test]
 fn stretches_that_no_layer_has_are_refused() {
     let (blob, of, entries) = sources().next().unwrap();
     let changed = |change: fn(&mut Entry)| {
-        let of_z = |draft: &SpecEntry| draft.entry.path == path("z");
-        let entries = entries.iter().map(|draft| if of_z(draft) { with(draft.clone(), change) } else { draft.clone() });
-        LayerSpec::new(entries.collect()).and_then(|draft| gather_from(&blob, &of, &draft))
+        let of_z = |spec: &SpecEntry| spec.entry.path == path("z");
+        let entries = entries.iter().map(|spec| if of_z(spec) { with(spec.clone(), change) } else { spec.clone() });
+        LayerSpec::new(entries.collect()).and_then(|spec| gather_from(&blob, &of, &spec))
     };
     changed(|_| {}).unwrap();
     let beyond = changed(|entry| entry.offset = 1 << 40).unwrap_err();

@@ -5,14 +5,14 @@
 
 use std::io::{Read, Seek};
 
-use super::entry::{Entries, Entry};
-use super::extended::Member;
-use super::kind;
+use super::blocks::Blocks;
+use super::blocks::ByteSource;
+use super::entry::{Entry, EntryList};
 use super::limits::Limits;
+use super::member::TarMember;
+use super::member::{entry_kind, entry_path};
 use super::path::shown;
-use super::reader::{Found, Reader};
-use super::tape::Tape;
-use super::transport::Transport;
+use super::reader::{TarItem, TarReader};
 use crate::error::{Error, Result};
 
 /// The entries of the tar that begins where `archive` does, in its order. Their data is jumped
@@ -20,19 +20,19 @@ use crate::error::{Error, Result};
 /// size says, from its offset on.
 ///
 /// Names are only names here: `.wh.a` is a file like others. A path can be there twice.
-pub fn list(archive: impl Read + Seek, limits: &Limits) -> Result<Vec<Entry>> {
-    let mut tape = Tape::of_file(archive)?;
-    entries(&mut tape, limits).map_err(|error| error.fact("tar offset", tape.offset()))
+pub fn list_archive(archive: impl Read + Seek, limits: &Limits) -> Result<Vec<Entry>> {
+    let mut blocks = Blocks::of_file(archive)?;
+    entries(&mut blocks, limits).map_err(|error| error.fact("tar offset", blocks.offset()))
 }
 
-fn entries<T: Transport>(tape: &mut Tape<T>, limits: &Limits) -> Result<Vec<Entry>> {
-    let mut tar = Reader::new(tape, limits);
-    let mut entries = Entries::of("archive");
+fn entries<T: ByteSource>(blocks: &mut Blocks<T>, limits: &Limits) -> Result<Vec<Entry>> {
+    let mut tar = TarReader::new(blocks, limits);
+    let mut entries = EntryList::of("archive");
     while let Some(found) = tar.step()? {
-        let Found::Member(member) = found else { continue };
+        let TarItem::Member(member) = found else { continue };
         check(&member).map_err(|error| error.fact("entry", shown(&member.name)))?;
-        let path = kind::path(&member.name, limits)?;
-        let kind = kind::of(&member, &path, limits)?;
+        let path = entry_path(&member.name, limits)?;
+        let kind = entry_kind(&member, &path, limits)?;
         let offset = tar.offset();
         tar.skip(member.stored)?;
         entries.push(member.entry(path, kind, offset), limits)?;
@@ -40,7 +40,7 @@ fn entries<T: Transport>(tape: &mut Tape<T>, limits: &Limits) -> Result<Vec<Entr
     Ok(entries.finish())
 }
 
-fn check(member: &Member) -> Result<()> {
+fn check(member: &TarMember) -> Result<()> {
     if member.sparse.is_some() || member.sparse_records {
         return Err(
             Error::input("archive has a sparse entry, which is not supported").hint("pack it again without --sparse")
@@ -67,12 +67,12 @@ mod tests {
 
     use super::*;
     use crate::error::Kind;
-    use crate::layer::differential::mixed;
-    use crate::layer::specimen::{Member, scan_blob, tar_of};
+    use crate::layer::testing::{TestMember, scan_blob, tar_of};
+    use crate::layer::tests::other_readers::mixed;
     use crate::layer::{EntryKind, RootPath};
 
     fn list_bytes(tar: &[u8]) -> Result<Vec<Entry>> {
-        list(Cursor::new(tar), &Limits::default())
+        list_archive(Cursor::new(tar), &Limits::default())
     }
 
     /// A file that counts the bytes read of it, and fails at a byte.
@@ -102,12 +102,13 @@ mod tests {
     #[test]
     fn a_large_file_is_jumped_over() {
         let large = 5_u64 << 30;
-        let head = Member { size: format!("{large:011o}\0").into_bytes(), ..Member::file("large", b"") }.header();
+        let head =
+            TestMember { size: format!("{large:011o}\0").into_bytes(), ..TestMember::file("large", b"") }.header();
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&head, 0).unwrap();
-        file.write_all_at(&tar_of(&[Member::file("small", b"data")]), 512 + large).unwrap();
+        file.write_all_at(&tar_of(&[TestMember::file("small", b"data")]), 512 + large).unwrap();
         let mut watched = Watched { file, read: 0, broken_at: u64::MAX };
-        let entries = list(&mut watched, &Limits::default()).unwrap();
+        let entries = list_archive(&mut watched, &Limits::default()).unwrap();
         let found: Vec<_> = entries.iter().map(|entry| (entry.path.to_string(), &entry.kind, entry.offset)).collect();
         assert_eq!(
             found,
@@ -118,24 +119,24 @@ mod tests {
         );
         assert!(watched.read < 16 << 10, "{} bytes were read", watched.read);
         watched.file.set_len(512 + large - 1).unwrap();
-        assert!(list(watched, &Limits::default()).unwrap_err().what().contains("ends inside the data"));
+        assert!(list_archive(watched, &Limits::default()).unwrap_err().what().contains("ends inside the data"));
     }
 
     #[test]
     fn the_error_of_the_file_itself_comes_out() {
-        let tar = tar_of(&[Member::file("a", &vec![b'x'; 100 << 10]), Member::file("b", b"")]);
+        let tar = tar_of(&[TestMember::file("a", &vec![b'x'; 100 << 10]), TestMember::file("b", b"")]);
         let watched = |broken_at| Watched { file: Cursor::new(&tar), read: 0, broken_at };
         for broken_at in [0, 512 + (100 << 10)] {
-            let error = list(watched(broken_at), &Limits::default()).unwrap_err();
+            let error = list_archive(watched(broken_at), &Limits::default()).unwrap_err();
             assert_eq!((error.kind(), error.what()), (Kind::Io, "the disk is broken"), "at {broken_at}");
         }
-        assert_eq!(list(watched(u64::MAX), &Limits::default()).unwrap().len(), 2);
+        assert_eq!(list_archive(watched(u64::MAX), &Limits::default()).unwrap().len(), 2);
     }
 
     #[test]
     fn whiteouts_have_no_meaning_in_an_archive() {
         let names = ["blobs/.wh.a", ".wh..wh..opq", ".wh.", ".wh...", ".wh.d/below", ".wh..wh.plnk/1.2"];
-        let entries = list_bytes(&tar_of(&names.map(|name| Member::file(name, b"data")))).unwrap();
+        let entries = list_bytes(&tar_of(&names.map(|name| TestMember::file(name, b"data")))).unwrap();
         let expected = names.map(|name| (RootPath::new(name).unwrap(), EntryKind::File { size: 4 }));
         assert_eq!(entries.into_iter().map(|entry| (entry.path, entry.kind)).collect::<Vec<_>>(), expected);
     }
@@ -143,14 +144,14 @@ mod tests {
     /// Rows: what is refused, by which words, and its twin that must pass.
     #[test]
     fn refuses_what_readers_would_find_elsewhere() {
-        let sparse = |records: &[(&str, &[u8])]| vec![Member::pax(records), Member::file("a", b"1\n0\n4\n")];
-        let named = |typeflag: u8, name: &str| vec![Member::new(typeflag, name, b"")];
+        let sparse = |records: &[(&str, &[u8])]| vec![TestMember::pax(records), TestMember::file("a", b"1\n0\n4\n")];
+        let named = |typeflag: u8, name: &str| vec![TestMember::new(typeflag, name, b"")];
         let plain = || sparse(&[("mtime", b"1")]);
         let sized = |typeflag: u8, size: usize| {
-            vec![Member { link: b"b".to_vec(), ..Member::new(typeflag, "a", b"").sized(size) }]
+            vec![TestMember { link: b"b".to_vec(), ..TestMember::new(typeflag, "a", b"").sized(size) }]
         };
         for (words, hostile, twin) in [
-            ("sparse", vec![Member::new(b'S', "a", b"").gnu()], vec![Member::new(b'0', "a", b"").gnu()]),
+            ("sparse", vec![TestMember::new(b'S', "a", b"").gnu()], vec![TestMember::new(b'0', "a", b"").gnu()]),
             ("sparse", sparse(&[("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0")]), plain()),
             ("sparse", sparse(&[("GNU.sparse.map", b"0,1")]), plain()),
             ("sparse", sparse(&[("GNU.sparse.major", b"1")]), plain()),
@@ -176,11 +177,11 @@ mod tests {
 
     #[test]
     fn limits_of_the_list_name_the_archive() {
-        let tar = tar_of(&[Member::file("a", b""), Member::file("b", b"")]);
+        let tar = tar_of(&[TestMember::file("a", b""), TestMember::file("b", b"")]);
         let limits = |entries, index| Limits { entries, index, ..Limits::default() };
-        assert_eq!(list(Cursor::new(&tar), &limits(2, 1000)).unwrap().len(), 2);
+        assert_eq!(list_archive(Cursor::new(&tar), &limits(2, 1000)).unwrap().len(), 2);
         for limits in [limits(1, 1000), limits(2, 100)] {
-            assert!(list(Cursor::new(&tar), &limits).unwrap_err().what().contains("archive"));
+            assert!(list_archive(Cursor::new(&tar), &limits).unwrap_err().what().contains("archive"));
         }
     }
 
@@ -201,9 +202,9 @@ mod tests {
     proptest! {
         #[test]
         fn damaged_archives_are_refused_or_listed_as_a_scan_does(at in 1_usize..4096, byte: u8, cut in 1_usize..4200) {
-            let long = Member::new(b'L', "x", b"long/name\0").gnu();
-            let pax = Member::pax(&[("path", b"pax/name"), ("size", b"3")]);
-            let mut tar = tar_of(&[pax, Member::file("a", b"abc"), long, Member::file("b", &[b'b'; 600])]);
+            let long = TestMember::new(b'L', "x", b"long/name\0").gnu();
+            let pax = TestMember::pax(&[("path", b"pax/name"), ("size", b"3")]);
+            let mut tar = tar_of(&[pax, TestMember::file("a", b"abc"), long, TestMember::file("b", &[b'b'; 600])]);
             if let Some(place) = tar.get_mut(at) {
                 *place = byte;
             }

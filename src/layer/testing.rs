@@ -4,16 +4,16 @@ use std::io::Write as _;
 
 use flate2::write::GzEncoder;
 
+use super::blocks::BLOCK;
 use super::index::LayerIndex;
 use super::limits::Limits;
 use super::scan::scan;
-use super::tape::BLOCK;
 use crate::error::Result;
 use crate::oci::{Compression, Descriptor, LayerType};
 
 /// A header block with its data; fields are public to be made wrong.
 #[derive(Clone)]
-pub(super) struct Member {
+pub(super) struct TestMember {
     pub(super) name: Vec<u8>,
     pub(super) link: Vec<u8>,
     pub(super) typeflag: u8,
@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub(super) patches: Vec<(usize, Vec<u8>)>,
 }
 
-impl Member {
+impl TestMember {
     pub(super) fn new(typeflag: u8, name: impl AsRef<[u8]>, data: &[u8]) -> Self {
         Self {
             name: name.as_ref().to_vec(),
@@ -118,7 +118,7 @@ pub(super) fn pax_record(key: &str, value: &[u8]) -> Vec<u8> {
     [format!("{} {key}=", rest + digits).as_bytes(), value, b"\n"].concat()
 }
 
-pub(super) fn tar_of(members: &[Member]) -> Vec<u8> {
+pub(super) fn tar_of(members: &[TestMember]) -> Vec<u8> {
     let mut tar = Vec::new();
     for member in members {
         member.write(&mut tar);
@@ -146,11 +146,11 @@ pub(super) fn scan_blob(blob: &[u8]) -> Result<LayerIndex> {
     scan(blob, &described(blob, Compression::None), None, &Limits::default())
 }
 
-pub(super) fn scan_members(members: &[Member]) -> Result<LayerIndex> {
+pub(super) fn scan_members(members: &[TestMember]) -> Result<LayerIndex> {
     scan_blob(&tar_of(members))
 }
 
-pub(super) fn index_of(members: &[Member]) -> LayerIndex {
+pub(super) fn index_of(members: &[TestMember]) -> LayerIndex {
     scan_members(members).unwrap()
 }
 

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use super::golden::prose;
-use super::sketch::{blob_of, everything_odd, file, folder, manner, symlink, tar_of, with, written_as};
-use super::{EntryData, LayerSpec, SpecEntry, WriteOptions};
-use crate::layer::differential::compare;
+use super::super::testing::{blob_of, everything_odd, file, folder, options, symlink, tar_of, with, written_as};
+use super::super::{EntryData, LayerSpec, SpecEntry, WriteOptions};
+use super::golden_digests::prose;
 use crate::layer::entry::EntryKind;
+use crate::layer::tests::other_readers::compare;
 use crate::oci::Digest;
 use crate::skip::{Part, need, or_skip};
 
@@ -59,10 +59,10 @@ fn escaped(name: &[u8]) -> String {
 
 #[test]
 fn gnu_tar_lists_every_name_and_finds_the_attributes() {
-    let draft = LayerSpec::new(everything_odd()).unwrap();
-    let (blob, _) = written_as(&draft, manner(1));
+    let spec = LayerSpec::new(everything_odd()).unwrap();
+    let (blob, _) = written_as(&spec, options(1));
     let names: Vec<String> =
-        draft.entries().iter().map(|draft| escaped(&super::name::written(&draft.entry).unwrap())).collect();
+        spec.entries().iter().map(|spec| escaped(&super::super::ustar::tar_name(&spec.entry).unwrap())).collect();
     let list = or_skip!(output_of("tar", &["-tz", "--quoting-style=escape"], &blob));
     assert_eq!(String::from_utf8(list).unwrap().lines().collect::<Vec<_>>(), names);
     let args = ["-tzvv", "--numeric-owner", "--full-time", "--xattrs-include=*", "--quoting-style=escape"];
@@ -84,7 +84,7 @@ fn gnu_tar_lists_every_name_and_finds_the_attributes() {
 #[test]
 fn python_lists_what_we_list() {
     // To Python a marker is a file like others, and is not what we list.
-    let entries = everything_odd().into_iter().filter(|draft| !draft.entry.kind.is_marker());
+    let entries = everything_odd().into_iter().filter(|spec| !spec.entry.kind.is_marker());
     let tar = tar_of(&blob_of(entries.collect()));
     assert_eq!(or_skip!(compare(&[tar])), 1);
 }
@@ -127,8 +127,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// An entry as the Go program prints it.
-fn line(draft: &SpecEntry, mtime: i64) -> String {
-    let SpecEntry { entry, data } = draft;
+fn line(spec: &SpecEntry, mtime: i64) -> String {
+    let SpecEntry { entry, data } = spec;
     let (typeflag, link, device) = match &entry.kind {
         EntryKind::File { .. } | EntryKind::Whiteout | EntryKind::Opaque => ('0', b"".as_slice(), (0, 0)),
         EntryKind::Hardlink(target) => ('1', target.as_bytes(), (0, 0)),
@@ -139,7 +139,7 @@ fn line(draft: &SpecEntry, mtime: i64) -> String {
         EntryKind::Fifo => ('6', b"".as_slice(), (0, 0)),
     };
     let content: &[u8] = if let EntryData::Bytes(bytes) = data { bytes } else { b"" };
-    let name = hex(&super::name::written(entry).unwrap());
+    let name = hex(&super::super::ustar::tar_name(entry).unwrap());
     let mut text = format!("{typeflag} {name} {} {} {:o}", hex(link), content.len(), entry.mode);
     let (uid, gid, hash) = (entry.uid, entry.gid, Digest::of(content).hex());
     write!(text, " {uid} {gid} {mtime} {},{} {hash}", device.0, device.1).unwrap();
@@ -157,14 +157,14 @@ fn go_reads_what_was_meant() {
     let built = program.path().join("reader");
     let args = ["build", "-o", built.to_str().unwrap(), source.to_str().unwrap()];
     or_skip!(output_of("go", &args, b""));
-    let strange = |draft| with(draft, |entry| (entry.uid, entry.mode) = (i64::MAX.cast_unsigned(), 0o7777));
+    let strange = |spec| with(spec, |entry| (entry.uid, entry.mode) = (i64::MAX.cast_unsigned(), 0o7777));
     let large = vec![strange(folder("a")), file("a/b", prose(4 << 20)), symlink("c", [0xff; 4096])];
     for entries in [vec![], everything_odd(), large] {
-        let draft = LayerSpec::new(entries).unwrap();
+        let spec = LayerSpec::new(entries).unwrap();
         for mtime in [0, 1_700_000_000, -1, 1 << 40] {
-            let (blob, _) = written_as(&draft, WriteOptions { mtime, ..manner(2) });
+            let (blob, _) = written_as(&spec, WriteOptions { mtime, ..options(2) });
             let read = output_of(built.to_str().unwrap(), &[], &blob).unwrap();
-            let expected: Vec<String> = draft.entries().iter().map(|draft| line(draft, mtime)).collect();
+            let expected: Vec<String> = spec.entries().iter().map(|spec| line(spec, mtime)).collect();
             assert_eq!(String::from_utf8(read).unwrap().lines().collect::<Vec<_>>(), expected);
         }
     }

@@ -5,15 +5,15 @@ use std::io::{self, Read};
 
 use proptest::prelude::*;
 
-use super::limits::Limits;
-use super::scan::scan;
-use super::specimen::{Member, described, gzip, paths, scan_blob, sealed, tar_of, zstd};
+use super::super::limits::Limits;
+use super::super::scan::scan;
+use super::super::testing::{TestMember, described, gzip, paths, scan_blob, sealed, tar_of, zstd};
 use crate::error::{Error, Kind, Result};
 use crate::layer::{LayerIndex, RootPath};
 use crate::oci::{Compression, DiffId, Digest};
 
 fn small() -> Vec<u8> {
-    tar_of(&[Member::directory("etc"), Member::file("etc/os-release", b"ID=debian\n")])
+    tar_of(&[TestMember::directory("etc"), TestMember::file("etc/os-release", b"ID=debian\n")])
 }
 
 fn refused(blob: &[u8]) -> Error {
@@ -192,7 +192,7 @@ fn scan_within(blob: &[u8], limits: &Limits) -> Result<LayerIndex> {
 
 #[test]
 fn every_limit_is_named_and_what_reaches_it_exactly_passes() {
-    let file = |name: &str| Member::file(name, b"");
+    let file = |name: &str| TestMember::file(name, b"");
     let three = tar_of(&[file("a/b/c"), file("b"), file("c")]);
     let size = three.len() as u64;
     let limits = Limits::default;
@@ -225,7 +225,7 @@ fn zstd_frame(window_log: u8, content: &[u8]) -> Vec<u8> {
 fn bombs_end_early_at_a_limit() {
     let zeros = vec![0; 64 << 20];
     let file_of_zeros = {
-        let header = Member { size: b"\x80\0\0\0\0\0\x01\0\0\0\0\0".to_vec(), ..Member::file("zeros", b"") };
+        let header = TestMember { size: b"\x80\0\0\0\0\0\x01\0\0\0\0\0".to_vec(), ..TestMember::file("zeros", b"") };
         [header.header().to_vec(), zeros.clone()].concat()
     };
     for (row, limit, bomb, twin) in [
@@ -243,18 +243,18 @@ fn bombs_end_early_at_a_limit() {
 
 fn rich() -> Vec<u8> {
     tar_of(&[
-        Member::directory("./"),
-        Member::pax(&[("path", b"etc/passwd"), ("size", b"5"), ("mtime", b"1.5"), ("SCHILY.xattr.user.a", b"b")]),
-        Member::file("x", b"root\n"),
-        Member::new(b'L', "././@LongLink", &[b'l'; 150]).gnu(),
-        Member::file("l", b"long").gnu(),
-        Member::pax(&[("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"99")]),
-        Member::file("sparse", b"1\n0\n4\ndata"),
-        Member::new(b'S', "old", &[0; 512]).sized(0).gnu().patched(482, b"\x01").patched(483, b"00000002000\0"),
-        Member::symlink("a", "b"),
-        Member::hardlink("b", "etc/passwd"),
-        Member::file("etc/.wh.shadow", b""),
-        Member::new(b'3', "dev/null", b""),
+        TestMember::directory("./"),
+        TestMember::pax(&[("path", b"etc/passwd"), ("size", b"5"), ("mtime", b"1.5"), ("SCHILY.xattr.user.a", b"b")]),
+        TestMember::file("x", b"root\n"),
+        TestMember::new(b'L', "././@LongLink", &[b'l'; 150]).gnu(),
+        TestMember::file("l", b"long").gnu(),
+        TestMember::pax(&[("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"99")]),
+        TestMember::file("sparse", b"1\n0\n4\ndata"),
+        TestMember::new(b'S', "old", &[0; 512]).sized(0).gnu().patched(482, b"\x01").patched(483, b"00000002000\0"),
+        TestMember::symlink("a", "b"),
+        TestMember::hardlink("b", "etc/passwd"),
+        TestMember::file("etc/.wh.shadow", b""),
+        TestMember::new(b'3', "dev/null", b""),
     ])
 }
 

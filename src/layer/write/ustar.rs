@@ -3,13 +3,15 @@
 //! Numeric owners, no names of users or groups, the same bytes for the same entry. Names are
 //! written as they are, also where they are not UTF-8: runtimes read bytes, not characters.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::name;
-use super::pax::Records;
 use crate::error::{Error, Result};
+use crate::layer::blocks::BLOCK;
 use crate::layer::entry::{Entry, EntryKind};
-use crate::layer::tape::BLOCK;
+use crate::layer::path::RootPath;
+use crate::layer::pax::PaxWriter;
+use crate::layer::whiteout::{self, OPAQUE};
 
 const NAME: Range<usize> = 0..100;
 const MODE: Range<usize> = 100..108;
@@ -29,15 +31,15 @@ const PREFIX: Range<usize> = 345..500;
 const PAX_NAME: &[u8] = b"././@PaxHeader";
 
 /// All header blocks of an entry.
-pub(super) fn of(entry: &Entry, mtime: i64) -> Result<Vec<u8>> {
-    let mut records = Records::default();
-    let mut block = Block::new(typeflag(&entry.kind));
-    block.name(&name::written(entry)?, &mut records)?;
+pub(super) fn header_blocks(entry: &Entry, mtime: i64) -> Result<Vec<u8>> {
+    let mut records = PaxWriter::default();
+    let mut block = HeaderBlock::new(typeflag(&entry.kind));
+    block.name(&tar_name(entry)?, &mut records)?;
     block.link(link(&entry.kind), &mut records)?;
     block.number(MODE, entry.mode.into())?;
     block.number_or_record(UID, entry.uid, "uid", &mut records)?;
     block.number_or_record(GID, entry.gid, "gid", &mut records)?;
-    block.number_or_record(SIZE, size(&entry.kind), "size", &mut records)?;
+    block.number_or_record(SIZE, data_size(&entry.kind), "size", &mut records)?;
     block.time(mtime, &mut records)?;
     let (major, minor) = device(&entry.kind);
     block.number(MAJOR, major.into())?;
@@ -55,8 +57,8 @@ fn pax_header(records: &[u8]) -> Result<Vec<u8>> {
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    let mut block = Block::new(b'x');
-    block.put(NAME, PAX_NAME)?;
+    let mut block = HeaderBlock::new(b'x');
+    block.write(NAME, PAX_NAME)?;
     block.number(MODE, 0o644)?;
     for field in [UID, GID, MTIME, MAJOR, MINOR] {
         block.number(field, 0)?;
@@ -89,7 +91,7 @@ fn link(kind: &EntryKind) -> &[u8] {
 }
 
 /// Bytes of data behind the header.
-pub(super) const fn size(kind: &EntryKind) -> u64 {
+pub(super) const fn data_size(kind: &EntryKind) -> u64 {
     match kind {
         EntryKind::File { size } => *size,
         _ => 0,
@@ -104,20 +106,20 @@ const fn device(kind: &EntryKind) -> (u32, u32) {
 }
 
 /// One header block in the making.
-struct Block([u8; BLOCK]);
+struct HeaderBlock([u8; BLOCK]);
 
-impl Block {
+impl HeaderBlock {
     fn new(typeflag: u8) -> Self {
         let mut block = Self([0; BLOCK]);
         for (place, bytes) in [(TYPE, [typeflag].as_slice()), (MAGIC_AND_VERSION, b"ustar\x0000")] {
             // Cannot fail: both fit.
-            let _ = block.put(place, bytes);
+            let _ = block.write(place, bytes);
         }
         block
     }
 
     /// Writes `bytes` at the start of a field; what does not fit is a mistake of the caller's.
-    fn put(&mut self, field: Range<usize>, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, field: Range<usize>, bytes: &[u8]) -> Result<()> {
         match self.0.get_mut(field).and_then(|field| field.get_mut(..bytes.len())) {
             Some(place) => {
                 place.copy_from_slice(bytes);
@@ -130,7 +132,7 @@ impl Block {
     /// Octal digits that fill the field but for the NUL at its end.
     fn number(&mut self, field: Range<usize>, value: u64) -> Result<()> {
         let width = field.len() - 1;
-        self.put(field, format!("{value:0width$o}\0").as_bytes())
+        self.write(field, format!("{value:0width$o}\0").as_bytes())
     }
 
     /// The number, or zero and a record where the field is too small for it.
@@ -139,7 +141,7 @@ impl Block {
         field: Range<usize>,
         value: u64,
         key: &'static str,
-        records: &mut Records,
+        records: &mut PaxWriter,
     ) -> Result<()> {
         if value < most(&field) {
             return self.number(field, value);
@@ -148,7 +150,7 @@ impl Block {
         self.number(field, 0)
     }
 
-    fn time(&mut self, mtime: i64, records: &mut Records) -> Result<()> {
+    fn time(&mut self, mtime: i64, records: &mut PaxWriter) -> Result<()> {
         if let Ok(mtime) = u64::try_from(mtime) {
             return self.number_or_record(MTIME, mtime, "mtime", records);
         }
@@ -156,27 +158,27 @@ impl Block {
         self.number(MTIME, 0)
     }
 
-    fn name(&mut self, name: &[u8], records: &mut Records) -> Result<()> {
+    fn name(&mut self, name: &[u8], records: &mut PaxWriter) -> Result<()> {
         if let Some((prefix, name)) = split(name) {
-            self.put(PREFIX, prefix)?;
-            return self.put(NAME, name);
+            self.write(PREFIX, prefix)?;
+            return self.write(NAME, name);
         }
         records.text("path", name);
-        self.put(NAME, name.get(..NAME.len()).unwrap_or(name))
+        self.write(NAME, name.get(..NAME.len()).unwrap_or(name))
     }
 
-    fn link(&mut self, link: &[u8], records: &mut Records) -> Result<()> {
+    fn link(&mut self, link: &[u8], records: &mut PaxWriter) -> Result<()> {
         if link.len() > LINK.len() {
             records.text("linkpath", link);
         }
-        self.put(LINK, link.get(..LINK.len()).unwrap_or(link))
+        self.write(LINK, link.get(..LINK.len()).unwrap_or(link))
     }
 
     /// The block with its checksum, which counts its own field as spaces.
     fn sealed(mut self) -> Result<[u8; BLOCK]> {
-        self.put(CHECKSUM, b"        ")?;
+        self.write(CHECKSUM, b"        ")?;
         let sum: u64 = self.0.iter().copied().map(u64::from).sum();
-        self.put(CHECKSUM, format!("{sum:06o}\0 ").as_bytes())?;
+        self.write(CHECKSUM, format!("{sum:06o}\0 ").as_bytes())?;
         Ok(self.0)
     }
 }
@@ -200,25 +202,79 @@ fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     (rest.len() <= NAME.len()).then_some((prefix, rest))
 }
 
+/// What stands in the tar: folders end with a slash, markers are written as file names.
+pub(super) fn tar_name(entry: &Entry) -> Result<Vec<u8>> {
+    let path = entry.path.as_bytes();
+    Ok(match &entry.kind {
+        EntryKind::Directory if entry.path.is_root() => b"./".to_vec(),
+        EntryKind::Directory => [path, b"/"].concat(),
+        EntryKind::Whiteout => whiteout_of(&entry.path)?,
+        EntryKind::Opaque if entry.path.is_root() => OPAQUE.to_vec(),
+        EntryKind::Opaque => [path, b"/", OPAQUE].concat(),
+        _ => path.to_vec(),
+    })
+}
+
+fn whiteout_of(path: &RootPath) -> Result<Vec<u8>> {
+    let (Some(name), Some(parent)) = (path.name(), path.parent()) else {
+        return Err(Error::input("the root cannot be removed by a whiteout"));
+    };
+    let separator: &[u8] = if parent.is_root() { b"" } else { b"/" };
+    Ok([parent.as_bytes(), separator, whiteout::PREFIX, name].concat())
+}
+
+/// Refuses a name that a reader takes for something else than the entry is.
+pub(super) fn check_name(entry: &Entry) -> Result<()> {
+    let name = RootPath::new(tar_name(entry)?)?;
+    let read = whiteout::read(&name)?;
+    let fits = match (&entry.kind, &read) {
+        (EntryKind::Whiteout, whiteout::Name::WhiteoutOf(path))
+        | (EntryKind::Opaque, whiteout::Name::OpaqueMarkIn(path)) => *path == entry.path,
+        (EntryKind::Whiteout | EntryKind::Opaque, _) => false,
+        (_, read) => *read == whiteout::Name::Plain,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::input("name of an entry would be taken for a whiteout, or for another one").fact("name", name))
+    }
+}
+
+/// By the bytes of the path, so that a folder stands before what it holds. Where one path has
+/// several entries, the order is the one in which they take effect: runtimes remove what a
+/// whiteout names even if the same layer has just put it there, and a folder must be there before
+/// its opaque mark.
+pub(super) fn tar_order(one: &Entry, other: &Entry) -> Ordering {
+    one.path.cmp(&other.path).then_with(|| rank(&one.kind).cmp(&rank(&other.kind)))
+}
+
+const fn rank(kind: &EntryKind) -> u8 {
+    match kind {
+        EntryKind::Whiteout => 0,
+        EntryKind::Opaque => 2,
+        _ => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt as _;
 
     use super::*;
     use crate::layer::limits::Limits;
-    use crate::layer::write::sketch::bare;
+    use crate::layer::write::testing::bare;
 
     #[test]
     fn sizes_from_8_gib_on_stand_in_a_record() {
         let limit = 8_u64 << 30;
         for (size, blocks) in [(limit - 1, 1), (limit, 3)] {
             let kind = EntryKind::File { size };
-            let header = of(&bare("a", kind.clone()).entry, 0).unwrap();
+            let header = header_blocks(&bare("a", kind.clone()).entry, 0).unwrap();
             assert_eq!(header.len(), blocks * BLOCK);
             let file = tempfile::tempfile().unwrap();
             file.write_all_at(&header, 0).unwrap();
             file.set_len(header.len() as u64 + size.next_multiple_of(512) + 1024).unwrap();
-            let entries = crate::layer::list(file, &Limits::default()).unwrap();
+            let entries = crate::layer::list_archive(file, &Limits::default()).unwrap();
             assert_eq!(entries.into_iter().map(|entry| entry.kind).collect::<Vec<_>>(), [kind]);
         }
     }

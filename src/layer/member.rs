@@ -1,20 +1,21 @@
-//! What stands before an entry, merged with the entry's own header: PAX records and GNU long
-//! names. The one place that decides how many bytes of data an entry has.
+//! One member of a tar: its header merged with what comes before it, PAX records and GNU long names.
+//! The one place that decides how many bytes of data a member has, and which path and kind its
+//! entry gets, or why a container runtime would not accept it.
 
+use super::blocks::BLOCK;
 use super::entry::{Entry, EntryKind};
-use super::header::{Format, Header};
+use super::header::{TarFormat, TarHeader};
 use super::limits::{Limits, over};
 use super::path::{RootPath, shown};
-use super::pax::Records;
+use super::pax::PaxRecords;
 use super::sparse::{self, MapPlace, Sparse};
-use super::tape::BLOCK;
 use crate::error::{Error, Result};
 
-/// Extended headers that wait for their entry. Archive readers disagree about what it means to
+/// ExtendedHeaders headers that wait for their entry. Archive readers disagree about what it means to
 /// have one kind twice, or two kinds that differ; so both are refused.
 #[derive(Debug, Default)]
-pub(super) struct Extended {
-    records: Option<Records>,
+pub(super) struct ExtendedHeaders {
+    records: Option<PaxRecords>,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
     bytes: u64,
@@ -22,7 +23,7 @@ pub(super) struct Extended {
 
 /// An entry with everything that is said about it.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct TarMember {
     pub(super) typeflag: u8,
     pub(super) name: Vec<u8>,
     pub(super) link: Vec<u8>,
@@ -50,7 +51,7 @@ pub(super) enum SparseForm {
     Pax(MapPlace),
 }
 
-impl Extended {
+impl ExtendedHeaders {
     pub(super) const fn is_empty(&self) -> bool {
         self.records.is_none() && self.long_name.is_none() && self.long_link.is_none()
     }
@@ -64,7 +65,7 @@ impl Extended {
         Ok(())
     }
 
-    pub(super) fn add_records(&mut self, records: Records) -> Result<()> {
+    pub(super) fn add_records(&mut self, records: PaxRecords) -> Result<()> {
         match self.records.replace(records) {
             None => Ok(()),
             Some(_) => Err(twice("PAX header")),
@@ -86,7 +87,7 @@ impl Extended {
     }
 
     /// The entry that `header` begins.
-    pub(super) fn apply(self, header: Header, block: &[u8; BLOCK]) -> Result<Member> {
+    pub(super) fn apply(self, header: TarHeader, block: &[u8; BLOCK]) -> Result<TarMember> {
         let records = self.records.unwrap_or_default();
         let sparse_records = records.sparse.stated;
         let sparse = records.sparse.describe()?;
@@ -105,7 +106,7 @@ impl Extended {
             b'S' => old_gnu_sparse(header.format, block)?,
             _ => pax_sparse(sparse, typeflag, stored)?,
         };
-        Ok(Member {
+        Ok(TarMember {
             typeflag,
             name,
             link: prevailing(header.link, records.linkpath, self.long_link)?,
@@ -124,7 +125,7 @@ impl Extended {
     }
 }
 
-impl Member {
+impl TarMember {
     /// The entry of the list that the member becomes, once it is known where and what it is.
     pub(super) fn entry(self, path: RootPath, kind: EntryKind, offset: u64) -> Entry {
         let Self { mode, uid, gid, mtime, xattrs, sparse, .. } = self;
@@ -133,16 +134,16 @@ impl Member {
 }
 
 /// The size that a program would see, and how the file is stored.
-type Extent = (u64, Option<SparseForm>);
+type StoredSize = (u64, Option<SparseForm>);
 
-fn old_gnu_sparse(format: Format, block: &[u8; BLOCK]) -> Result<Extent> {
-    if format != Format::Gnu {
+fn old_gnu_sparse(format: TarFormat, block: &[u8; BLOCK]) -> Result<StoredSize> {
+    if format != TarFormat::Gnu {
         return Err(Error::input("sparse file has no GNU header"));
     }
     Ok((sparse::old_gnu_real_size(block)?, Some(SparseForm::OldGnu)))
 }
 
-fn pax_sparse(sparse: Option<Sparse>, typeflag: u8, stored: u64) -> Result<Extent> {
+fn pax_sparse(sparse: Option<Sparse>, typeflag: u8, stored: u64) -> Result<StoredSize> {
     match sparse {
         Some(_) if has_no_data(typeflag) => Err(Error::input("entry without data is said to be sparse")),
         Some(sparse) => Ok((sparse.real_size.unwrap_or(stored), Some(SparseForm::Pax(sparse.map)))),
@@ -188,4 +189,67 @@ fn permissions(mode: i64) -> Result<u32> {
 
 fn twice(what: &str) -> Error {
     Error::input(format!("entry has more than one {what}"))
+}
+
+/// The path that a name in the tar means.
+pub(super) fn entry_path(name: &[u8], limits: &Limits) -> Result<RootPath> {
+    if name.len() > limits.path {
+        return Err(over("path of an entry is", format!("{} bytes", limits.path)).fact("entry", shown(name)));
+    }
+    let path = RootPath::new(name)?;
+    if path.components().count() > limits.depth {
+        return Err(over("path of an entry is deep", format!("{} components", limits.depth)).fact("entry", path));
+    }
+    Ok(path)
+}
+
+/// The kind of an entry. Types that runtimes refuse are refused by name.
+pub(super) fn entry_kind(member: &TarMember, path: &RootPath, limits: &Limits) -> Result<EntryKind> {
+    let kind = match member.typeflag {
+        b'0' | b'S' => EntryKind::File { size: member.size },
+        b'1' => EntryKind::Hardlink(hardlink_target(member, path, limits)?),
+        b'2' => EntryKind::Symlink(symlink_target(member, path, limits)?),
+        b'3' => device(member).map(|(major, minor)| EntryKind::Character { major, minor })?,
+        b'4' => device(member).map(|(major, minor)| EntryKind::Block { major, minor })?,
+        b'5' => EntryKind::Directory,
+        b'6' => EntryKind::Fifo,
+        other => {
+            return Err(Error::input("entry has a type that container runtimes do not know")
+                .fact("entry", path)
+                .fact("type", format!("'{}'", other.escape_ascii())));
+        }
+    };
+    // A link in the root's place would send every later layer elsewhere (CVE-2021-29136).
+    if path.is_root() && kind != EntryKind::Directory {
+        return Err(Error::input("the root can only be a directory").fact("entry", shown(&member.name)));
+    }
+    Ok(kind)
+}
+
+/// Whether the target is there is for the whole root to say: it may be in a lower layer.
+fn hardlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Result<RootPath> {
+    let target = entry_path(&member.link, limits).map_err(|error| error.fact("hard link", link))?;
+    if target.is_root() || target == *link {
+        return Err(Error::input("hard link leads to a directory or to itself").fact("entry", link));
+    }
+    Ok(target)
+}
+
+fn symlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Result<Vec<u8>> {
+    if member.link.len() > limits.path {
+        return Err(over("target of a symbolic link is", format!("{} bytes", limits.path)).fact("entry", link));
+    }
+    if member.link.is_empty() {
+        return Err(Error::input("symbolic link has no target").fact("entry", link));
+    }
+    Ok(member.link.clone())
+}
+
+fn device(member: &TarMember) -> Result<(u32, u32)> {
+    let number = |value: i64| {
+        u32::try_from(value).map_err(|_| {
+            Error::input("device has a number that Linux does not have").fact("entry", shown(&member.name))
+        })
+    };
+    Ok((number(member.device.0)?, number(member.device.1)?))
 }
