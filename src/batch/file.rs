@@ -21,12 +21,12 @@ const ALIASES: [(&str, &str); 2] = [("known_base", "known_bases"), ("platform", 
 
 #[derive(Debug)]
 pub struct BatchFile {
-    pub images: Vec<Entry>,
+    pub images: Vec<BatchEntry>,
 }
 
 /// One image of the file.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct BatchEntry {
     pub at: Position,
     pub job: Job,
     /// The exception list, from the file's own folder.
@@ -35,7 +35,7 @@ pub struct Entry {
     pub recipe: Value,
 }
 
-impl Entry {
+impl BatchEntry {
     /// Puts another job in place of its own, such as one that an exception has changed.
     pub fn replace_job(&mut self, job: Job) {
         let allow: Vec<String> = job.options.allow.iter().map(ToString::to_string).collect();
@@ -58,7 +58,7 @@ impl BatchFile {
             let settings = Settings { own: node.members(&keys.of_image())?, defaults };
             entry(node.at, &settings, &keys, epoch)
         });
-        let images = images.collect::<Result<Vec<Entry>>>()?;
+        let images = images.collect::<Result<Vec<BatchEntry>>>()?;
         check_targets(&images)?;
         Ok(Self { images })
     }
@@ -98,7 +98,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<Entry> {
+fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<BatchEntry> {
     let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", at))?;
     let mut job = Job::new(source.parse()?, options(settings, keys, epoch)?);
     if let Some(node) = settings.own.get("target") {
@@ -107,7 +107,7 @@ fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch
     let job = job.check().map_err(|error| error.fact("at", at))?;
     let exceptions = settings.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
     let recipe = recipe(settings, keys, job.options.source_date_epoch)?;
-    let mut entry = Entry { at, recipe, job: job.clone(), exceptions };
+    let mut entry = BatchEntry { at, recipe, job: job.clone(), exceptions };
     entry.replace_job(job);
     Ok(entry)
 }
@@ -154,7 +154,7 @@ fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<
 }
 
 /// Two images that go to the same place would undo each other.
-fn check_targets(images: &[Entry]) -> Result<()> {
+fn check_targets(images: &[BatchEntry]) -> Result<()> {
     let mut seen: HashMap<String, Position> = HashMap::new();
     for entry in images {
         for target in &entry.job.targets {

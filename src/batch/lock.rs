@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::file::Entry;
+use super::file::BatchEntry;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location, Platform};
 use crate::report::Report;
@@ -26,7 +26,7 @@ pub struct Lock {
 pub struct Changes(BTreeMap<String, Option<Locked>>);
 
 impl Changes {
-    pub fn put(&mut self, entry: &Entry, locked: Option<Locked>) {
+    pub fn put(&mut self, entry: &BatchEntry, locked: Option<Locked>) {
         self.0.insert(entry_key(entry), locked);
     }
 }
@@ -85,7 +85,7 @@ impl Lock {
 
     /// The entry of the image, where it was made by the same recipe.
     #[must_use]
-    pub fn of(&self, entry: &Entry) -> Option<&Locked> {
+    pub fn of(&self, entry: &BatchEntry) -> Option<&Locked> {
         self.images.get(&entry_key(entry)).filter(|locked| locked.recipe == entry.recipe)
     }
 
@@ -100,17 +100,17 @@ impl Lock {
     }
 
     /// Removes images that the file no longer has.
-    pub fn retain(&mut self, entries: &[Entry]) {
+    pub fn retain(&mut self, entries: &[BatchEntry]) {
         let keys: std::collections::BTreeSet<String> = entries.iter().map(entry_key).collect();
         self.images.retain(|key, _| keys.contains(key));
     }
 }
 
-fn entry_key(entry: &Entry) -> String {
+fn entry_key(entry: &BatchEntry) -> String {
     key(&entry.job.source.to_string(), &targets(entry))
 }
 
-fn targets(entry: &Entry) -> Vec<String> {
+fn targets(entry: &BatchEntry) -> Vec<String> {
     entry.job.targets.iter().map(ToString::to_string).collect()
 }
 
@@ -120,7 +120,7 @@ fn key(source: &str, targets: &[String]) -> String {
 
 impl Locked {
     /// What a finished move leaves in the lock.
-    pub fn of(entry: &Entry, report: &Report, result: Digest) -> Result<Self> {
+    pub fn of(entry: &BatchEntry, report: &Report, result: Digest) -> Result<Self> {
         let old_base = report.platforms.iter().filter_map(|platform| {
             let old = platform.old_base.as_ref()?;
             let text = match (&old.reference, old.layers) {
@@ -171,11 +171,11 @@ mod tests {
 
     const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-    fn entries(text: &str) -> Vec<Entry> {
+    fn entries(text: &str) -> Vec<BatchEntry> {
         BatchFile::read(text, None).unwrap().images
     }
 
-    fn locked(entry: &Entry) -> Locked {
+    fn locked(entry: &BatchEntry) -> Locked {
         let digest: Digest = D.parse().unwrap();
         let old_base = [("linux/amd64".to_owned(), format!("debian:12@{D}"))].into();
         Locked {

@@ -10,7 +10,7 @@ mod promoter;
 mod run;
 mod shard;
 
-pub use file::{BatchFile, Entry, LARGEST};
+pub use file::{BatchEntry, BatchFile, LARGEST};
 pub use lock::{Changes, Lock, Locked, LockedDigests};
 pub use promoter::promoter_page;
 pub use run::{BatchRun, Locking, run};

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::file::Entry;
+use super::file::BatchEntry;
 use super::lock::{Changes, Lock, Locked};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, Location};
@@ -26,7 +26,7 @@ pub enum Locking {
 
 /// The images to rebase, and how to save the lock.
 pub struct BatchRun<'a> {
-    pub entries: Vec<&'a Entry>,
+    pub entries: Vec<&'a BatchEntry>,
     pub lock: Lock,
     pub locking: Locking,
     pub jobs: usize,
@@ -66,7 +66,7 @@ pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
 }
 
 impl LockWriter<'_> {
-    fn keep(&self, session: &Session, entry: &Entry, change: LockChange) {
+    fn keep(&self, session: &Session, entry: &BatchEntry, change: LockChange) {
         let locked = match change {
             LockChange::None => return,
             LockChange::Forget => None,
@@ -94,7 +94,7 @@ enum LockChange {
 }
 
 /// One image: its row, and the change of its entry in the lock.
-fn one(session: &Session, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
+fn one(session: &Session, entry: &BatchEntry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
     let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
     match attempt(session, entry, locked, batch.locking) {
         Ok(done) => done,
@@ -104,7 +104,7 @@ fn one(session: &Session, entry: &Entry, batch: &BatchRun<'_>) -> (BatchRow, Loc
 
 fn attempt(
     session: &Session,
-    entry: &Entry,
+    entry: &BatchEntry,
     locked: Option<&Locked>,
     locking: Locking,
 ) -> Result<(BatchRow, LockChange)> {
@@ -128,7 +128,7 @@ fn attempt(
     rebase(session, entry, &job).map_err(pinned_and_gone)
 }
 
-fn rebase(session: &Session, entry: &Entry, job: &Job) -> Result<(BatchRow, LockChange)> {
+fn rebase(session: &Session, entry: &BatchEntry, job: &Job) -> Result<(BatchRow, LockChange)> {
     let report: Report = flow::rebase(session, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
@@ -149,7 +149,7 @@ fn is_finished(session: &Session, targets: &[Location], result: Digest) -> Resul
 }
 
 /// What differs from the lock: the options, or what a name resolves to now.
-fn drift(session: &Session, entry: &Entry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
+fn drift(session: &Session, entry: &BatchEntry, locked: Option<&Locked>) -> Result<Option<ReportedFinding>> {
     let finding = |message: &str, evidence: String| ReportedFinding {
         rule: Rule::LockDrift,
         level: Level::Refuse,

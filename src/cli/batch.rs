@@ -9,7 +9,7 @@ use super::args::{SayArgs, Work, WorldArgs, epoch};
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::ReportArgs;
-use crate::batch::{self, BatchFile, Changes, Entry, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
+use crate::batch::{self, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::store::Notices;
@@ -24,7 +24,7 @@ pub struct Batch {
     /// Batch file
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Process only part I of N, counted from 0; `/N` takes I from $JOB_COMPLETION_INDEX
+    /// Process only part I of N, counted from 0; `/N` takes I from `JOB_COMPLETION_INDEX`
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Refuse anything that differs from underpin.lock, and do not update it
@@ -92,7 +92,7 @@ impl Batch {
     }
 
     /// The images with their exceptions. Each needs a target.
-    fn entries(&self, path: &Path) -> Result<Vec<Entry>> {
+    fn entries(&self, path: &Path) -> Result<Vec<BatchEntry>> {
         let policy = self.policy.read()?;
         let mut lists = BatchLists::beside(path);
         let mut entries = read_batch(path)?.images;
@@ -156,7 +156,7 @@ fn read_lock(path: &Path) -> Result<Lock> {
 }
 
 /// Writes the lock where it changed. Another shard may have written since: its images stay.
-fn save(path: &Path, changes: &Changes, entries: &[Entry], notices: &Notices) -> Result<()> {
+fn save(path: &Path, changes: &Changes, entries: &[BatchEntry], notices: &Notices) -> Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let _held = lock_directory(folder, LockMode::Exclusive, LockWait::default(), notices)?;
     let there = match path.exists().then(|| read_lock(path)).transpose() {

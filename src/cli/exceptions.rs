@@ -9,7 +9,7 @@ use super::args::SayArgs;
 use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::batch::Entry;
+use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::policy::exceptions::{Component, ComponentBase, ExceptionList, LARGEST, component_names, render};
@@ -100,8 +100,8 @@ impl Exceptions {
 }
 
 /// The components of a batch, each on the base that it moves to.
-fn component_bases<'a>(images: impl Iterator<Item = &'a Entry>) -> Vec<ComponentBase> {
-    let component_base = |entry: &Entry| {
+fn component_bases<'a>(images: impl Iterator<Item = &'a BatchEntry>) -> Vec<ComponentBase> {
+    let component_base = |entry: &BatchEntry| {
         let job = &entry.job;
         let component = component_names(&job.source).into_iter().next()?;
         Some(ComponentBase { component: component.to_string(), base: job.options.base.without_digest() })

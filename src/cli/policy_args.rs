@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exceptions::read_list;
-use crate::batch::Entry;
+use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BasePolicy, PolicyFile};
@@ -75,7 +75,7 @@ impl<'a> BatchLists<'a> {
     }
 
     /// The list that the image names, else the policy's.
-    pub(super) fn of(&mut self, entry: &Entry, policy: &Policy) -> Result<Option<Arc<ExceptionList>>> {
+    pub(super) fn of(&mut self, entry: &BatchEntry, policy: &Policy) -> Result<Option<Arc<ExceptionList>>> {
         let Some(name) = &entry.exceptions else { return Ok(policy.list.clone()) };
         let path = self.file.with_file_name(name);
         if let Some(list) = self.read.get(&path) {
