@@ -167,7 +167,8 @@ fn publisher<'a>(session: &'a Session, job: &'a Job) -> Publisher<'a> {
 
 fn is_unchanged(judged: &Judged, receipt: &Receipt) -> bool {
     let image_is_as_it_was = judged.passes.iter().all(|pass| pass.draft.passes_on());
-    let targets_are_as_they_were = receipt.targets.iter().all(|target| target.change == publish::Change::AlreadyThere);
+    let targets_are_as_they_were =
+        receipt.targets.iter().all(|target| target.change == publish::Publication::AlreadyThere);
     image_is_as_it_was || targets_are_as_they_were
 }
 

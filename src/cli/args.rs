@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::plan::{Epoch, RebaseOptions};
 use crate::settings::Job;
-use crate::store::collect;
 use crate::store::disk::line;
+use crate::store::gc;
 use crate::store::{CacheChoice, Network, SessionOptions};
 
 /// What to move, and onto what. Fields are in the order of `--help`.
@@ -108,7 +108,7 @@ impl WorldArgs {
     pub(super) fn collect_after(&self, console: &Console) {
         let CacheChoice::Directory(folder) = self.cache_choice() else { return };
         match limit() {
-            Ok(Some(limit)) => collect::after_run(&folder, &limit, &console.notices()),
+            Ok(Some(limit)) => gc::after_run(&folder, &limit, &console.notices()),
             Ok(None) => {}
             Err(error) => console.notices().warn(format!("garbage in the cache was not collected: {}", line(&error))),
         }

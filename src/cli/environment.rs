@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use crate::error::Result;
 use crate::settings::{self, SettingsFile, SettingsPlace};
-use crate::store::collect::Limit;
+use crate::store::gc::CacheLimit;
 
 /// How large the store may grow by itself, where that is configured.
-pub(super) fn limit() -> Result<Option<Limit>> {
+pub(super) fn limit() -> Result<Option<CacheLimit>> {
     let settings = settings_file()?;
     let max_size = configured_size(&settings)?;
     let SettingsFile { protect, protect_files, .. } = settings;
-    Ok(max_size.map(|max_size| Limit { max_size, protect, protect_files }))
+    Ok(max_size.map(|max_size| CacheLimit { max_size, protect, protect_files }))
 }
 
 /// `$UNDERPIN_CACHE_MAX_SIZE`, else what the settings file says.

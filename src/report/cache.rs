@@ -9,8 +9,8 @@ use bytesize::ByteSize;
 use serde::Serialize;
 
 use crate::error::printable;
-use crate::store::collect::{Checked, Inventory, Protection, Selection, StoredImage, Taken, Why};
 use crate::store::disk::Timestamp;
+use crate::store::gc::{GcSelection, Inventory, Protection, RemovalReason, RemovedImage, StoredImage, VerifiedFiles};
 
 #[derive(Debug, Serialize)]
 pub struct CacheListing {
@@ -53,7 +53,7 @@ impl CacheListing {
         let list = |image: &StoredImage| {
             let (mut own, mut shared) = (image.bytes, 0);
             for part in &image.parts {
-                let bytes = inventory.goods.get(part).map_or(0, |goods| goods.bytes);
+                let bytes = inventory.contents.get(part).map_or(0, |contents| contents.bytes);
                 *(if holders.get(part) == Some(&1) { &mut own } else { &mut shared }) += bytes;
             }
             ListedImage {
@@ -65,14 +65,16 @@ impl CacheListing {
                 shared,
                 first_seen: image.first_seen.seconds(),
                 last_use: image.last_use.map(Timestamp::seconds),
-                protected_by: protection.of(image),
+                protected_by: protection.entries_for(image),
             }
         };
         let mut images: Vec<ListedImage> = inventory.images.iter().map(list).collect();
         images.sort_by(|one, two| one.reference.cmp(&two.reference));
-        let loose = inventory.goods.iter().filter(|(digest, _)| !holders.contains_key(digest));
-        let loose = loose
-            .fold(Loose::default(), |sum, (_, goods)| Loose { blobs: sum.blobs + 1, bytes: sum.bytes + goods.bytes });
+        let loose = inventory.contents.iter().filter(|(digest, _)| !holders.contains_key(digest));
+        let loose = loose.fold(Loose::default(), |sum, (_, contents)| Loose {
+            blobs: sum.blobs + 1,
+            bytes: sum.bytes + contents.bytes,
+        });
         let (schema, cache) = ("underpin.cache-ls/v1", root.display().to_string());
         Self { schema, cache, images, loose, total: inventory.total(), now: Timestamp::now() }
     }
@@ -127,7 +129,7 @@ pub struct EntryMatches {
 impl EntryMatches {
     #[must_use]
     pub fn all(inventory: &Inventory, protection: &Protection) -> Vec<Self> {
-        let matched = |entry: &crate::store::collect::Entry| {
+        let matched = |entry: &crate::store::gc::ProtectedEntry| {
             let images = inventory.images.iter().filter(|image| entry.protects(image));
             let mut images: Vec<String> = images.map(|image| image.reference.clone()).collect();
             images.sort();
@@ -173,7 +175,7 @@ pub struct Removed {
     pub reference: String,
     pub digest: String,
     pub bytes: u64,
-    pub why: Why,
+    pub why: RemovalReason,
 }
 
 #[derive(Debug, Serialize)]
@@ -184,7 +186,7 @@ pub struct KeptImages {
 
 impl Removed {
     #[must_use]
-    pub fn of(taken: &Taken) -> Self {
+    pub fn of(taken: &RemovedImage) -> Self {
         let (reference, digest) = (taken.reference.clone(), taken.digest.to_string());
         Self { reference, digest, bytes: taken.bytes, why: taken.why }
     }
@@ -192,7 +194,7 @@ impl Removed {
 
 impl CacheCollection {
     #[must_use]
-    pub fn new(root: &Path, selection: &Selection, done: Done) -> Self {
+    pub fn new(root: &Path, selection: &GcSelection, done: Done) -> Self {
         let bytes = selection.loose.iter().map(|(_, bytes)| bytes).sum();
         Self {
             schema: "underpin.cache-gc/v1",
@@ -255,7 +257,7 @@ pub struct DamagedFile {
 
 impl CacheCheck {
     #[must_use]
-    pub fn new(root: &Path, checked: &Checked) -> Self {
+    pub fn new(root: &Path, checked: &VerifiedFiles) -> Self {
         let damaged = checked.damaged.iter().map(|damaged| DamagedFile {
             path: damaged.path.display().to_string(),
             images: damaged.images.clone(),

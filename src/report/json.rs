@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::examine::base::{Rung, Sureness};
 use crate::plan::Fate;
 use crate::policy::{BaseVerdict, Movable};
-use crate::store::collect::Why;
+use crate::store::gc::RemovalReason;
 
 /// The JSON has the word that the other formats write too.
 macro_rules! written_as_word {
@@ -23,7 +23,7 @@ macro_rules! written_as_word {
     };
 }
 
-written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, BaseVerdict, Movable, LayerOrigin, Why);
+written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, BaseVerdict, Movable, LayerOrigin, RemovalReason);
 
 /// `model` as one line of JSON. The models have string keys only, so this cannot fail.
 #[must_use]

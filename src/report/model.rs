@@ -324,8 +324,8 @@ impl Reportable for Report {
 fn targets(ending: &Ending<'_>) -> Vec<Target> {
     if let Some(receipt) = ending.receipt {
         let change = |change| match change {
-            publish::Change::Written => TargetChange::Written,
-            publish::Change::AlreadyThere => TargetChange::AlreadyThere,
+            publish::Publication::Written => TargetChange::Written,
+            publish::Publication::AlreadyThere => TargetChange::AlreadyThere,
         };
         let published = receipt.targets.iter();
         return published.map(|target| Target::new(&target.location, target.digest, change(target.change))).collect();

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::cache::{Done, Removed, ago};
 use crate::error::printable;
-use crate::store::collect::{Claim, Protection, StoredImage};
 use crate::store::disk::Timestamp;
-use crate::store::node::{Node, Outcome, Plan, Survey};
+use crate::store::gc::{HoldReason, Protection, StoredImage};
+use crate::store::node::{ClusterNode, NodeOutcome, NodePlan, Survey};
 
 #[derive(Debug, Serialize)]
 pub struct NodeListing {
@@ -41,17 +41,17 @@ pub struct NodeImage {
 
 impl NodeListing {
     #[must_use]
-    pub fn new(node: &Node, survey: &Survey, used: u64, protection: &Protection) -> Self {
+    pub fn new(node: &ClusterNode, survey: &Survey, used: u64, protection: &Protection) -> Self {
         let list = |image: &StoredImage| NodeImage {
             reference: image.reference.clone(),
             digest: image.digest.to_string(),
             names: names(image),
-            size: survey.inventory.goods.get(&image.digest).map_or(0, |goods| goods.bytes),
+            size: survey.inventory.contents.get(&image.digest).map_or(0, |contents| contents.bytes),
             first_seen: image.first_seen.seconds(),
             last_use: image.last_use.map(Timestamp::seconds),
-            in_use: image.claim == Some(Claim::InUse),
+            in_use: image.hold == Some(HoldReason::InUse),
             pinned: survey.pinned.contains(&image.digest),
-            protected_by: protection.of(image),
+            protected_by: protection.entries_for(image),
         };
         let mut images: Vec<NodeImage> = survey.inventory.images.iter().map(list).collect();
         images.sort_by(|one, two| one.reference.cmp(&two.reference));
@@ -124,18 +124,18 @@ pub struct KeptOnNode {
 impl NodeCollection {
     /// What a collection would do.
     #[must_use]
-    pub fn planned(node: &Node, plan: &Plan) -> Self {
-        let outcome = Outcome { removed: plan.selection.images.clone(), ..Outcome::default() };
+    pub fn planned(node: &ClusterNode, plan: &NodePlan) -> Self {
+        let outcome = NodeOutcome { removed: plan.selection.images.clone(), ..NodeOutcome::default() };
         Self::new(node, plan, &outcome, Done::DryRun)
     }
 
     /// What it did.
     #[must_use]
-    pub fn done(node: &Node, plan: &Plan, outcome: &Outcome) -> Self {
+    pub fn done(node: &ClusterNode, plan: &NodePlan, outcome: &NodeOutcome) -> Self {
         Self::new(node, plan, outcome, Done::Collected)
     }
 
-    fn new(node: &Node, plan: &Plan, outcome: &Outcome, done: Done) -> Self {
+    fn new(node: &ClusterNode, plan: &NodePlan, outcome: &NodeOutcome, done: Done) -> Self {
         let selection = &plan.selection;
         let freed = outcome.removed.iter().map(|taken| taken.bytes).sum();
         Self {

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use super::cached_blob::inherited;
 use super::disk;
 use super::fetch::Request;
-use super::receive::inherited;
-use super::{Source, Tools};
+use super::{Source, StoreAccess};
 use crate::assemble::{LayerSource, Nameless, Scratch};
 use crate::error::Result;
 use crate::oci::Descriptor;
@@ -18,13 +18,13 @@ const SMALL: u64 = 4 << 20;
 
 /// The layers that those of one result are made from.
 pub struct LayerStore<'a> {
-    tools: &'a Tools,
+    tools: &'a StoreAccess,
     source: Box<dyn Source>,
     runner: Option<Box<dyn Source>>,
 }
 
 impl<'a> LayerStore<'a> {
-    pub fn new(tools: &'a Tools, request: &Request<'_>) -> Result<Self> {
+    pub fn new(tools: &'a StoreAccess, request: &Request<'_>) -> Result<Self> {
         let runner = request.options.log_runner.as_ref().map(|location| tools.places.source(location)).transpose()?;
         Ok(Self { tools, source: tools.places.source(request.source)?, runner })
     }

@@ -4,32 +4,29 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
-pub mod collect;
+mod async_runtime;
+mod cached_blob;
 pub mod disk;
-mod engine;
 pub mod fetch;
-mod kept;
+pub mod gc;
 mod layer_store;
 pub mod node;
 mod notice;
-mod once;
+mod offline_source;
+mod open;
 pub mod parallel;
-mod place;
-mod places;
 mod progress;
 pub mod publish;
-mod receive;
 pub mod registry;
 mod session;
-mod tools;
+mod source_sink;
 mod traffic;
 
 pub use layer_store::LayerStore;
 pub use notice::{Notice, Notices};
-pub use once::Once;
-pub use place::{Blob, Delivery, Sink, Source, Stream};
-pub use places::Places;
+pub use open::{Opener, StoreAccess};
+pub use parallel::OnceMap;
 pub use progress::{Meter, Progress};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
-pub use tools::Tools;
+pub use source_sink::{Blob, Delivery, Sink, Source, Stream};
 pub use traffic::{Tally, Traffic};

@@ -1,7 +1,9 @@
 //! Work on several things at once. Threads may change the speed, never the order.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Kind, Result};
 
@@ -47,9 +49,37 @@ pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Resu
     }
 }
 
+/// Values by key. The first who asks for a key makes the value, others wait for it; a failure is
+/// not remembered.
+pub struct OnceMap<K, V>(Mutex<HashMap<K, Slot<V>>>);
+
+type Slot<V> = Arc<Mutex<Option<V>>>;
+
+impl<K, V> Default for OnceMap<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> OnceMap<K, V> {
+    pub fn get(&self, key: K, make: impl FnOnce() -> Result<V>) -> Result<V> {
+        let slot = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = &*slot {
+            return Ok(value.clone());
+        }
+        let value = make()?;
+        *slot = Some(value.clone());
+        Ok(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn results_stand_in_the_order_of_the_items() {
@@ -74,5 +104,17 @@ mod tests {
         assert_eq!(out.unwrap_err().what(), "three");
         assert!(begun.load(Ordering::Relaxed) < 1000);
         assert!(map::<u8, u8>(&[], 4, |_| Ok(1)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_value_is_made_once_and_a_failure_is_tried_again() {
+        let (once, made) = (OnceMap::default(), AtomicU32::new(0));
+        assert!(once.get("a", || Err::<u32, _>(Error::input("no"))).is_err());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| once.get("a", || Ok(made.fetch_add(1, Ordering::Relaxed))).unwrap());
+            }
+        });
+        assert_eq!(made.load(Ordering::Relaxed), 1);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
+use super::cached_blob::inherited;
 use super::disk::{ImageAccess, ImageUse};
-use super::receive::inherited;
-use super::{Blob, Sink, Source, Stream, Tools, parallel};
+use super::{Blob, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, RepositoryName};
@@ -19,19 +19,19 @@ pub struct Receipt {
 pub struct Published {
     pub location: Location,
     pub digest: Digest,
-    pub change: Change,
+    pub change: Publication,
 }
 
 /// Whether the target named the result before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum Publication {
     Written,
     AlreadyThere,
 }
 
 /// What publishing needs of the world, and where the inherited blobs are.
 pub struct Publisher<'a> {
-    pub tools: &'a Tools,
+    pub tools: &'a StoreAccess,
     pub source: &'a Location,
     pub base: &'a Location,
 }
@@ -103,19 +103,19 @@ impl Publisher<'_> {
         target: &Location,
         sink: &dyn Sink,
         origins: &Origins,
-    ) -> Result<Change> {
+    ) -> Result<Publication> {
         if sink.current()? == Some(assembled.top.digest()) {
-            return Ok(Change::AlreadyThere);
+            return Ok(Publication::AlreadyThere);
         }
         // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
         let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs } else { 1 };
-        parallel::map(&assembled.blobs, jobs, |blob| self.put(sink, blob, origins))?;
+        parallel::map(&assembled.blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
         parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
         sink.tag(&assembled.top)?;
-        Ok(Change::Written)
+        Ok(Publication::Written)
     }
 
-    fn put(&self, sink: &dyn Sink, blob: &NeededBlob, origins: &Origins) -> Result<()> {
+    fn put_blob(&self, sink: &dyn Sink, blob: &NeededBlob, origins: &Origins) -> Result<()> {
         let of = &blob.descriptor;
         let held_by = origins.holders(&blob.origin);
         let open = || match &blob.origin {

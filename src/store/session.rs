@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::disk::Cache;
 use super::fetch::{Bases, Fetcher};
 use super::registry::{Credentials, Registry, RegistryOptions, Timeouts};
-use super::{Notices, Once, Places, Progress, Tools, Traffic};
+use super::{Notices, OnceMap, Opener, Progress, StoreAccess, Traffic};
 use crate::error::Result;
 use crate::oci::{Digest, Location};
 
@@ -34,10 +34,10 @@ pub enum Network {
 }
 
 pub struct Session {
-    pub tools: Tools,
+    pub tools: StoreAccess,
     pub traffic: Traffic,
     bases: Bases,
-    resolved: Once<Location, Option<Digest>>,
+    resolved: OnceMap<Location, Option<Digest>>,
 }
 
 impl Session {
@@ -58,9 +58,9 @@ impl Session {
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let offline = (given.network == Network::Offline).then(|| cache.clone());
-        let places = Places::new(registry, notices.clone(), offline);
-        let tools = Tools { places, cache, notices, progress, jobs: given.jobs };
-        Ok(Self { tools, traffic, bases: Bases::default(), resolved: Once::default() })
+        let places = Opener::new(registry, notices.clone(), offline);
+        let tools = StoreAccess { places, cache, notices, progress, jobs: given.jobs };
+        Ok(Self { tools, traffic, bases: Bases::default(), resolved: OnceMap::default() })
     }
 
     /// The digest that a tag of a registry leads to now, asked once a run.

@@ -12,9 +12,9 @@ use crate::cli::environment::{configured_size, settings_file};
 use crate::error::Result;
 use crate::report::{CacheCollection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
-use crate::store::collect::{Policy, Room, Selection};
 use crate::store::disk::{LockMode, LockWait};
-use crate::store::node::{Order, Pins};
+use crate::store::gc::{GcPolicy, GcSelection, GcTarget};
+use crate::store::node::{NodeRequest, PinMode};
 
 /// An image that was just pulled has no container yet.
 const KUBELETS_MIN_AGE: Duration = Duration::from_secs(120);
@@ -80,14 +80,14 @@ impl Gc {
         let protection = self.store.protection(&settings)?;
         let patience = LockWait { stop: self.lock_timeout, ..LockWait::default() };
         if let Some(node) = self.node.connect(&self.store, console)? {
-            let pins = if self.pin { Pins::Set } else { Pins::Leave };
+            let pins = if self.pin { PinMode::Set } else { PinMode::Leave };
             let deed = if self.dry_run { Deed::Told } else { Deed::Done(patience) };
-            return node::collect(&node, Order { protection: &protection, policy, pins }, deed, console);
+            return node::collect(&node, NodeRequest { protection: &protection, policy, pins }, deed, console);
         }
         let (mode, done) =
             if self.dry_run { (LockMode::Shared, Done::DryRun) } else { (LockMode::Exclusive, Done::Collected) };
         let selection = match self.store.open(console, mode, self.lock_timeout)? {
-            None => Selection::default(),
+            None => GcSelection::default(),
             Some(store) if done == Done::DryRun => store.select(&protection, &policy)?,
             Some(store) => store.collect(&protection, &policy)?,
         };
@@ -96,16 +96,16 @@ impl Gc {
         Ok(Ended::Done)
     }
 
-    fn policy(&self, settings: &SettingsFile) -> Result<Policy> {
+    fn policy(&self, settings: &SettingsFile) -> Result<GcPolicy> {
         // What is configured is how large the store may grow, and not a node's images.
         let (configured, youth) =
             if self.node.is_given() { (None, KUBELETS_MIN_AGE) } else { (configured_size(settings)?, Duration::ZERO) };
-        let room = match (self.high, self.low, self.max_size.or(configured), self.max_age) {
-            (Some(high), Some(low), ..) => Room::Disk { high, low },
-            (_, _, Some(most), _) => Room::Size(most),
-            (_, _, None, Some(_)) => Room::Any,
-            (_, _, None, None) => Room::Disk { high: 85, low: 80 },
+        let target = match (self.high, self.low, self.max_size.or(configured), self.max_age) {
+            (Some(high), Some(low), ..) => GcTarget::Disk { high, low },
+            (_, _, Some(most), _) => GcTarget::Size(most),
+            (_, _, None, Some(_)) => GcTarget::Any,
+            (_, _, None, None) => GcTarget::Disk { high: 85, low: 80 },
         };
-        Policy { room, min_age: self.min_age.unwrap_or(youth), max_age: self.max_age }.check()
+        GcPolicy { target, min_age: self.min_age.unwrap_or(youth), max_age: self.max_age }.check()
     }
 }

@@ -19,8 +19,8 @@ use super::environment::{cache_folder, settings_file};
 use crate::error::{Error, Result};
 use crate::report::to_json;
 use crate::settings::SettingsFile;
-use crate::store::collect::{Inventory, Protection, Store};
 use crate::store::disk::{LockMode, LockWait};
+use crate::store::gc::{Inventory, LockedCache, Protection};
 
 /// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]
@@ -110,14 +110,14 @@ impl StoreArgs {
     }
 
     /// The store for looking at it, or `None`, and said, where there is none.
-    fn look(&self, console: &Console) -> Result<Option<Store>> {
+    fn look(&self, console: &Console) -> Result<Option<LockedCache>> {
         self.open(console, LockMode::Shared, LockWait::default().stop)
     }
 
-    fn open(&self, console: &Console, mode: LockMode, wait: Duration) -> Result<Option<Store>> {
+    fn open(&self, console: &Console, mode: LockMode, wait: Duration) -> Result<Option<LockedCache>> {
         let folder = self.folder()?;
         let patience = LockWait { stop: wait, ..LockWait::default() };
-        let store = Store::open(&folder, mode, patience, &console.notices())?;
+        let store = LockedCache::open(&folder, mode, patience, &console.notices())?;
         if store.is_none() {
             console.say(&format!("there is no cache in {}\n", folder.display()));
         }

@@ -8,7 +8,7 @@ use crate::cli::console::Console;
 use crate::error::Result;
 use crate::report::NodeCollection;
 use crate::store::disk::LockWait;
-use crate::store::node::{Endpoint, Node, Order};
+use crate::store::node::{ClusterNode, Endpoint, NodeRequest};
 
 const CRI_HELP: &str = "Use the images of a node instead of the cache; ENDPOINT is the socket of its container runtime, such as unix:///run/containerd/containerd.sock";
 
@@ -31,14 +31,14 @@ impl NodeArgs {
     }
 
     /// The node that was named. What is known of its images lies in the store.
-    pub(super) fn connect(&self, store: &StoreArgs, console: &Console) -> Result<Option<Node>> {
+    pub(super) fn connect(&self, store: &StoreArgs, console: &Console) -> Result<Option<ClusterNode>> {
         let Some(endpoint) = &self.cri else { return Ok(None) };
-        Node::connect(endpoint, &store.folder()?, &console.notices()).map(Some)
+        ClusterNode::connect(endpoint, &store.folder()?, &console.notices()).map(Some)
     }
 }
 
 /// Collects on a node, and reports.
-pub(super) fn collect(node: &Node, order: Order<'_>, deed: Deed, console: &Console) -> Result<Ended> {
+pub(super) fn collect(node: &ClusterNode, order: NodeRequest<'_>, deed: Deed, console: &Console) -> Result<Ended> {
     let collection = match deed {
         Deed::Told => NodeCollection::planned(node, &node.plan(order)?),
         Deed::Done(patience) => {

@@ -7,12 +7,12 @@ use super::memory::Memory;
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Manifest};
 use crate::store::disk::Cache;
-use crate::store::{Once, Source};
+use crate::store::{OnceMap, Source};
 
 pub(super) struct Loader<'a> {
     pub place: &'a dyn Source,
     pub cache: &'a Cache,
-    pub small: &'a Once<Digest, Arc<[u8]>>,
+    pub small: &'a OnceMap<Digest, Arc<[u8]>>,
     pub memory: &'a Memory,
     pub jobs: usize,
 }

@@ -10,16 +10,16 @@ use crate::layer::{self, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::process::{Container, Start, start};
 use crate::rootfs::merge;
+use crate::store::cached_blob::REFETCHES;
 use crate::store::disk::{Partial, Receiving};
-use crate::store::once::Once;
-use crate::store::receive::REFETCHES;
+use crate::store::parallel::OnceMap;
 use crate::store::{Source, Stream, parallel};
 
 /// Reads the layers of one source. A layer that several platforms share is read once.
 pub(super) struct LayerReader<'a> {
     fetcher: &'a Fetcher<'a>,
     place: &'a dyn Source,
-    read: &'a Once<Digest, Arc<LayerIndex>>,
+    read: &'a OnceMap<Digest, Arc<LayerIndex>>,
 }
 
 impl<'a> LayerReader<'a> {

@@ -11,8 +11,8 @@ mod select;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::once::Once;
-use super::{Source, Tools, parallel};
+use super::parallel::OnceMap;
+use super::{Source, StoreAccess, parallel};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
@@ -49,7 +49,7 @@ impl Request<'_> {
 
 /// What fetching needs of the world. Sources are forgotten with the fetcher.
 pub struct Fetcher<'a> {
-    pub tools: &'a Tools,
+    pub tools: &'a StoreAccess,
     pub bases: &'a Bases,
     pub sources: Bases,
 }
@@ -57,7 +57,7 @@ pub struct Fetcher<'a> {
 /// Images that were opened, each resolved once and its layers read once: a base serves many sources.
 #[derive(Default)]
 pub struct Bases {
-    opened: Once<Location, Arc<Opened>>,
+    opened: OnceMap<Location, Arc<Opened>>,
     /// Hosts that did not answer when a base of the policy was looked for: they are asked once.
     silent: Mutex<HashSet<String>>,
 }
@@ -175,7 +175,7 @@ impl Fetcher<'_> {
         let memory = Memory::new(location, &top);
         memory.add(&self.tools.cache, None, []);
         let origin = Origin { location: location.clone(), top };
-        Ok(Arc::new(Opened { origin, place, small: Once::default(), layers: Once::default(), memory }))
+        Ok(Arc::new(Opened { origin, place, small: OnceMap::default(), layers: OnceMap::default(), memory }))
     }
 
     /// Which of `candidates` the image stands on: the one with most layers whose diff ids are the
@@ -291,9 +291,9 @@ pub struct Opened {
     origin: Origin,
     place: Box<dyn Source>,
     /// Documents and configs that were read from it.
-    small: Once<Digest, Arc<[u8]>>,
+    small: OnceMap<Digest, Arc<[u8]>>,
     /// Indexes of layers that were read from it.
-    layers: Once<Digest, Arc<LayerIndex>>,
+    layers: OnceMap<Digest, Arc<LayerIndex>>,
     memory: Memory,
 }
 

@@ -1,33 +1,116 @@
-//! Does on a node what was planned.
-//!
-//! Pins come first, then everything is looked at once more, then images go one by one. What came into
-//! use in between, was pinned, or got a name that is protected, stays.
+//! What a collection on a node would do: the same for a dry run and a real one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Node;
-use super::containerd::Image as Reference;
-use super::plan::{Order, Plan};
-use super::wire::{Failure, How};
+use super::containerd::ContainerdImage as Reference;
+use super::grpc::{CallFailure, FailureKind};
+use super::{ClusterNode, Survey};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
-use crate::store::collect::{Protection, Taken};
 use crate::store::disk::{Cache, LockGuard, LockMode, LockWait, Timestamp, create_private, line, lock_directory};
+use crate::store::gc::{DiskSpace, GcPolicy, GcSelection, GcTarget, Protection, RemovedImage, select};
+
+/// Whether protected images are pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinMode {
+    Set,
+    Leave,
+}
+
+/// What is wanted of a collection.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeRequest<'a> {
+    pub protection: &'a Protection,
+    pub policy: GcPolicy,
+    pub pins: PinMode,
+}
+
+/// What a collection would do.
+#[derive(Debug)]
+pub struct NodePlan {
+    pub survey: Survey,
+    pub selection: GcSelection,
+    /// References to be pinned.
+    pub pins: Vec<Reference>,
+    /// Where the images lie, if the runtime says so.
+    directory: Option<PathBuf>,
+}
+
+impl ClusterNode {
+    /// What a collection would do now. Nothing is changed.
+    pub fn plan(&self, order: NodeRequest<'_>) -> Result<NodePlan> {
+        let survey = self.survey()?;
+        let after = survey.record.collected.filter(|_| matches!(order.policy.target, GcTarget::Size(_)));
+        let usage = self.usage(after)?;
+        let wanted = usage.excess(order.policy.target).map_err(|error| error.fact("node", self.endpoint()))?;
+        let now = Timestamp::now();
+        let policy = self.what_is_known(order.policy, &survey, now);
+        let selection = select(&survey.inventory, order.protection, &policy, wanted, now);
+        let pins = match order.pins {
+            PinMode::Set => self.pins(&survey, order.protection)?,
+            PinMode::Leave => Vec::new(),
+        };
+        Ok(NodePlan { survey, selection, pins, directory: usage.directory() })
+    }
+
+    /// An image that was never seen in use may have been in use until a moment before the node was
+    /// first looked at. So nothing is too old until the node has been known for that long, which is
+    /// the kubelet's rule too.
+    fn what_is_known(&self, policy: GcPolicy, survey: &Survey, now: Timestamp) -> GcPolicy {
+        let known = now.since(survey.record.since);
+        match policy.max_age {
+            Some(most) if known <= most => {
+                self.notices.warn(format!(
+                    "nothing is taken for its age yet: the use of images on this node is known for {} s only",
+                    known.as_secs()
+                ));
+                GcPolicy { max_age: None, ..policy }
+            }
+            _ => policy,
+        }
+    }
+
+    fn pins(&self, survey: &Survey, protection: &Protection) -> Result<Vec<Reference>> {
+        let Some(unpinned) = &survey.unpinned else {
+            return Err(Error::input("only containerd's images can be pinned")
+                .fact("node", self.endpoint())
+                .fact("runtime", self.runtime())
+                .hint("CRI-O pins what `pinned_images` in its own configuration says; leave out --pin"));
+        };
+        let protected = survey.inventory.images.iter().filter(|image| protection.covers(image));
+        Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
+    }
+}
+
+impl NodePlan {
+    pub(super) fn id(&self, digest: Digest) -> String {
+        self.survey.ids.get(&digest).cloned().unwrap_or_else(|| digest.to_string())
+    }
+
+    pub(super) fn available(&self) -> Option<u64> {
+        self.directory.as_deref().and_then(|directory| DiskSpace::of(directory).ok()).map(|disk| disk.available)
+    }
+}
+
+// Does on a node what was planned.
+//
+// Pins come first, then everything is looked at once more, then images go one by one. What came into
+// use in between, was pinned, or got a name that is protected, stays.
 
 /// What it did.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    pub removed: Vec<Taken>,
+pub struct NodeOutcome {
+    pub removed: Vec<RemovedImage>,
     /// Chosen, and meanwhile in use, pinned or protected.
-    pub spared: Vec<Taken>,
+    pub spared: Vec<RemovedImage>,
     /// How many bytes more the disk has now, where it can be asked.
     pub measured: Option<u64>,
 }
 
-impl Node {
+impl ClusterNode {
     /// Plans a collection and does it, alone.
-    pub fn collect(&self, order: Order<'_>, patience: LockWait) -> Result<(Plan, Outcome)> {
+    pub fn collect(&self, order: NodeRequest<'_>, patience: LockWait) -> Result<(NodePlan, NodeOutcome)> {
         let cache = Cache::open(&self.root, &self.notices)?;
         let _alone = self.alone(cache.directory(), patience)?;
         let plan = self.plan(order)?;
@@ -60,7 +143,7 @@ impl Node {
         for (at, reference) in references.iter().enumerate() {
             match self.runtime.pin(reference) {
                 Ok(()) => {}
-                Err(Failure { how: How::NotFound, .. }) => {
+                Err(CallFailure { how: FailureKind::NotFound, .. }) => {
                     self.notices.warn(format!("{} is gone and was not pinned", reference.name));
                 }
                 Err(failure) => {
@@ -74,7 +157,7 @@ impl Node {
     }
 
     /// That it is not remembered must not keep a full disk from being collected.
-    fn remember(&self, cache: &Cache, plan: &Plan) {
+    fn remember(&self, cache: &Cache, plan: &NodePlan) {
         let Some(root) = cache.directory() else { return };
         let mut record = plan.survey.record.clone();
         if !plan.selection.images.is_empty() {
@@ -85,24 +168,24 @@ impl Node {
         }
     }
 
-    fn remove(&self, plan: &Plan, protection: &Protection) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+    fn remove(&self, plan: &NodePlan, protection: &Protection) -> Result<NodeOutcome> {
+        let mut outcome = NodeOutcome::default();
         if plan.selection.images.is_empty() {
             return Ok(outcome);
         }
         let now = self.survey()?.inventory.images;
-        let kept = now.iter().filter(|image| image.claim.is_some() || protection.covers(image));
+        let kept = now.iter().filter(|image| image.hold.is_some() || protection.covers(image));
         let kept: BTreeSet<Digest> = kept.map(|image| image.digest).collect();
-        let mut failed: Vec<Failure> = Vec::new();
+        let mut failed: Vec<CallFailure> = Vec::new();
         for taken in &plan.selection.images {
             if kept.contains(&taken.digest) {
                 outcome.spared.push(taken.clone());
                 continue;
             }
             match self.runtime.remove(&plan.id(taken.digest)) {
-                Ok(()) | Err(Failure { how: How::NotFound, .. }) => outcome.removed.push(taken.clone()),
+                Ok(()) | Err(CallFailure { how: FailureKind::NotFound, .. }) => outcome.removed.push(taken.clone()),
                 Err(failure) => {
-                    let is_lost = failure.how == How::Lost;
+                    let is_lost = failure.how == FailureKind::Lost;
                     failed.push(failure);
                     if is_lost {
                         break;
@@ -115,7 +198,7 @@ impl Node {
 }
 
 /// Names what was removed and what was not.
-fn incomplete(node: &Node, plan: &Plan, outcome: &Outcome, failed: &[Failure]) -> Error {
+fn incomplete(node: &ClusterNode, plan: &NodePlan, outcome: &NodeOutcome, failed: &[CallFailure]) -> Error {
     let what = Error::new(Kind::Network, "not all images could be removed from the node").fact("node", node.endpoint());
     let settled: BTreeSet<Digest> = outcome.removed.iter().chain(&outcome.spared).map(|taken| taken.digest).collect();
     let removed = outcome.removed.iter().map(|taken| ("removed", taken));

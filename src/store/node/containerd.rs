@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::wire::Method;
+use super::grpc::Method;
 use crate::oci::Digest;
 use crate::store::disk::Timestamp;
 
@@ -21,27 +21,27 @@ pub const LIST_CONTAINERS: Method = in_kubernetes("/containerd.services.containe
 pub const PIN: (&str, &str) = ("io.cri-containerd.pinned", "pinned");
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ListImagesResponse {
+pub struct ContainerdListImagesResponse {
     #[prost(message, repeated, tag = "1")]
-    pub images: Vec<Image>,
+    pub images: Vec<ContainerdImage>,
 }
 
 /// A reference: a name that leads to content. An image has several.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Image {
+pub struct ContainerdImage {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(map = "string, string", tag = "2")]
     pub labels: HashMap<String, String>,
     #[prost(message, optional, tag = "3")]
-    pub target: Option<Descriptor>,
+    pub target: Option<ContainerdDescriptor>,
     #[prost(message, optional, tag = "7")]
     pub created_at: Option<ProtoTimestamp>,
 }
 
 /// `containerd.types.Descriptor`
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Descriptor {
+pub struct ContainerdDescriptor {
     #[prost(string, tag = "1")]
     pub media_type: String,
     #[prost(string, tag = "2")]
@@ -64,7 +64,7 @@ pub struct ProtoTimestamp {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct UpdateImageRequest {
     #[prost(message, optional, tag = "1")]
-    pub image: Option<Image>,
+    pub image: Option<ContainerdImage>,
     #[prost(message, optional, tag = "2")]
     pub update_mask: Option<FieldMask>,
 }
@@ -77,18 +77,18 @@ pub struct FieldMask {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ListContainersResponse {
+pub struct ContainerdListContainersResponse {
     #[prost(message, repeated, tag = "1")]
-    pub containers: Vec<Container>,
+    pub containers: Vec<ContainerdContainer>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Container {
+pub struct ContainerdContainer {
     #[prost(string, tag = "3")]
     pub image: String,
 }
 
-impl Image {
+impl ContainerdImage {
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
         let ProtoTimestamp { seconds, nanos } = self.created_at?;

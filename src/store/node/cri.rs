@@ -1,10 +1,10 @@
-//! The part of the Container Runtime Interface that is used: `runtime.v1`, in Kubernetes'
+//! The part of the CriContainer Runtime Interface that is used: `runtime.v1`, in Kubernetes'
 //! `staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto`. The tags are its field numbers; fields
 //! that are left out are skipped when read.
 
 use std::collections::HashMap;
 
-use super::wire::Method;
+use super::grpc::Method;
 
 const fn cri(path: &'static str) -> Method {
     Method { path, namespace: None }
@@ -43,13 +43,13 @@ pub struct StatusResponse {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ListContainersResponse {
+pub struct CriListContainersResponse {
     #[prost(message, repeated, tag = "1")]
-    pub containers: Vec<Container>,
+    pub containers: Vec<CriContainer>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Container {
+pub struct CriContainer {
     #[prost(message, optional, tag = "4")]
     pub image: Option<ImageSpec>,
     #[prost(string, tag = "5")]
@@ -65,13 +65,13 @@ pub struct ImageSpec {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct ListImagesResponse {
+pub struct CriListImagesResponse {
     #[prost(message, repeated, tag = "1")]
-    pub images: Vec<Image>,
+    pub images: Vec<CriImage>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Image {
+pub struct CriImage {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, repeated, tag = "2")]

@@ -2,11 +2,10 @@
 //! with the same protection as the store.
 //!
 //! ```text
-//! endpoint     where the runtime listens
-//! wire         calls over its socket;       cri, containerd   their messages
-//! runtime      what is asked of it
-//! survey       what it said, as the collector sees it;   usage   how much room images take
-//! plan         what goes and what is pinned;   collection   doing it
+//! runtime      where the runtime listens, and what is asked of it
+//! grpc         calls over its socket;   cri, containerd   their messages
+//! survey       its answers as the collector sees them, and how much space images take
+//! collection   what is removed and what is pinned, planned and done
 //! ```
 //!
 //! Everything is asked before anything is removed; an answer that fails or is not understood ends it.
@@ -14,46 +13,42 @@
 mod collection;
 mod containerd;
 mod cri;
-#[cfg(test)]
-mod double;
-mod endpoint;
-mod plan;
+mod grpc;
 mod runtime;
 mod survey;
+
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
-mod usage;
-mod wire;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use collection::Outcome;
-pub use endpoint::Endpoint;
-pub use plan::{Order, Pins, Plan};
+pub use collection::{NodeOutcome, NodePlan, NodeRequest, PinMode};
+pub use runtime::Endpoint;
 pub use survey::Survey;
 
 use crate::error::{Error, Result};
 use crate::store::Notices;
-use crate::store::collect::versions;
 use crate::store::disk::{NODES, NodeRecord, Timestamp, has_known_version};
+use crate::store::gc::versions;
+use grpc::Deadlines;
 use runtime::Runtime;
-use survey::Heard;
-use usage::Usage;
-use wire::Deadlines;
+use survey::{RuntimeAnswers, Usage};
 
 /// How long to wait for a new measurement; containerd makes one every ten seconds.
 const MEASURING: Duration = Duration::from_secs(30);
 
 /// A node, and the store that remembers it.
-pub struct Node {
+pub struct ClusterNode {
     runtime: Runtime,
     /// The directory of the store.
     root: PathBuf,
     notices: Notices,
 }
 
-impl Node {
+impl ClusterNode {
     pub fn connect(endpoint: &Endpoint, root: &Path, notices: &Notices) -> Result<Self> {
         let runtime = Runtime::connect(endpoint, Deadlines::default())?;
         Ok(Self { runtime, root: root.to_owned(), notices: notices.clone() })
@@ -73,13 +68,13 @@ impl Node {
     /// What is on the node. Nothing is changed.
     pub fn survey(&self) -> Result<Survey> {
         let known = self.known()?;
-        let heard = Heard {
+        let answers = RuntimeAnswers {
             images: self.runtime.images()?,
             references: self.runtime.references()?,
             used: self.runtime.used()?,
         };
         let endpoint = self.endpoint().to_string();
-        Survey::of(&heard, &endpoint, known.as_ref(), Timestamp::now()).map_err(|error| error.fact("node", endpoint))
+        Survey::new(&answers, &endpoint, known.as_ref(), Timestamp::now()).map_err(|error| error.fact("node", endpoint))
     }
 
     /// How many bytes images take, as the runtime says.

@@ -4,26 +4,29 @@
 //! versions, pins. containerd tells these itself, on the same socket; where it is another runtime,
 //! CRI is all there is.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
 use serde_json::Value;
 
-use super::cri::{self, FilesystemUsage, ImageSpec};
-use super::endpoint::Endpoint;
-use super::wire::{Deadlines, Failure, How, Method, Wire};
-use super::{containerd, cri::Nothing};
+use super::containerd;
+use super::cri::{self, FilesystemUsage, ImageSpec, Nothing};
+use super::grpc::{CallFailure, Deadlines, FailureKind, GrpcConnection, Method};
 use crate::error::{Error, Kind, Result};
 
 pub struct Runtime {
-    wire: Wire,
+    wire: GrpcConnection,
     /// Name and version.
     name: String,
 }
 
 impl Runtime {
     pub fn connect(endpoint: &Endpoint, deadlines: Deadlines) -> Result<Self> {
-        let wire = Wire::connect(endpoint, deadlines)?;
+        let wire = GrpcConnection::connect(endpoint, deadlines)?;
         let version: cri::VersionResponse = match wire.call(cri::VERSION, Nothing {}) {
             Ok(version) => version,
-            Err(failure) if failure.how == How::Unknown => {
+            Err(failure) if failure.how == FailureKind::Unknown => {
                 return Err(Error::new(
                     Kind::Network,
                     "there is no container runtime interface, CRI v1, at the endpoint",
@@ -45,25 +48,25 @@ impl Runtime {
         &self.name
     }
 
-    pub fn images(&self) -> Result<Vec<cri::Image>> {
-        Ok(self.wire.ask::<_, cri::ListImagesResponse>(cri::LIST_IMAGES, Nothing {})?.images)
+    pub fn images(&self) -> Result<Vec<cri::CriImage>> {
+        Ok(self.wire.ask::<_, cri::CriListImagesResponse>(cri::LIST_IMAGES, Nothing {})?.images)
     }
 
     /// containerd's references, or `None` where it is not containerd.
-    pub fn references(&self) -> Result<Option<Vec<containerd::Image>>> {
-        let answer = self.ask_containerd::<containerd::ListImagesResponse>(containerd::LIST_IMAGES)?;
+    pub fn references(&self) -> Result<Option<Vec<containerd::ContainerdImage>>> {
+        let answer = self.ask_containerd::<containerd::ContainerdListImagesResponse>(containerd::LIST_IMAGES)?;
         Ok(answer.map(|answer| answer.images))
     }
 
     /// Whatever containers in any state, sandboxes and the runtime itself call the images that they need.
     pub fn used(&self) -> Result<Vec<String>> {
-        let answer: cri::ListContainersResponse = self.wire.ask(cri::LIST_CONTAINERS, Nothing {})?;
+        let answer: cri::CriListContainersResponse = self.wire.ask(cri::LIST_CONTAINERS, Nothing {})?;
         let mut used: Vec<String> = Vec::new();
         for container in answer.containers {
             used.extend(container.image.map(|spec| spec.image));
             used.extend([container.image_ref, container.image_id]);
         }
-        let own = self.ask_containerd::<containerd::ListContainersResponse>(containerd::LIST_CONTAINERS)?;
+        let own = self.ask_containerd::<containerd::ContainerdListContainersResponse>(containerd::LIST_CONTAINERS)?;
         used.extend(own.into_iter().flat_map(|answer| answer.containers).map(|container| container.image));
         used.extend(self.sandbox_image()?);
         used.retain(|name| !name.is_empty());
@@ -87,21 +90,67 @@ impl Runtime {
     }
 
     /// Removes an image with all its names.
-    pub fn remove(&self, id: &str) -> Result<(), Failure> {
+    pub fn remove(&self, id: &str) -> Result<(), CallFailure> {
         let image = Some(ImageSpec { image: id.to_owned() });
         self.wire.call::<_, Nothing>(cri::REMOVE_IMAGE, cri::RemoveImageRequest { image }).map(|Nothing {}| ())
     }
 
     /// Pins a reference of containerd's.
-    pub fn pin(&self, reference: &containerd::Image) -> Result<(), Failure> {
+    pub fn pin(&self, reference: &containerd::ContainerdImage) -> Result<(), CallFailure> {
         self.wire.call::<_, Nothing>(containerd::UPDATE_IMAGE, reference.pin()).map(|Nothing {}| ())
     }
 
     fn ask_containerd<A: prost::Message + Default + 'static>(&self, method: Method) -> Result<Option<A>> {
         match self.wire.call(method, Nothing {}) {
             Ok(answer) => Ok(Some(answer)),
-            Err(failure) if failure.how == How::Unknown => Ok(None),
+            Err(failure) if failure.how == FailureKind::Unknown => Ok(None),
             Err(failure) => Err(failure.error),
+        }
+    }
+}
+
+// Where the runtime of a node listens: a Unix socket, written as the kubelet writes it.
+
+/// `unix:///PATH`; the path alone is accepted too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint(PathBuf);
+
+impl Endpoint {
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let path = Path::new(text.strip_prefix("unix://").unwrap_or(text));
+        if path.is_absolute() {
+            return Ok(Self(path.to_owned()));
+        }
+        Err(Error::usage("a node is named by the socket of its runtime: unix:///PATH").fact("given", text))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unix://{}", self.0.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_a_socket_and_has_one_name() {
+        for text in ["unix:///run/containerd/containerd.sock", "/run/containerd/containerd.sock"] {
+            assert_eq!(text.parse::<Endpoint>().unwrap().to_string(), "unix:///run/containerd/containerd.sock");
+        }
+        for bad in ["", "unix:", "unix://", "unix://run/x", "run/x", "tcp://127.0.0.1:1", "http://x", "npipe:////./x"] {
+            assert!(bad.parse::<Endpoint>().is_err(), "{bad:?} was accepted");
         }
     }
 }

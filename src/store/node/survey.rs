@@ -2,22 +2,25 @@
 //! been known. Pure: from what the runtime said and what was remembered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::{containerd, cri};
+use super::containerd;
+use super::cri::{self, FilesystemUsage};
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
-use crate::store::collect::{Claim, Goods, Inventory, Name, StoredImage};
 use crate::store::disk::{ImageTimes, NodeRecord, Timestamp};
+use crate::store::gc::{DiskSpace, GcTarget, HoldReason, ImageName, Inventory, StoredContent, StoredImage};
 
 /// More than any image has, so that no sum of what a runtime claims can overflow.
 const LARGEST: u64 = 8 << 40;
 
 /// What the runtime said.
 #[derive(Debug, Clone, Default)]
-pub struct Heard {
-    pub images: Vec<cri::Image>,
+pub struct RuntimeAnswers {
+    pub images: Vec<cri::CriImage>,
     /// containerd's references; `None` where it is another runtime.
-    pub references: Option<Vec<containerd::Image>>,
+    pub references: Option<Vec<containerd::ContainerdImage>>,
     /// What containers call their images.
     pub used: Vec<String>,
 }
@@ -29,14 +32,14 @@ pub struct Survey {
     /// The ids as the runtime writes them.
     pub ids: BTreeMap<Digest, String>,
     /// By image, containerd's references that are not pinned; `None` where it is another runtime.
-    pub unpinned: Option<BTreeMap<Digest, Vec<containerd::Image>>>,
+    pub unpinned: Option<BTreeMap<Digest, Vec<containerd::ContainerdImage>>>,
     /// The pinned ones, in use or not.
     pub pinned: BTreeSet<Digest>,
     pub record: NodeRecord,
 }
 
 impl Survey {
-    pub fn of(heard: &Heard, endpoint: &str, known: Option<&NodeRecord>, now: Timestamp) -> Result<Self> {
+    pub fn new(answers: &RuntimeAnswers, endpoint: &str, known: Option<&NodeRecord>, now: Timestamp) -> Result<Self> {
         let record = NodeRecord {
             endpoint: endpoint.to_owned(),
             since: known.map_or(now, |known| known.since),
@@ -44,12 +47,13 @@ impl Survey {
             images: BTreeMap::new(),
         };
         let (inventory, ids) = (Inventory::default(), BTreeMap::new());
-        let unpinned = heard.references.as_ref().map(|_| BTreeMap::new());
+        let unpinned = answers.references.as_ref().map(|_| BTreeMap::new());
         let mut survey = Self { inventory, ids, unpinned, pinned: BTreeSet::new(), record };
-        let references = heard.references.iter().flatten();
-        let references: HashMap<&str, &containerd::Image> = references.map(|one| (one.name.as_str(), one)).collect();
-        let used = keys_of(&heard.used);
-        for image in &heard.images {
+        let references = answers.references.iter().flatten();
+        let references: HashMap<&str, &containerd::ContainerdImage> =
+            references.map(|one| (one.name.as_str(), one)).collect();
+        let used = keys_of(&answers.used);
+        for image in &answers.images {
             survey.add(image, &references, &used, known, now)?;
         }
         Ok(survey)
@@ -57,8 +61,8 @@ impl Survey {
 
     fn add(
         &mut self,
-        image: &cri::Image,
-        references: &HashMap<&str, &containerd::Image>,
+        image: &cri::CriImage,
+        references: &HashMap<&str, &containerd::ContainerdImage>,
         used: &HashSet<String>,
         known: Option<&NodeRecord>,
         now: Timestamp,
@@ -78,17 +82,17 @@ impl Survey {
             digest,
             names: names
                 .iter()
-                .map(|name| Name::written(name, references.get(name.as_str()).and_then(|it| it.leads_to())))
+                .map(|name| ImageName::written(name, references.get(name.as_str()).and_then(|it| it.leads_to())))
                 .collect(),
             platforms: BTreeMap::new(),
             first_seen: spell.first_seen,
             last_use: spell.last_use,
             parts: BTreeSet::from([digest]),
             bytes: 0,
-            claim: if in_use { Some(Claim::InUse) } else { is_pinned.then_some(Claim::Pinned) },
+            hold: if in_use { Some(HoldReason::InUse) } else { is_pinned.then_some(HoldReason::Pinned) },
         });
-        let goods = Goods { files: Vec::new(), bytes: image.size.min(LARGEST), touched: spell.first_seen };
-        self.inventory.goods.insert(digest, goods);
+        let contents = StoredContent { files: Vec::new(), bytes: image.size.min(LARGEST), touched: spell.first_seen };
+        self.inventory.contents.insert(digest, contents);
         let unpinned = own.iter().filter(|reference| !reference.is_pinned());
         let unpinned = unpinned.map(|reference| (*reference).clone()).collect();
         self.unpinned.as_mut().map(|all| all.insert(digest, unpinned));
@@ -110,10 +114,10 @@ fn id(text: &str) -> Result<Digest> {
 
 /// The references that containerd keeps for the image: by tag, by digest and by id.
 fn references_of<'a>(
-    image: &cri::Image,
+    image: &cri::CriImage,
     digest: Digest,
-    references: &HashMap<&str, &'a containerd::Image>,
-) -> Vec<&'a containerd::Image> {
+    references: &HashMap<&str, &'a containerd::ContainerdImage>,
+) -> Vec<&'a containerd::ContainerdImage> {
     let id = digest.to_string();
     let names: BTreeSet<&String> = image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id, &id]).collect();
     names.into_iter().filter_map(|name| references.get(name.as_str()).copied()).collect()
@@ -121,7 +125,7 @@ fn references_of<'a>(
 
 /// When the image came. A tag may be older than the image it leads to now, so the reference by id
 /// counts, or else the newest.
-fn came(references: &[&containerd::Image], digest: Digest) -> Option<Timestamp> {
+fn came(references: &[&containerd::ContainerdImage], digest: Digest) -> Option<Timestamp> {
     let id = digest.to_string();
     let by_id = references.iter().find(|reference| reference.name == id).and_then(|one| one.created());
     by_id.or_else(|| references.iter().filter_map(|reference| reference.created()).max())
@@ -145,6 +149,54 @@ fn keys(name: &str) -> Vec<String> {
     keys
 }
 
+// How much room the images of a node take, as its runtime says, and how much of it is too much.
+
+#[derive(Debug, Clone)]
+pub struct Usage(pub Vec<FilesystemUsage>);
+
+impl Usage {
+    /// Where the images lie. The kubelet asks the first of several disks too.
+    #[must_use]
+    pub fn directory(&self) -> Option<PathBuf> {
+        let id = self.0.first()?.fs_id.as_ref()?;
+        (!id.mountpoint.is_empty()).then(|| PathBuf::from(&id.mountpoint))
+    }
+
+    pub fn total(&self) -> Result<u64> {
+        let used = self.0.iter().map(|disk| disk.used_bytes.as_ref().map(|used| used.value));
+        let total = used.reduce(|one, two| Some(one?.saturating_add(two?))).flatten();
+        total.ok_or_else(|| {
+            Error::input("the runtime of the node does not say how much room images take")
+                .hint("use --high and --low, or --max-age")
+        })
+    }
+
+    /// Whether it says that it was measured before `moment`: a runtime looks only every few seconds.
+    #[must_use]
+    pub fn is_older_than(&self, moment: Timestamp) -> bool {
+        let times = self.0.iter().filter_map(|disk| u64::try_from(disk.timestamp).ok()).filter(|time| *time > 0);
+        times.map(|time| Timestamp::of(UNIX_EPOCH + Duration::from_nanos(time))).any(|measured| measured < moment)
+    }
+
+    /// How much has to go.
+    pub fn excess(&self, target: GcTarget) -> Result<u64> {
+        let unasked = DiskSpace { capacity: 0, available: 0 };
+        let disk = |directory: &Path| {
+            DiskSpace::of(directory).map_err(|error| error.hint("say how large the images may be instead: --max-size"))
+        };
+        match (target, self.directory()) {
+            // Down to 100 percent is how to say that nothing shall be collected.
+            (GcTarget::Any | GcTarget::Disk { low: 100, .. }, _) => Ok(0),
+            (GcTarget::Size(_), _) => Ok(target.excess(self.total()?, unasked)),
+            (GcTarget::Disk { .. }, Some(directory)) => Ok(target.excess(0, disk(&directory)?)),
+            (GcTarget::Disk { .. }, None) => {
+                Err(Error::input("the runtime of the node does not say where its images lie")
+                    .hint("say how large the images may be instead: --max-size"))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,13 +205,13 @@ mod tests {
         Digest::of(name.as_bytes()).to_string()
     }
 
-    fn image(name: &str, tags: &[&str], digests: &[String]) -> cri::Image {
+    fn image(name: &str, tags: &[&str], digests: &[String]) -> cri::CriImage {
         let repo_tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        cri::Image { id: id_of(name), repo_tags, repo_digests: digests.to_vec(), size: 100, pinned: false }
+        cri::CriImage { id: id_of(name), repo_tags, repo_digests: digests.to_vec(), size: 100, pinned: false }
     }
 
-    fn survey(heard: &Heard, known: Option<&NodeRecord>) -> Survey {
-        Survey::of(heard, "unix:///x", known, Timestamp::from_seconds(1_000)).unwrap()
+    fn survey(answers: &RuntimeAnswers, known: Option<&NodeRecord>) -> Survey {
+        Survey::new(answers, "unix:///x", known, Timestamp::from_seconds(1_000)).unwrap()
     }
 
     #[test]
@@ -184,9 +236,9 @@ mod tests {
             ("docker.io/library/other:latest", &[]),
             ("", &[]),
         ] {
-            let heard = Heard { images: images.clone(), used: vec![used.to_owned()], references: None };
-            let survey = survey(&heard, None);
-            let in_use = survey.inventory.images.iter().filter(|image| image.claim == Some(Claim::InUse));
+            let answers = RuntimeAnswers { images: images.clone(), used: vec![used.to_owned()], references: None };
+            let survey = survey(&answers, None);
+            let in_use = survey.inventory.images.iter().filter(|image| image.hold == Some(HoldReason::InUse));
             let in_use: Vec<String> = in_use.map(|image| image.digest.to_string()).collect();
             assert_eq!(in_use, expected.iter().map(|name| id_of(name)).collect::<Vec<_>>(), "{used}");
         }
@@ -194,14 +246,17 @@ mod tests {
 
     #[test]
     fn an_image_is_as_old_as_its_id_and_not_as_its_tag() {
-        let reference = |name: &str, seconds| containerd::Image {
+        let reference = |name: &str, seconds| containerd::ContainerdImage {
             name: name.to_owned(),
             created_at: Some(containerd::ProtoTimestamp { seconds, nanos: 0 }),
-            ..containerd::Image::default()
+            ..containerd::ContainerdImage::default()
         };
         let seen = |references, known: Option<u64>| {
-            let heard =
-                Heard { images: vec![image("one", &["a.io/x:v1", "a.io/y:v1"], &[])], references, used: Vec::new() };
+            let answers = RuntimeAnswers {
+                images: vec![image("one", &["a.io/x:v1", "a.io/y:v1"], &[])],
+                references,
+                used: Vec::new(),
+            };
             let spell = |at| ImageTimes { first_seen: Timestamp::from_seconds(at), last_use: None };
             let known = known.map(|at| NodeRecord {
                 endpoint: "unix:///x".to_owned(),
@@ -209,7 +264,7 @@ mod tests {
                 collected: None,
                 images: [(Digest::of(b"one"), spell(at)), (Digest::of(b"gone"), spell(at))].into(),
             });
-            let survey = survey(&heard, known.as_ref());
+            let survey = survey(&answers, known.as_ref());
             assert_eq!(survey.record.images.len(), 1, "what is gone is forgotten");
             survey.inventory.images[0].first_seen.seconds()
         };
@@ -224,8 +279,8 @@ mod tests {
 
     #[test]
     fn a_size_that_no_image_has_cannot_overflow() {
-        let images = ["one", "two"].map(|name| cri::Image { size: u64::MAX, ..image(name, &[], &[]) }).into();
-        let survey = survey(&Heard { images, ..Heard::default() }, None);
+        let images = ["one", "two"].map(|name| cri::CriImage { size: u64::MAX, ..image(name, &[], &[]) }).into();
+        let survey = survey(&RuntimeAnswers { images, ..RuntimeAnswers::default() }, None);
         assert_eq!(survey.inventory.total(), 2 * LARGEST);
     }
 }

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::cri::{Container, FilesystemIdentifier, FilesystemUsage, Image, ImageSpec, Nothing, UInt64Value};
-use super::double::{Answer, Double};
-use super::wire::Method;
+use super::cri::{
+    CriContainer as Container, CriImage as Image, FilesystemIdentifier, FilesystemUsage, ImageSpec, Nothing,
+    UInt64Value,
+};
+use super::grpc::Method;
+use super::testing::{Answer, FakeRuntime};
 use super::*;
 use crate::error::Kind;
 use crate::oci::Digest;
-use crate::store::collect::{Policy, Protection, Room};
 use crate::store::disk::LockWait;
+use crate::store::gc::{GcPolicy, GcTarget, Protection};
 
 const ALL_CALLS: [Method; 6] = [
     cri::LIST_IMAGES,
@@ -25,7 +28,7 @@ const ALL_CALLS: [Method; 6] = [
 
 /// A node with the images `a`, `b` and `c`, of 100 bytes each, and the directory of a store.
 struct Stage {
-    double: Double,
+    testing: FakeRuntime,
     directory: TempDir,
 }
 
@@ -38,48 +41,48 @@ fn image(name: &str) -> Image {
     Image { id: hex(name), repo_tags, repo_digests: Vec::new(), size: 100, pinned: false }
 }
 
-fn used_by(names: &[&str]) -> cri::ListContainersResponse {
+fn used_by(names: &[&str]) -> cri::CriListContainersResponse {
     let container = |name: &&str| Container { image_id: hex(name), ..Container::default() };
-    cri::ListContainersResponse { containers: names.iter().map(container).collect() }
+    cri::CriListContainersResponse { containers: names.iter().map(container).collect() }
 }
 
 impl Stage {
     fn new() -> Self {
-        let stage = Self { double: Double::start(), directory: tempfile::tempdir().unwrap() };
-        let double = &stage.double;
-        double.says(cri::VERSION, &cri::VersionResponse { runtime_name: "double".into(), ..Default::default() });
-        double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images: ["a", "b", "c"].map(image).into() });
-        double.says(cri::LIST_CONTAINERS, &used_by(&[]));
-        double.says(cri::STATUS, &cri::StatusResponse::default());
-        double.says(cri::REMOVE_IMAGE, &Nothing {});
+        let stage = Self { testing: FakeRuntime::start(), directory: tempfile::tempdir().unwrap() };
+        let testing = &stage.testing;
+        testing.says(cri::VERSION, &cri::VersionResponse { runtime_name: "double".into(), ..Default::default() });
+        testing.says(cri::LIST_IMAGES, &cri::CriListImagesResponse { images: ["a", "b", "c"].map(image).into() });
+        testing.says(cri::LIST_CONTAINERS, &used_by(&[]));
+        testing.says(cri::STATUS, &cri::StatusResponse::default());
+        testing.says(cri::REMOVE_IMAGE, &Nothing {});
         let used_bytes = Some(UInt64Value { value: 300 });
         let fs_id = Some(FilesystemIdentifier { mountpoint: "/no/such/directory".into() });
         let disk = FilesystemUsage { timestamp: i64::MAX, fs_id, used_bytes };
-        double.says(cri::IMAGE_FS_INFO, &cri::ImageFsInfoResponse { image_filesystems: vec![disk] });
+        testing.says(cri::IMAGE_FS_INFO, &cri::ImageFsInfoResponse { image_filesystems: vec![disk] });
         stage
     }
 
-    fn node(&self) -> Node {
+    fn node(&self) -> ClusterNode {
         let deadlines = Deadlines { connect: Duration::from_secs(5), call: Duration::from_millis(500) };
-        let runtime = Runtime::connect(&self.double.endpoint(), deadlines).unwrap();
-        Node { runtime, root: self.directory.path().to_owned(), notices: Notices::silent() }
+        let runtime = Runtime::connect(&self.testing.endpoint(), deadlines).unwrap();
+        ClusterNode { runtime, root: self.directory.path().to_owned(), notices: Notices::silent() }
     }
 
-    fn collect(&self, room: Room, protect: &[&str], pins: Pins) -> Result<(Plan, Outcome)> {
+    fn collect(&self, target: GcTarget, protect: &[&str], pins: PinMode) -> Result<(NodePlan, NodeOutcome)> {
         let protect: Vec<String> = protect.iter().map(|entry| (*entry).to_owned()).collect();
         let protection = Protection::read(&protect, &[]).unwrap();
-        let policy = Policy { room, min_age: Duration::ZERO, max_age: None };
-        self.node().collect(Order { protection: &protection, policy, pins }, LockWait::default())
+        let policy = GcPolicy { target, min_age: Duration::ZERO, max_age: None };
+        self.node().collect(NodeRequest { protection: &protection, policy, pins }, LockWait::default())
     }
 
     /// What the runtime was told to remove.
     fn removed(&self) -> Vec<String> {
-        let asked: Vec<cri::RemoveImageRequest> = self.double.asked(cri::REMOVE_IMAGE);
+        let asked: Vec<cri::RemoveImageRequest> = self.testing.asked(cri::REMOVE_IMAGE);
         asked.into_iter().map(|request| request.image.unwrap().image).collect()
     }
 }
 
-fn names(taken: &[crate::store::collect::Taken]) -> Vec<&str> {
+fn names(taken: &[crate::store::gc::RemovedImage]) -> Vec<&str> {
     taken.iter().map(|taken| taken.reference.as_str()).collect()
 }
 
@@ -88,15 +91,15 @@ fn a_runtime_that_is_not_containerd_is_collected_over_cri_alone() {
     let stage = Stage::new();
     let mut images = ["a", "b", "c", "d"].map(image);
     images[1].pinned = true;
-    stage.double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images: images.into() });
-    stage.double.says(cri::LIST_CONTAINERS, &used_by(&["c"]));
+    stage.testing.says(cri::LIST_IMAGES, &cri::CriListImagesResponse { images: images.into() });
+    stage.testing.says(cri::LIST_CONTAINERS, &used_by(&["c"]));
     let config = HashMap::from([("config".to_owned(), r#"{"sandboxImage":"registry.example/d:v1"}"#.to_owned())]);
-    stage.double.says(cri::STATUS, &cri::StatusResponse { info: config });
-    let (plan, outcome) = stage.collect(Room::Size(0), &[], Pins::Leave).unwrap();
+    stage.testing.says(cri::STATUS, &cri::StatusResponse { info: config });
+    let (plan, outcome) = stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap();
     assert_eq!(names(&outcome.removed), ["registry.example/a:v1"]);
     assert_eq!((plan.selection.in_use, plan.selection.pinned), (2, 1));
     assert_eq!(stage.removed(), [hex("a")], "by the id as the runtime writes it");
-    let error = stage.collect(Room::Size(0), &["registry.example/b:v1"], Pins::Set).unwrap_err();
+    let error = stage.collect(GcTarget::Size(0), &["registry.example/b:v1"], PinMode::Set).unwrap_err();
     assert!(error.to_string().contains("only containerd's images can be pinned"), "{error}");
     assert_eq!(stage.removed().len(), 1, "nothing more");
 }
@@ -108,8 +111,8 @@ fn an_answer_that_fails_or_is_not_understood_stops_it_before_the_first_removal()
     for method in ALL_CALLS {
         for answer in [Answer::Status(2), Answer::Status(14), cut.clone()] {
             let stage = Stage::new();
-            stage.double.answers(method, std::slice::from_ref(&answer));
-            let error = stage.collect(Room::Size(0), &[], Pins::Leave).unwrap_err();
+            stage.testing.answers(method, std::slice::from_ref(&answer));
+            let error = stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err();
             assert_eq!(error.kind(), Kind::Network, "{method:?} {answer:?}: {error}");
             assert!(error.to_string().contains(method.path), "{error}");
             assert_eq!(stage.removed(), Vec::<String>::new(), "{method:?} {answer:?}");
@@ -118,14 +121,14 @@ fn an_answer_that_fails_or_is_not_understood_stops_it_before_the_first_removal()
     let odd = |id: &str| Image { id: id.to_owned(), ..image("a") };
     for images in [vec![odd("")], vec![odd("sha256:short")], vec![odd("../x")], vec![image("a"), image("a")]] {
         let stage = Stage::new();
-        stage.double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images });
-        assert_eq!(stage.collect(Room::Size(0), &[], Pins::Leave).unwrap_err().kind(), Kind::Input);
+        stage.testing.says(cri::LIST_IMAGES, &cri::CriListImagesResponse { images });
+        assert_eq!(stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err().kind(), Kind::Input);
         assert!(stage.removed().is_empty());
     }
     let stage = Stage::new();
     let config = HashMap::from([("config".to_owned(), "{".to_owned())]);
-    stage.double.says(cri::STATUS, &cri::StatusResponse { info: config });
-    stage.collect(Room::Size(0), &[], Pins::Leave).unwrap_err();
+    stage.testing.says(cri::STATUS, &cri::StatusResponse { info: config });
+    stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err();
     assert!(stage.removed().is_empty());
 }
 
@@ -133,26 +136,26 @@ fn an_answer_that_fails_or_is_not_understood_stops_it_before_the_first_removal()
 fn what_came_into_use_meanwhile_is_spared() {
     let stage = Stage::new();
     let looks = [used_by(&[]), used_by(&["b"])].map(|look| Answer::Message(prost::Message::encode_to_vec(&look)));
-    stage.double.answers(cri::LIST_CONTAINERS, &looks);
-    let (_, outcome) = stage.collect(Room::Size(0), &[], Pins::Leave).unwrap();
+    stage.testing.answers(cri::LIST_CONTAINERS, &looks);
+    let (_, outcome) = stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap();
     assert_eq!(names(&outcome.spared), ["registry.example/b:v1"]);
     assert_eq!(stage.removed(), [hex("a"), hex("c")]);
     // Or pinned, or has got a name that is protected.
     let stage = Stage::new();
     let mut images = ["a", "b", "c"].map(image);
-    let first = cri::ListImagesResponse { images: images.clone().into() };
+    let first = cri::CriListImagesResponse { images: images.clone().into() };
     images[0].pinned = true;
     images[2].repo_tags.push("quay.io/c:v1".into());
-    let looks_at_images = [first, cri::ListImagesResponse { images: images.into() }];
+    let looks_at_images = [first, cri::CriListImagesResponse { images: images.into() }];
     let looks_at_images = looks_at_images.map(|look| Answer::Message(prost::Message::encode_to_vec(&look)));
-    stage.double.answers(cri::LIST_IMAGES, &looks_at_images);
-    let (_, outcome) = stage.collect(Room::Size(0), &["host:quay.io"], Pins::Leave).unwrap();
+    stage.testing.answers(cri::LIST_IMAGES, &looks_at_images);
+    let (_, outcome) = stage.collect(GcTarget::Size(0), &["host:quay.io"], PinMode::Leave).unwrap();
     assert_eq!(names(&outcome.spared), ["registry.example/a:v1", "registry.example/c:v1"]);
     assert_eq!(stage.removed(), [hex("b")]);
     // A second look that fails removes nothing at all.
     let stage = Stage::new();
-    stage.double.answers(cri::LIST_CONTAINERS, &[looks[0].clone(), Answer::Status(2)]);
-    stage.collect(Room::Size(0), &[], Pins::Leave).unwrap_err();
+    stage.testing.answers(cri::LIST_CONTAINERS, &[looks[0].clone(), Answer::Status(2)]);
+    stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err();
     assert!(stage.removed().is_empty());
 }
 
@@ -168,8 +171,8 @@ fn what_was_removed_and_what_was_not_is_named() {
         (vec![done, Answer::Hang], 2, &["b", "c"]),
     ] {
         let stage = Stage::new();
-        stage.double.answers(cri::REMOVE_IMAGE, &answers);
-        let result = stage.collect(Room::Size(0), &[], Pins::Leave);
+        stage.testing.answers(cri::REMOVE_IMAGE, &answers);
+        let result = stage.collect(GcTarget::Size(0), &[], PinMode::Leave);
         assert_eq!(stage.removed().len(), asked, "{answers:?}");
         let Err(error) = result else {
             assert!(left.is_empty(), "{answers:?}");
@@ -188,14 +191,16 @@ fn what_was_removed_and_what_was_not_is_named() {
 #[test]
 fn a_runtime_that_hangs_or_talks_without_end_is_left() {
     let stage = Stage::new();
-    stage.double.answers(cri::LIST_IMAGES, &[Answer::Hang]);
-    let error = stage.collect(Room::Any, &[], Pins::Leave).unwrap_err();
+    stage.testing.answers(cri::LIST_IMAGES, &[Answer::Hang]);
+    let error = stage.collect(GcTarget::Any, &[], PinMode::Leave).unwrap_err();
     assert!(error.to_string().contains("did not answer in time"), "{error}");
-    stage.double.answers(cri::LIST_IMAGES, &[Answer::Message(vec![0; (64 << 20) + 1])]);
-    let node =
-        Node { runtime: Runtime::connect(&stage.double.endpoint(), Deadlines::default()).unwrap(), ..stage.node() };
+    stage.testing.answers(cri::LIST_IMAGES, &[Answer::Message(vec![0; (64 << 20) + 1])]);
+    let node = ClusterNode {
+        runtime: Runtime::connect(&stage.testing.endpoint(), Deadlines::default()).unwrap(),
+        ..stage.node()
+    };
     assert!(node.survey().unwrap_err().to_string().contains("OutOfRange"));
-    let endpoint = stage.double.endpoint();
+    let endpoint = stage.testing.endpoint();
     drop(stage);
     assert_eq!(Runtime::connect(&endpoint, Deadlines::default()).err().unwrap().kind(), Kind::Network);
 }
@@ -203,44 +208,48 @@ fn a_runtime_that_hangs_or_talks_without_end_is_left() {
 #[test]
 fn room_is_asked_of_the_disk_only_where_it_is_wanted() {
     let stage = Stage::new();
-    let error = stage.collect(Room::Disk { high: 85, low: 80 }, &[], Pins::Leave).unwrap_err();
+    let error = stage.collect(GcTarget::Disk { high: 85, low: 80 }, &[], PinMode::Leave).unwrap_err();
     assert!(error.to_string().contains("/no/such/directory") && error.to_string().contains("--max-size"), "{error}");
-    for room in [Room::Disk { high: 100, low: 100 }, Room::Any, Room::Size(300)] {
-        assert!(stage.collect(room, &[], Pins::Leave).unwrap().1.removed.is_empty(), "{room:?}");
+    for target in [GcTarget::Disk { high: 100, low: 100 }, GcTarget::Any, GcTarget::Size(300)] {
+        assert!(stage.collect(target, &[], PinMode::Leave).unwrap().1.removed.is_empty(), "{target:?}");
     }
     // 101 bytes are too many: two images of 100.
-    assert_eq!(stage.collect(Room::Size(199), &[], Pins::Leave).unwrap().1.removed.len(), 2);
-    stage.double.says(cri::IMAGE_FS_INFO, &cri::ImageFsInfoResponse::default());
-    assert!(stage.collect(Room::Size(0), &[], Pins::Leave).is_err(), "it does not say how much");
-    assert!(stage.collect(Room::Disk { high: 1, low: 0 }, &[], Pins::Leave).is_err(), "nor where");
-    stage.collect(Room::Any, &[], Pins::Leave).unwrap();
+    assert_eq!(stage.collect(GcTarget::Size(199), &[], PinMode::Leave).unwrap().1.removed.len(), 2);
+    stage.testing.says(cri::IMAGE_FS_INFO, &cri::ImageFsInfoResponse::default());
+    assert!(stage.collect(GcTarget::Size(0), &[], PinMode::Leave).is_err(), "it does not say how much");
+    assert!(stage.collect(GcTarget::Disk { high: 1, low: 0 }, &[], PinMode::Leave).is_err(), "nor where");
+    stage.collect(GcTarget::Any, &[], PinMode::Leave).unwrap();
 }
 
 #[test]
 fn a_pin_that_fails_ends_it_before_the_first_removal() {
     let stage = Stage::new();
-    let reference = |name: &str| containerd::Image {
+    let reference = |name: &str| containerd::ContainerdImage {
         name: format!("registry.example/{name}:v1"),
-        target: Some(containerd::Descriptor { digest: Digest::of(b"manifest").to_string(), ..Default::default() }),
+        target: Some(containerd::ContainerdDescriptor {
+            digest: Digest::of(b"manifest").to_string(),
+            ..Default::default()
+        }),
         ..Default::default()
     };
-    stage
-        .double
-        .says(containerd::LIST_IMAGES, &containerd::ListImagesResponse { images: ["a", "b"].map(reference).into() });
-    stage.double.says(containerd::LIST_CONTAINERS, &containerd::ListContainersResponse::default());
-    stage.double.answers(containerd::UPDATE_IMAGE, &[Answer::Message(Vec::new()), Answer::Status(7)]);
-    let error = stage.collect(Room::Size(0), &["regex:/[ab]:"], Pins::Set).unwrap_err();
+    stage.testing.says(
+        containerd::LIST_IMAGES,
+        &containerd::ContainerdListImagesResponse { images: ["a", "b"].map(reference).into() },
+    );
+    stage.testing.says(containerd::LIST_CONTAINERS, &containerd::ContainerdListContainersResponse::default());
+    stage.testing.answers(containerd::UPDATE_IMAGE, &[Answer::Message(Vec::new()), Answer::Status(7)]);
+    let error = stage.collect(GcTarget::Size(0), &["regex:/[ab]:"], PinMode::Set).unwrap_err();
     for (word, name) in
         [("pinned", "registry.example/a:v1"), ("not pinned", "registry.example/b:v1"), ("removed", "nothing")]
     {
         assert!(error.facts().contains(&(word, name.to_owned())), "{error}");
     }
     assert!(stage.removed().is_empty());
-    let asked: Vec<containerd::UpdateImageRequest> = stage.double.asked(containerd::UPDATE_IMAGE);
+    let asked: Vec<containerd::UpdateImageRequest> = stage.testing.asked(containerd::UPDATE_IMAGE);
     assert!(asked.iter().all(|request| request.image.as_ref().unwrap().target.is_some()), "containerd 1.7 crashes");
     // One that is gone meanwhile needs no pin.
-    stage.double.answers(containerd::UPDATE_IMAGE, &[Answer::Status(5)]);
-    let (_, outcome) = stage.collect(Room::Size(0), &["regex:/[ab]:"], Pins::Set).unwrap();
+    stage.testing.answers(containerd::UPDATE_IMAGE, &[Answer::Status(5)]);
+    let (_, outcome) = stage.collect(GcTarget::Size(0), &["regex:/[ab]:"], PinMode::Set).unwrap();
     assert_eq!(names(&outcome.removed), ["registry.example/c:v1"]);
 }
 
@@ -248,17 +257,17 @@ fn a_pin_that_fails_ends_it_before_the_first_removal() {
 fn use_is_remembered_and_age_counts_only_when_it_is_known() {
     let stage = Stage::new();
     let node = stage.node();
-    stage.double.says(cri::LIST_CONTAINERS, &used_by(&["b"]));
-    stage.collect(Room::Any, &[], Pins::Leave).unwrap();
+    stage.testing.says(cri::LIST_CONTAINERS, &used_by(&["b"]));
+    stage.collect(GcTarget::Any, &[], PinMode::Leave).unwrap();
     let spec = ImageSpec { image: "registry.example/a:v1".into() };
     let container = Container { image: Some(spec), ..Container::default() };
-    stage.double.says(cri::LIST_CONTAINERS, &cri::ListContainersResponse { containers: vec![container] });
-    stage.collect(Room::Any, &[], Pins::Leave).unwrap();
-    stage.double.says(cri::LIST_CONTAINERS, &used_by(&[]));
+    stage.testing.says(cri::LIST_CONTAINERS, &cri::CriListContainersResponse { containers: vec![container] });
+    stage.collect(GcTarget::Any, &[], PinMode::Leave).unwrap();
+    stage.testing.says(cri::LIST_CONTAINERS, &used_by(&[]));
     let protection = Protection::default();
     let order = |max_age| {
-        let policy = Policy { room: Room::Size(0), min_age: Duration::ZERO, max_age };
-        Order { protection: &protection, policy, pins: Pins::Leave }
+        let policy = GcPolicy { target: GcTarget::Size(0), min_age: Duration::ZERO, max_age };
+        NodeRequest { protection: &protection, policy, pins: PinMode::Leave }
     };
     // Never seen in use, then used first, then used last.
     let plan = node.plan(order(None)).unwrap();
@@ -266,7 +275,10 @@ fn use_is_remembered_and_age_counts_only_when_it_is_known() {
         names(&plan.selection.images),
         ["registry.example/c:v1", "registry.example/b:v1", "registry.example/a:v1"]
     );
-    let any = |max_age| Order { policy: Policy { room: Room::Any, ..order(Some(max_age)).policy }, ..order(None) };
+    let any = |max_age| NodeRequest {
+        policy: GcPolicy { target: GcTarget::Any, ..order(Some(max_age)).policy },
+        ..order(None)
+    };
     assert!(node.plan(any(Duration::from_secs(3600))).unwrap().selection.images.is_empty());
     // As if the node had been looked at since 1970.
     let mut record = plan.survey.record.clone();
@@ -275,6 +287,6 @@ fn use_is_remembered_and_age_counts_only_when_it_is_known() {
     record.write(stage.directory.path()).unwrap();
     assert_eq!(names(&node.plan(any(Duration::from_secs(3600))).unwrap().selection.images), ["registry.example/c:v1"]);
     // What is gone is forgotten.
-    stage.double.says(cri::LIST_IMAGES, &cri::ListImagesResponse { images: vec![image("a")] });
+    stage.testing.says(cri::LIST_IMAGES, &cri::CriListImagesResponse { images: vec![image("a")] });
     assert_eq!(node.survey().unwrap().record.images.len(), 1);
 }

@@ -76,8 +76,8 @@ impl Download {
     }
 
     fn run<T>(&mut self, work: impl AsyncFnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let engine = self.repository.engine();
-        engine.run(work(self))
+        let runtime = self.repository.runtime();
+        runtime.run(work(self))
     }
 
     async fn connect(&mut self) -> Result<()> {

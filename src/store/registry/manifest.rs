@@ -86,7 +86,7 @@ impl Repository {
 
     /// Puts `top` under a tag. A tag that may not be changed is no obstacle when it is right already.
     pub(super) async fn put_tag(&self, top: &Document, tag: &str) -> Result<()> {
-        match self.put(top, tag).await {
+        match self.put_manifest(top, tag).await {
             Err(error) if error.kind() == Kind::Conflict => match self.resolve(tag).await {
                 Ok(Some(current)) if current == top.digest() => Ok(()),
                 Ok(Some(current)) => Err(error.fact("tag is", current).fact("wanted", top.digest())),
@@ -97,7 +97,7 @@ impl Repository {
     }
 
     /// Puts a document under a tag or its digest, and makes sure that it is there.
-    pub(super) async fn put(&self, document: &Document, target: &str) -> Result<()> {
+    pub(super) async fn put_manifest(&self, document: &Document, target: &str) -> Result<()> {
         let call = self
             .call(Method::PUT, &format!("/manifests/{target}"))
             .header(CONTENT_TYPE, document.media_type().as_str())

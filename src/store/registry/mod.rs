@@ -52,7 +52,7 @@ pub use timeouts::Timeouts;
 
 use crate::error::Result;
 use crate::oci::Reference;
-use crate::store::engine::Engine;
+use crate::store::async_runtime::AsyncRuntime;
 use crate::store::{Notices, Traffic};
 
 /// What the user decides about registries.
@@ -89,25 +89,25 @@ impl Default for RegistryOptions {
 /// Nothing is asked, and no file with credentials is read, before an image is.
 #[derive(Clone)]
 pub struct Registry {
-    engine: Arc<Engine>,
+    runtime: Arc<AsyncRuntime>,
     client: Arc<Client>,
 }
 
 impl Registry {
     pub fn new(options: RegistryOptions, traffic: Traffic, notices: Notices) -> Result<Self> {
         let client = Client::new(options, traffic, notices)?;
-        Ok(Self { engine: Arc::new(Engine::new()?), client: Arc::new(client) })
+        Ok(Self { runtime: Arc::new(AsyncRuntime::new()?), client: Arc::new(client) })
     }
 
     /// The image as one to read.
     #[must_use]
     pub fn source(&self, reference: &Reference) -> Repository {
-        Repository::new(&self.engine, &self.client, reference, RepositoryRole::Source)
+        Repository::new(&self.runtime, &self.client, reference, RepositoryRole::Source)
     }
 
     /// The image as one to write.
     #[must_use]
     pub fn sink(&self, reference: &Reference) -> Repository {
-        Repository::new(&self.engine, &self.client, reference, RepositoryRole::Sink)
+        Repository::new(&self.runtime, &self.client, reference, RepositoryRole::Sink)
     }
 }

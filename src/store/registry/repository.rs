@@ -12,7 +12,7 @@ use super::http_client::Payload;
 use super::token::TokenScope;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, RepositoryName};
-use crate::store::engine::Engine;
+use crate::store::async_runtime::AsyncRuntime;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
@@ -25,7 +25,7 @@ pub(super) enum RepositoryRole {
 /// A repository, with the image in it that a reference names.
 #[derive(Clone)]
 pub struct Repository {
-    engine: Arc<Engine>,
+    runtime: Arc<AsyncRuntime>,
     client: Arc<Client>,
     host: Arc<Host>,
     reference: Reference,
@@ -33,9 +33,14 @@ pub struct Repository {
 }
 
 impl Repository {
-    pub(super) fn new(engine: &Arc<Engine>, client: &Arc<Client>, reference: &Reference, role: RepositoryRole) -> Self {
+    pub(super) fn new(
+        runtime: &Arc<AsyncRuntime>,
+        client: &Arc<Client>,
+        reference: &Reference,
+        role: RepositoryRole,
+    ) -> Self {
         Self {
-            engine: Arc::clone(engine),
+            runtime: Arc::clone(runtime),
             client: Arc::clone(client),
             host: client.host(reference.name().host()),
             reference: reference.clone(),
@@ -43,8 +48,8 @@ impl Repository {
         }
     }
 
-    pub(super) fn engine(&self) -> Arc<Engine> {
-        Arc::clone(&self.engine)
+    pub(super) fn runtime(&self) -> Arc<AsyncRuntime> {
+        Arc::clone(&self.runtime)
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -85,7 +90,7 @@ impl Repository {
 
 impl Source for Repository {
     fn top(&self) -> Result<Document> {
-        self.engine.run(async {
+        self.runtime.run(async {
             let expected = self.reference.digest();
             let fetched = self.fetch(&self.reference.target(), expected).await?;
             self.read(fetched.bytes, fetched.declared.as_ref())
@@ -93,7 +98,7 @@ impl Source for Repository {
     }
 
     fn document(&self, of: &Descriptor) -> Result<Document> {
-        self.engine.run(async {
+        self.runtime.run(async {
             let fetched = self.fetch(&of.digest.to_string(), Some(of.digest)).await?;
             if fetched.bytes.len() as u64 != of.size {
                 return Err(Error::integrity("the manifest has another size than its descriptor says")
@@ -124,11 +129,11 @@ impl Source for Repository {
 
 impl Sink for Repository {
     fn current(&self) -> Result<Option<Digest>> {
-        self.engine.run(self.resolve(&self.target()))
+        self.runtime.run(self.resolve(&self.target()))
     }
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {
-        let delivery = self.engine.run(self.deliver(blob))?;
+        let delivery = self.runtime.run(self.deliver(blob))?;
         let traffic = &self.client.http.traffic;
         match delivery {
             Delivery::AlreadyThere => traffic.already_there(),
@@ -139,10 +144,10 @@ impl Sink for Repository {
     }
 
     fn put_document(&self, document: &Document) -> Result<()> {
-        self.engine.run(self.put(document, &document.digest().to_string()))
+        self.runtime.run(self.put_manifest(document, &document.digest().to_string()))
     }
 
     fn tag(&self, top: &Document) -> Result<()> {
-        self.engine.run(self.put_tag(top, &self.target()))
+        self.runtime.run(self.put_tag(top, &self.target()))
     }
 }

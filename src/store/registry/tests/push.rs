@@ -15,7 +15,7 @@ fn name(fake: &FakeRegistry, repository: &str) -> RepositoryName {
     fake.image(repository).name().clone()
 }
 
-fn put(rig: &Rig, fake: &FakeRegistry, bytes: &[u8], held_by: &[RepositoryName]) -> Result<Delivery> {
+fn put_blob(rig: &Rig, fake: &FakeRegistry, bytes: &[u8], held_by: &[RepositoryName]) -> Result<Delivery> {
     let open = || Ok(Box::new(Cursor::new(bytes.to_vec())) as Stream);
     let blob = Blob { descriptor: &blob_of(bytes), held_by, open: &open };
     rig.registry.sink(&fake.image("a/b:c")).put_blob(&blob)
@@ -50,7 +50,7 @@ fn a_large_blob_is_asked_for_and_sent_in_one_put() {
     let hex = digest(&bytes).hex();
     let fake = taking(|_, _| None);
     let rig = Rig::new();
-    assert_eq!(put(&rig, &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!(put_blob(&rig, &fake, &bytes, &[]).unwrap(), Delivery::Sent);
     assert_eq!(
         short(&fake.lines()),
         [format!("HEAD {hex}"), "POST uploads/".to_owned(), format!("PUT uploads/0?_state=x%3D&digest={hex}")]
@@ -64,7 +64,7 @@ fn a_large_blob_is_asked_for_and_sent_in_one_put() {
 fn a_small_or_empty_blob_is_not_asked_for() {
     for bytes in [&b"{}"[..], b""] {
         let fake = taking(|_, _| None);
-        assert_eq!(put(&Rig::new(), &fake, bytes, &[]).unwrap(), Delivery::Sent);
+        assert_eq!(put_blob(&Rig::new(), &fake, bytes, &[]).unwrap(), Delivery::Sent);
         assert_eq!((fake.count("HEAD"), fake.seen()[1].body.as_slice()), (0, bytes));
     }
 }
@@ -74,8 +74,8 @@ fn a_blob_that_is_there_is_not_sent() {
     let fake = taking(|seen, _| (seen.method == "HEAD").then(|| Reply::new(200)));
     let rig = Rig::new();
     let here = [name(&fake, "a/b")];
-    assert_eq!(put(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::AlreadyThere);
-    assert_eq!(put(&rig, &fake, b"{}", &here).unwrap(), Delivery::AlreadyThere);
+    assert_eq!(put_blob(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::AlreadyThere);
+    assert_eq!(put_blob(&rig, &fake, b"{}", &here).unwrap(), Delivery::AlreadyThere);
     assert_eq!((fake.count("POST"), rig.traffic.tally().already_there), (0, 2));
 }
 
@@ -87,7 +87,7 @@ fn only_201_is_a_mount_and_everything_else_is_an_upload() {
             seen.target.contains("mount=").then(|| Reply::new(status).with("Location", "/v2/a/b/blobs/uploads/m"))
         });
         let rig = Rig::new();
-        let delivery = put(&rig, &fake, &bytes, &[name(&fake, "x/y"), name(&fake, "z")]).unwrap();
+        let delivery = put_blob(&rig, &fake, &bytes, &[name(&fake, "x/y"), name(&fake, "z")]).unwrap();
         let mounts = fake.lines().iter().filter(|line| line.contains("mount=")).count();
         let posts = fake.count("POST");
         match status {
@@ -105,7 +105,7 @@ fn only_201_is_a_mount_and_everything_else_is_an_upload() {
 fn nothing_is_mounted_from_another_host() {
     let fake = taking(|_, _| None);
     let other = "other.example/x/y".parse::<crate::oci::Reference>().unwrap().name().clone();
-    put(&Rig::new(), &fake, b"{}", &[other]).unwrap();
+    put_blob(&Rig::new(), &fake, b"{}", &[other]).unwrap();
     assert!(fake.lines().iter().all(|line| !line.contains("mount=")));
 }
 
@@ -114,7 +114,7 @@ fn a_put_that_breaks_is_asked_about_and_sent_again_in_a_new_session() {
     let bytes = noise(LARGE);
     for taken in [0, LARGE / 2, LARGE - 1] {
         let fake = taking(move |seen, _| seen.target.contains("uploads/0?").then(|| Reply::new(201).taking(taken)));
-        assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent, "{taken}");
+        assert_eq!(put_blob(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent, "{taken}");
         let methods: Vec<String> = fake.seen().iter().map(|seen| seen.method.clone()).collect();
         assert_eq!(methods, ["HEAD", "POST", "PUT", "HEAD", "POST", "PUT"], "{taken}");
         assert_eq!(fake.seen()[5].body, bytes);
@@ -129,7 +129,7 @@ fn an_answer_that_was_lost_costs_a_head_and_no_second_upload() {
         "HEAD" if nth > 0 => Some(Reply::new(200)),
         _ => None,
     });
-    assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!(put_blob(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
     assert_eq!((fake.count("PUT"), fake.count("HEAD"), fake.count("POST")), (1, 2, 1));
 }
 
@@ -141,7 +141,7 @@ fn lost_sessions_and_passing_faults_of_a_put_are_survived() {
             let is_faulty = seen.method == "PUT" && count.fetch_add(1, Ordering::Relaxed) < times;
             is_faulty.then(|| Reply::new(status).body(r#"{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}"#))
         });
-        assert_eq!(put(&Rig::new(), &fake, b"{}", &[]).unwrap(), Delivery::Sent, "{status}");
+        assert_eq!(put_blob(&Rig::new(), &fake, b"{}", &[]).unwrap(), Delivery::Sent, "{status}");
         assert_eq!((fake.count("PUT"), fake.count("HEAD"), fake.count("POST")), (times + 1, times, times + 1));
     }
 }
@@ -149,7 +149,7 @@ fn lost_sessions_and_passing_faults_of_a_put_are_survived() {
 #[test]
 fn a_registry_that_never_takes_a_blob_is_told_after_six_tries() {
     let fake = taking(|seen, _| (seen.method == "PUT").then(|| Reply::new(500)));
-    let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+    let error = put_blob(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
     assert_eq!((error.kind(), fake.count("PUT")), (Kind::Network, 6));
 }
 
@@ -157,7 +157,7 @@ fn a_registry_that_never_takes_a_blob_is_told_after_six_tries() {
 fn what_the_registry_says_about_the_bytes_is_believed() {
     let body = r#"{"errors":[{"code":"DIGEST_INVALID","message":"no"}]}"#;
     let fake = taking(move |seen, _| (seen.method == "PUT").then(|| Reply::new(400).body(body)));
-    let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+    let error = put_blob(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
     assert_eq!((error.kind(), fake.count("PUT")), (Kind::Integrity, 1));
 }
 
@@ -229,7 +229,7 @@ fn a_registry_that_finds_the_put_too_large_gets_chunks() {
             "PATCH" => Some(Reply::new([200, 201, 202, 204][nth % 4]).with("Location", &seen.target)),
             _ => None,
         });
-        assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+        assert_eq!(put_blob(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
         let patches: Vec<SeenRequest> = fake.seen().into_iter().filter(|seen| seen.method == "PATCH").collect();
         assert_eq!(patches.len(), chunks);
         assert_eq!(patches.iter().flat_map(|seen| seen.body.clone()).collect::<Vec<u8>>(), bytes);
@@ -247,7 +247,7 @@ fn a_chunk_out_of_step_begins_a_new_session() {
         ("PATCH", true) if seen.header("content-range").unwrap().starts_with("4194304") => Some(Reply::new(416)),
         _ => None,
     });
-    assert_eq!(put(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
+    assert_eq!(put_blob(&Rig::new(), &fake, &bytes, &[]).unwrap(), Delivery::Sent);
     assert_eq!((fake.count("POST"), fake.count("PATCH")), (3, 4));
 }
 
@@ -265,7 +265,7 @@ fn an_upload_elsewhere_gets_the_bytes_but_no_authorization() {
     std::fs::write(&path, format!(r#"{{"auths":{{"{}":{{"username":"u","password":"p"}}}}}}"#, fake.host)).unwrap();
     let credentials = Credentials { registry_auth_file: Some(path), ..Credentials::default() };
     let rig = Rig::with(RegistryOptions { credentials, ..RegistryOptions::default() });
-    assert_eq!(put(&rig, &fake, b"{}", &[]).unwrap(), Delivery::Sent);
+    assert_eq!(put_blob(&rig, &fake, b"{}", &[]).unwrap(), Delivery::Sent);
     let seen = storage.seen();
     assert_eq!((seen.len(), seen[0].header("authorization"), seen[0].body.as_slice()), (1, None, &b"{}"[..]));
     assert!(seen[0].target.starts_with("/upload?sig=CANARY&digest=sha256"));
@@ -277,11 +277,11 @@ fn a_location_that_is_not_safe_gets_no_data() {
     for location in ["", "http://10.0.0.1/u", "http://169.254.169.254/u", "ftp://127.0.0.1/u", &long] {
         let named = location.to_owned();
         let fake = taking(move |seen, _| (seen.method == "POST").then(|| Reply::new(202).with("Location", &named)));
-        let error = put(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
+        let error = put_blob(&Rig::new(), &fake, b"{}", &[]).unwrap_err();
         assert_eq!((error.kind(), fake.count("PUT"), error.causes().len()), (Kind::Network, 0, 1), "{location}");
     }
     let fake = taking(|seen, _| (seen.method == "POST").then(|| Reply::new(202)));
-    assert_eq!(put(&Rig::new(), &fake, b"{}", &[]).unwrap_err().kind(), Kind::Network);
+    assert_eq!(put_blob(&Rig::new(), &fake, b"{}", &[]).unwrap_err().kind(), Kind::Network);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_token_that_expires_is_renewed_at_every_step() {
         let rig = Rig::new();
         let sink = rig.registry.sink(&fake.image("a/b:c"));
         sink.put_document(&document()).unwrap();
-        assert_eq!(put(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::Sent);
+        assert_eq!(put_blob(&rig, &fake, &noise(LARGE), &[]).unwrap(), Delivery::Sent);
         sink.tag(&document()).unwrap();
         let expected = if expired.ends_with("manifests") { 1 } else { 2 };
         assert_eq!(fake.count("GET /token"), expected, "{expired}");

@@ -6,37 +6,37 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::inventory::{Claim, Inventory, StoredImage};
-use super::policy::Policy;
+use super::inventory::{HoldReason, Inventory, StoredImage};
+use super::policy::GcPolicy;
 use super::protection::Protection;
 use crate::oci::Digest;
 use crate::store::disk::Timestamp;
 
 /// Why something goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum RemovalReason {
     Age,
-    Room,
+    Space,
 }
 
-impl Why {
+impl RemovalReason {
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Age => "age",
-            Self::Room => "room",
+            Self::Space => "room",
         }
     }
 }
 
 /// What goes.
 #[derive(Debug, Default)]
-pub struct Selection {
-    pub images: Vec<Taken>,
+pub struct GcSelection {
+    pub images: Vec<RemovedImage>,
     /// Blobs that no image holds, and their bytes.
     pub loose: Vec<(Digest, u64)>,
     /// Everything that goes with the last image that held it, or was held by none.
-    pub goods: Vec<Digest>,
+    pub contents: Vec<Digest>,
     pub freed: u64,
     /// How much had to be freed to make room.
     pub wanted: u64,
@@ -46,7 +46,7 @@ pub struct Selection {
     pub young: usize,
 }
 
-impl Selection {
+impl GcSelection {
     /// How much is wanted and may not be taken.
     #[must_use]
     pub fn shortfall(&self) -> u64 {
@@ -55,12 +55,12 @@ impl Selection {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct RemovedImage {
     pub reference: String,
     pub digest: Digest,
     /// What this one frees, at its turn.
     pub bytes: u64,
-    pub why: Why,
+    pub why: RemovalReason,
 }
 
 /// What may go, as one thing.
@@ -84,11 +84,11 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn is_too_old(&self, policy: &Policy, now: Timestamp) -> bool {
+    fn is_too_old(&self, policy: &GcPolicy, now: Timestamp) -> bool {
         policy.max_age.is_some_and(|most| now.since(self.last_use.unwrap_or(self.first_seen)) > most)
     }
 
-    fn is_too_young(&self, policy: &Policy, now: Timestamp) -> bool {
+    fn is_too_young(&self, policy: &GcPolicy, now: Timestamp) -> bool {
         now.since(self.first_seen) < policy.min_age
     }
 }
@@ -98,13 +98,13 @@ impl<'a> Candidate<'a> {
 pub fn select(
     inventory: &Inventory,
     protection: &Protection,
-    policy: &Policy,
+    policy: &GcPolicy,
     wanted: u64,
     now: Timestamp,
-) -> Selection {
+) -> GcSelection {
     let holders = inventory.holders();
     let (protected, rest): (Vec<_>, Vec<_>) = inventory.images.iter().partition(|image| protection.covers(image));
-    let (claimed, free): (Vec<_>, Vec<_>) = rest.into_iter().partition(|image| image.claim.is_some());
+    let (claimed, free): (Vec<_>, Vec<_>) = rest.into_iter().partition(|image| image.hold.is_some());
     let candidates = in_order(inventory, &free, &holders);
     let (old, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.is_too_old(policy, now));
     let (young, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|one| one.is_too_young(policy, now));
@@ -112,31 +112,31 @@ pub fn select(
     let staying: HashSet<Digest> =
         protected.iter().chain(&claimed).chain(&young).flat_map(|it| it.parts.iter().copied()).collect();
 
-    let selection = Selection {
+    let selection = GcSelection {
         wanted,
         protected: protected.len(),
-        in_use: count(&claimed, Claim::InUse),
-        pinned: count(&claimed, Claim::Pinned),
+        in_use: count(&claimed, HoldReason::InUse),
+        pinned: count(&claimed, HoldReason::Pinned),
         young: young.len(),
-        ..Selection::default()
+        ..GcSelection::default()
     };
     let mut taking = Taking { inventory, holders, selection };
     for one in &old {
-        taking.take(one.unit, Why::Age);
+        taking.take(one.unit, RemovalReason::Age);
     }
     for one in &rest {
         if taking.selection.freed >= wanted {
             break;
         }
         if taking.could_free(one.unit, &staying) {
-            taking.take(one.unit, Why::Room);
+            taking.take(one.unit, RemovalReason::Space);
         }
     }
     taking.selection
 }
 
-fn count(claimed: &[&StoredImage], claim: Claim) -> usize {
-    claimed.iter().filter(|image| image.claim == Some(claim)).count()
+fn count(claimed: &[&StoredImage], hold: HoldReason) -> usize {
+    claimed.iter().filter(|image| image.hold == Some(hold)).count()
 }
 
 fn in_order<'a>(
@@ -149,11 +149,10 @@ fn in_order<'a>(
         last_use: image.last_use,
         first_seen: image.first_seen,
     });
-    let loose = inventory
-        .goods
-        .iter()
-        .filter(|(digest, _)| !holders.contains_key(digest))
-        .map(|(digest, goods)| Candidate { unit: Unit::Loose(*digest), last_use: None, first_seen: goods.touched });
+    let loose =
+        inventory.contents.iter().filter(|(digest, _)| !holders.contains_key(digest)).map(|(digest, contents)| {
+            Candidate { unit: Unit::Loose(*digest), last_use: None, first_seen: contents.touched }
+        });
     let mut candidates: Vec<Candidate<'a>> = loose.chain(images).collect();
     // Stable: equals stay in the order of their digests and of their records' names.
     candidates.sort_by_key(|one| (one.last_use, one.first_seen));
@@ -163,7 +162,7 @@ fn in_order<'a>(
 struct Taking<'a> {
     inventory: &'a Inventory,
     holders: HashMap<Digest, usize>,
-    selection: Selection,
+    selection: GcSelection,
 }
 
 impl Taking<'_> {
@@ -171,11 +170,11 @@ impl Taking<'_> {
     /// hold everything is left alone: to forget it would free nothing.
     fn could_free(&self, unit: Unit<'_>, staying: &HashSet<Digest>) -> bool {
         let Unit::Image(image) = unit else { return true };
-        image.parts.iter().any(|part| self.inventory.goods.contains_key(part) && !staying.contains(part))
-            || !image.parts.iter().any(|part| self.inventory.goods.contains_key(part))
+        image.parts.iter().any(|part| self.inventory.contents.contains_key(part) && !staying.contains(part))
+            || !image.parts.iter().any(|part| self.inventory.contents.contains_key(part))
     }
 
-    fn take(&mut self, unit: Unit<'_>, why: Why) {
+    fn take(&mut self, unit: Unit<'_>, why: RemovalReason) {
         match unit {
             Unit::Loose(digest) => {
                 let bytes = self.remove(digest);
@@ -186,7 +185,7 @@ impl Taking<'_> {
                 let bytes = image.bytes + image.parts.iter().map(|part| self.let_go(*part)).sum::<u64>();
                 self.selection.freed += bytes;
                 let (reference, digest) = (image.reference.clone(), image.digest);
-                self.selection.images.push(Taken { reference, digest, bytes, why });
+                self.selection.images.push(RemovedImage { reference, digest, bytes, why });
             }
         }
     }
@@ -207,8 +206,8 @@ impl Taking<'_> {
     }
 
     fn remove(&mut self, digest: Digest) -> u64 {
-        let Some(goods) = self.inventory.goods.get(&digest) else { return 0 };
-        self.selection.goods.push(digest);
-        goods.bytes
+        let Some(contents) = self.inventory.contents.get(&digest) else { return 0 };
+        self.selection.contents.push(digest);
+        contents.bytes
     }
 }

@@ -10,12 +10,12 @@ use super::{Source, Stream};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Descriptor, Document, MediaType, Reference, RepositoryName};
 
-pub(super) struct Kept {
+pub(super) struct OfflineSource {
     cache: Cache,
     reference: Reference,
 }
 
-impl Kept {
+impl OfflineSource {
     pub fn new(cache: &Cache, reference: &Reference) -> Self {
         Self { cache: cache.clone(), reference: reference.clone() }
     }
@@ -27,7 +27,7 @@ impl Kept {
     }
 }
 
-impl Source for Kept {
+impl Source for OfflineSource {
     fn top(&self) -> Result<Document> {
         let record = self.cache.last_seen(&self.reference)?;
         let digest = self.reference.digest().or(record.as_ref().map(|record| record.digest));
@@ -67,8 +67,8 @@ mod tests {
 
     const TOP: &[u8] = br#"{"schemaVersion":2,"config":{},"layers":[]}"#;
 
-    fn kept(cache: &Cache, name: &str) -> Kept {
-        Kept::new(cache, &name.parse().unwrap())
+    fn kept(cache: &Cache, name: &str) -> OfflineSource {
+        OfflineSource::new(cache, &name.parse().unwrap())
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime as Threads;
 
-use super::endpoint::Endpoint;
-use super::wire::Method;
+use super::grpc::Method;
+use super::runtime::Endpoint;
 
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -30,13 +30,13 @@ struct State {
     calls: Vec<(String, Vec<u8>)>,
 }
 
-pub struct Double {
+pub struct FakeRuntime {
     directory: TempDir,
     state: Arc<Mutex<State>>,
     _threads: Threads,
 }
 
-impl Double {
+impl FakeRuntime {
     /// What is not told otherwise is not implemented.
     pub fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    pub room: Room,
+pub struct GcPolicy {
+    pub target: GcTarget,
     /// What was first seen less than this long ago is not taken to make room.
     pub min_age: Duration,
     /// What was not used for longer than this is taken whether there is room or not.
@@ -16,7 +16,7 @@ pub struct Policy {
 
 /// How much room is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum GcTarget {
     /// None: only age counts.
     Any,
     /// The store has at most so many bytes.
@@ -27,12 +27,12 @@ pub enum Room {
 
 /// The disk that the store, or the images of a node, lie on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Disk {
+pub struct DiskSpace {
     pub capacity: u64,
     pub available: u64,
 }
 
-impl Disk {
+impl DiskSpace {
     /// The disk that a directory lies on.
     pub fn of(directory: &Path) -> Result<Self> {
         let found = rustix::fs::statvfs(directory);
@@ -42,9 +42,9 @@ impl Disk {
     }
 }
 
-impl Policy {
+impl GcPolicy {
     pub fn check(self) -> Result<Self> {
-        if let Room::Disk { high, low } = self.room
+        if let GcTarget::Disk { high, low } = self.target
             && (high > 100 || low > high)
         {
             return Err(Error::usage("--low is at most --high, and both are percents")
@@ -58,10 +58,10 @@ impl Policy {
     }
 }
 
-impl Room {
+impl GcTarget {
     /// How many bytes are too many, where there are `total`.
     #[must_use]
-    pub fn excess(self, total: u64, disk: Disk) -> u64 {
+    pub fn excess(self, total: u64, disk: DiskSpace) -> u64 {
         match self {
             Self::Any => 0,
             Self::Size(most) => total.saturating_sub(most),
@@ -84,28 +84,30 @@ mod tests {
 
     #[test]
     fn thresholds_are_the_kubelets() {
-        let disk = |available| Disk { capacity: 1000, available };
-        let room = Room::Disk { high: 85, low: 80 };
+        let disk = |available| DiskSpace { capacity: 1000, available };
+        let target = GcTarget::Disk { high: 85, low: 80 };
         for (available, excess) in [(1000, 0), (151, 0), (150, 50), (100, 100), (0, 200)] {
-            assert_eq!(room.excess(7, disk(available)), excess, "{available} of 1000 available");
+            assert_eq!(target.excess(7, disk(available)), excess, "{available} of 1000 available");
         }
-        assert_eq!(Room::Size(10).excess(25, disk(0)), 15);
-        assert_eq!(Room::Size(10).excess(10, disk(0)), 0);
-        assert_eq!(Room::Any.excess(u64::MAX, disk(0)), 0);
-        let huge = Disk { capacity: u64::MAX, available: 0 };
-        assert!(Room::Disk { high: 100, low: 0 }.excess(0, huge) == u64::MAX);
-        assert_eq!(Room::Disk { high: 0, low: 0 }.excess(0, Disk { capacity: 0, available: 0 }), 0);
+        assert_eq!(GcTarget::Size(10).excess(25, disk(0)), 15);
+        assert_eq!(GcTarget::Size(10).excess(10, disk(0)), 0);
+        assert_eq!(GcTarget::Any.excess(u64::MAX, disk(0)), 0);
+        let huge = DiskSpace { capacity: u64::MAX, available: 0 };
+        assert!(GcTarget::Disk { high: 100, low: 0 }.excess(0, huge) == u64::MAX);
+        assert_eq!(GcTarget::Disk { high: 0, low: 0 }.excess(0, DiskSpace { capacity: 0, available: 0 }), 0);
     }
 
     #[test]
     fn a_policy_that_contradicts_itself_is_refused() {
-        let policy = |room, min, max: Option<u64>| {
-            Policy { room, min_age: Duration::from_secs(min), max_age: max.map(Duration::from_secs) }.check().is_ok()
+        let policy = |target, min, max: Option<u64>| {
+            GcPolicy { target, min_age: Duration::from_secs(min), max_age: max.map(Duration::from_secs) }
+                .check()
+                .is_ok()
         };
-        assert!(policy(Room::Disk { high: 85, low: 85 }, 0, None));
-        assert!(!policy(Room::Disk { high: 80, low: 85 }, 0, None));
-        assert!(!policy(Room::Disk { high: 101, low: 85 }, 0, None));
-        assert!(policy(Room::Any, 5, Some(5)));
-        assert!(!policy(Room::Any, 6, Some(5)));
+        assert!(policy(GcTarget::Disk { high: 85, low: 85 }, 0, None));
+        assert!(!policy(GcTarget::Disk { high: 80, low: 85 }, 0, None));
+        assert!(!policy(GcTarget::Disk { high: 101, low: 85 }, 0, None));
+        assert!(policy(GcTarget::Any, 5, Some(5)));
+        assert!(!policy(GcTarget::Any, 6, Some(5)));
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::name::Name;
+use super::protection::ImageName;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
 use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files};
@@ -17,7 +17,7 @@ use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files};
 pub struct Inventory {
     pub images: Vec<StoredImage>,
     /// What there is by digest, whoever it belongs to.
-    pub goods: BTreeMap<Digest, Goods>,
+    pub contents: BTreeMap<Digest, StoredContent>,
     /// Records that cannot be read: roots of nobody knows what.
     pub unreadable: Vec<Error>,
 }
@@ -29,7 +29,7 @@ pub struct StoredImage {
     pub reference: String,
     pub digest: Digest,
     /// All that it is called; any of them can protect it.
-    pub names: Vec<Name>,
+    pub names: Vec<ImageName>,
     pub platforms: BTreeMap<String, Digest>,
     pub first_seen: Timestamp,
     pub last_use: Option<Timestamp>,
@@ -38,13 +38,13 @@ pub struct StoredImage {
     /// The length of the record itself.
     pub bytes: u64,
     /// Why it stays without being protected.
-    pub claim: Option<Claim>,
+    pub hold: Option<HoldReason>,
 }
 
 /// What else than an entry keeps an image. Only a node has such claims: in the store, who uses an
 /// image holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum HoldReason {
     InUse,
     Pinned,
 }
@@ -54,19 +54,19 @@ impl StoredImage {
     pub fn new(record: ImageRecord, bytes: u64) -> Result<Self> {
         let ImageRecord { reference, digest, platforms, first_seen, last_use, parts, media_type: _ } = record;
         let location: Location = reference.parse()?;
-        let name = Name {
+        let name = ImageName {
             texts: vec![reference.clone(), location.without_digest(), location.by_digest(digest)],
             location: Some(location),
             digests: std::iter::once(digest).chain(platforms.values().copied()).collect(),
         };
         let names = vec![name];
-        Ok(Self { reference, digest, names, platforms, first_seen, last_use, parts, bytes, claim: None })
+        Ok(Self { reference, digest, names, platforms, first_seen, last_use, parts, bytes, hold: None })
     }
 }
 
 /// What there is of one digest: in the store a blob, a part of it, and indexes.
 #[derive(Debug, Clone)]
-pub struct Goods {
+pub struct StoredContent {
     /// None where the digest is an image on a node.
     pub files: Vec<PathBuf>,
     pub bytes: u64,
@@ -91,7 +91,7 @@ impl Inventory {
     #[must_use]
     pub fn total(&self) -> u64 {
         let records = self.images.iter().map(|image| image.bytes);
-        self.goods.values().map(|goods| goods.bytes).chain(records).sum()
+        self.contents.values().map(|contents| contents.bytes).chain(records).sum()
     }
 
     /// By how many images each digest is held that is there.
@@ -99,7 +99,7 @@ impl Inventory {
     pub fn holders(&self) -> HashMap<Digest, usize> {
         let mut holders = HashMap::new();
         for part in self.images.iter().flat_map(|image| &image.parts) {
-            if self.goods.contains_key(part) {
+            if self.contents.contains_key(part) {
                 *holders.entry(*part).or_default() += 1;
             }
         }
@@ -135,10 +135,11 @@ impl Inventory {
                 continue;
             }
             let modified = metadata.modified().map_or_else(|_| Timestamp::now(), Timestamp::of);
-            let goods = self.goods.entry(digest).or_insert(Goods { files: Vec::new(), bytes: 0, touched: modified });
-            goods.files.push(directory.join(name));
-            goods.bytes += metadata.len();
-            goods.touched = goods.touched.max(modified);
+            let contents =
+                self.contents.entry(digest).or_insert(StoredContent { files: Vec::new(), bytes: 0, touched: modified });
+            contents.files.push(directory.join(name));
+            contents.bytes += metadata.len();
+            contents.touched = contents.touched.max(modified);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::inventory::{Goods, Inventory, StoredImage};
+use super::inventory::{Inventory, StoredContent, StoredImage};
 use crate::oci::{Digest, MediaType};
 use crate::store::disk::{ImageRecord, Timestamp};
 
@@ -23,17 +23,17 @@ pub fn image(reference: &str, parts: &[&[u8]], first_seen: u64, last_use: Option
 
 /// All parts of the images, each of 100 bytes, and what is loose.
 pub fn inventory(images: Vec<StoredImage>, loose: &[(&[u8], u64)]) -> Inventory {
-    let mut goods = BTreeMap::new();
-    let one = |digest: Digest, touched| Goods {
+    let mut contents = BTreeMap::new();
+    let one = |digest: Digest, touched| StoredContent {
         files: vec![digest.hex().into()],
         bytes: 100,
         touched: Timestamp::from_seconds(touched),
     };
     for part in images.iter().flat_map(|image| &image.parts) {
-        goods.insert(*part, one(*part, 1));
+        contents.insert(*part, one(*part, 1));
     }
     for (name, touched) in loose {
-        goods.insert(Digest::of(name), one(Digest::of(name), *touched));
+        contents.insert(Digest::of(name), one(Digest::of(name), *touched));
     }
-    Inventory { images, goods, unreadable: Vec::new() }
+    Inventory { images, contents, unreadable: Vec::new() }
 }

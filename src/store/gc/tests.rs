@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::sample::{image, inventory};
+use super::testing::{image, inventory};
 use super::*;
 use crate::error::Kind;
 use crate::oci::{Digest, Location, MediaType};
@@ -17,12 +17,12 @@ fn protect(entries: &[&str]) -> Protection {
     Protection::read(&entries, &[]).unwrap()
 }
 
-fn size(most: u64) -> Policy {
-    Policy { room: Room::Size(most), min_age: Duration::ZERO, max_age: None }
+fn size(most: u64) -> GcPolicy {
+    GcPolicy { target: GcTarget::Size(most), min_age: Duration::ZERO, max_age: None }
 }
 
-fn taken(inventory: &Inventory, protection: &[&str], policy: Policy) -> Vec<String> {
-    let wanted = policy.room.excess(inventory.total(), Disk { capacity: 10_000, available: 5_000 });
+fn taken(inventory: &Inventory, protection: &[&str], policy: GcPolicy) -> Vec<String> {
+    let wanted = policy.target.excess(inventory.total(), DiskSpace { capacity: 10_000, available: 5_000 });
     let selection = select(inventory, &protect(protection), &policy, wanted, Timestamp::from_seconds(1_000));
     let names = selection.images.iter().map(|taken| taken.reference.rsplit(':').next().unwrap().to_owned());
     let loose = selection.loose.iter().map(|_| "loose".to_owned());
@@ -76,7 +76,7 @@ fn what_is_protected_stays_with_all_its_parts() {
     }
     let selection = select(&stock, &protect(&["gcr.io/a/x:hot"]), &size(0), 700, Timestamp::from_seconds(1_000));
     assert_eq!((selection.freed, selection.shortfall()), (500, 200));
-    assert!(!selection.goods.contains(&Digest::of(b"base")), "shared with a protected image");
+    assert!(!selection.contents.contains(&Digest::of(b"base")), "shared with a protected image");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_image_that_could_free_nothing_is_left() {
         image("gcr.io/a/x:gone", &[b"nothing of it is there"], 10, Some(100)),
     ];
     let mut stock = inventory(images, &[]);
-    stock.goods.remove(&Digest::of(b"nothing of it is there"));
+    stock.contents.remove(&Digest::of(b"nothing of it is there"));
     assert_eq!(taken(&stock, &["gcr.io/a/x:v1"], size(0)), ["gone"]);
     assert_eq!(taken(&stock, &[], size(0)), ["alias", "gone", "v1"]);
 }
@@ -95,21 +95,24 @@ fn an_image_that_could_free_nothing_is_left() {
 #[test]
 fn ages_count_from_first_sight_and_from_last_use() {
     let stock = stock();
-    let policy = |room, min, max: Option<u64>| Policy {
-        room,
+    let policy = |target, min, max: Option<u64>| GcPolicy {
+        target,
         min_age: Duration::from_secs(min),
         max_age: max.map(Duration::from_secs),
     };
     for (policy, expected) in [
-        (policy(Room::Size(0), 966, None), &["old", "mid", "hot"][..]),
-        (policy(Room::Size(0), 981, None), &["hot"]),
-        (policy(Room::Any, 0, Some(499)), &["loose", "new", "newer", "old", "mid"]),
-        (policy(Room::Any, 0, Some(500)), &["loose", "new", "newer", "old"]),
-        (policy(Room::Any, 0, Some(2_000)), &[]),
+        (policy(GcTarget::Size(0), 966, None), &["old", "mid", "hot"][..]),
+        (policy(GcTarget::Size(0), 981, None), &["hot"]),
+        (policy(GcTarget::Any, 0, Some(499)), &["loose", "new", "newer", "old", "mid"]),
+        (policy(GcTarget::Any, 0, Some(500)), &["loose", "new", "newer", "old"]),
+        (policy(GcTarget::Any, 0, Some(2_000)), &[]),
     ] {
         assert_eq!(taken(&stock, &[], policy), expected, "{policy:?}");
     }
-    assert_eq!(taken(&stock, &["gcr.io/a/x:old"], policy(Room::Any, 0, Some(499))), ["loose", "new", "newer", "mid"]);
+    assert_eq!(
+        taken(&stock, &["gcr.io/a/x:old"], policy(GcTarget::Any, 0, Some(499))),
+        ["loose", "new", "newer", "mid"]
+    );
 }
 
 /// A store on disk with `images`: name, content of each part.
@@ -134,8 +137,8 @@ fn on_disk(root: &Path, images: &[(&str, &[&[u8]])]) {
     }
 }
 
-fn collector(root: &Path) -> Result<Option<Store>> {
-    Store::open(root, LockMode::Exclusive, NOBODY, &Notices::silent())
+fn collector(root: &Path) -> Result<Option<LockedCache>> {
+    LockedCache::open(root, LockMode::Exclusive, NOBODY, &Notices::silent())
 }
 
 fn blobs(root: &Path) -> usize {
@@ -151,10 +154,10 @@ fn a_dry_run_is_the_real_run_and_a_second_one_finds_nothing() {
     let dry = store.select(&protection, &policy).unwrap();
     assert_eq!(blobs(dir.path()), 3, "nothing was touched");
     let real = store.collect(&protection, &policy).unwrap();
-    assert_eq!((&dry.images, &dry.goods, dry.freed), (&real.images, &real.goods, real.freed));
+    assert_eq!((&dry.images, &dry.contents, dry.freed), (&real.images, &real.contents, real.freed));
     assert_eq!((real.images.len(), blobs(dir.path())), (1, 2));
     let again = store.collect(&protection, &policy).unwrap();
-    assert!(again.images.is_empty() && again.goods.is_empty());
+    assert!(again.images.is_empty() && again.contents.is_empty());
 }
 
 #[test]
@@ -194,20 +197,20 @@ fn a_run_in_progress_is_not_broken_and_a_folder_that_is_no_store_is_not_touched(
     let store = collector(dir.path()).unwrap().unwrap();
     assert!(store.collect(&protect(&[]), &size(0)).unwrap().images.is_empty());
     drop(store);
-    let looking = Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
+    let looking = LockedCache::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
     assert!(looking.collect(&protect(&[]), &size(0)).is_err(), "who only looks does not collect");
     fs::write(dir.path().join("version"), "2\n").unwrap();
-    assert!(Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).is_err(), "a newer store");
+    assert!(LockedCache::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).is_err(), "a newer store");
 }
 
 #[test]
 fn files_that_are_not_the_stores_are_never_taken() {
     let dir = tempfile::tempdir().unwrap();
     on_disk(dir.path(), &[("gcr.io/a:1", &[b"one"])]);
-    let room = dir.path().join("blobs/sha256");
-    std::os::unix::fs::symlink("/etc/passwd", room.join(Digest::of(b"link").hex())).unwrap();
-    fs::create_dir(room.join(Digest::of(b"directory").hex())).unwrap();
-    fs::write(room.join("notes.txt"), "mine").unwrap();
+    let target = dir.path().join("blobs/sha256");
+    std::os::unix::fs::symlink("/etc/passwd", target.join(Digest::of(b"link").hex())).unwrap();
+    fs::create_dir(target.join(Digest::of(b"directory").hex())).unwrap();
+    fs::write(target.join("notes.txt"), "mine").unwrap();
     let store = collector(dir.path()).unwrap().unwrap();
     store.collect(&protect(&[]), &size(0)).unwrap();
     assert_eq!(blobs(dir.path()), 3);
@@ -237,7 +240,7 @@ fn verifying_finds_every_damage_and_nothing_else() {
     fs::write(dir.path().join("partial").join(Digest::of(b"x").hex()), "half").unwrap();
     drop(cache);
     let verify = || {
-        let store = Store::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
+        let store = LockedCache::open(dir.path(), LockMode::Shared, NOBODY, &Notices::silent()).unwrap().unwrap();
         store.verify(&Notices::silent()).unwrap()
     };
     let sound = verify();
@@ -261,7 +264,7 @@ fn an_automatic_collection_gives_way() {
     let dir = tempfile::tempdir().unwrap();
     on_disk(dir.path(), &[("gcr.io/a:1", &[b"one"]), ("gcr.io/a:2", &[b"two"])]);
     let limit =
-        |max_size, protect: &str| Limit { max_size, protect: vec![protect.to_owned()], protect_files: Vec::new() };
+        |max_size, protect: &str| CacheLimit { max_size, protect: vec![protect.to_owned()], protect_files: Vec::new() };
     let run = Cache::open(dir.path(), &Notices::silent()).unwrap();
     after_run(dir.path(), &limit(0, "gcr.io/a:2"), &Notices::silent());
     assert_eq!(blobs(dir.path()), 2, "a run holds the store");

@@ -128,15 +128,15 @@ impl Model {
         let bytes: BTreeMap<String, u64> =
             inventory.images.iter().map(|image| (image.reference.clone(), image.bytes)).collect();
         let mut order: Vec<(Option<Timestamp>, Timestamp, Result<String, Digest>)> = Vec::new();
-        for (digest, goods) in inventory.goods.iter().filter(|(digest, _)| !self.holds(digest)) {
-            order.push((None, goods.touched, Err(*digest)));
+        for (digest, contents) in inventory.contents.iter().filter(|(digest, _)| !self.holds(digest)) {
+            order.push((None, contents.touched, Err(*digest)));
         }
         for image in inventory.images.iter().filter(|image| !protection.covers(image)) {
             order.push((image.last_use, image.first_seen, Ok(image.reference.clone())));
         }
         order.sort_by_key(|(used, first, _)| (*used, *first));
         for (.., one) in order {
-            let blobs = self.blobs.iter().map(|digest| inventory.goods[digest].bytes);
+            let blobs = self.blobs.iter().map(|digest| inventory.contents[digest].bytes);
             if blobs.chain(self.records.keys().map(|name| bytes[name])).sum::<u64>() <= most {
                 break;
             }
@@ -208,15 +208,15 @@ fn pull(root: &Path, image: u8, tag: u8, count: usize, used: ImageAccess) {
     }
 }
 
-fn collector(root: &Path) -> Store {
+fn collector(root: &Path) -> LockedCache {
     let now = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
-    Store::open(root, LockMode::Exclusive, now, &Notices::silent()).unwrap().unwrap()
+    LockedCache::open(root, LockMode::Exclusive, now, &Notices::silent()).unwrap().unwrap()
 }
 
-fn policy(store: &Store, percent: u8) -> (Inventory, u64, Policy) {
+fn policy(store: &LockedCache, percent: u8) -> (Inventory, u64, GcPolicy) {
     let inventory = store.inventory().unwrap();
     let most = inventory.total() * u64::from(percent) / 100;
-    (inventory, most, Policy { room: Room::Size(most), min_age: Duration::ZERO, max_age: None })
+    (inventory, most, GcPolicy { target: GcTarget::Size(most), min_age: Duration::ZERO, max_age: None })
 }
 
 fn run(model: &mut Model, root: &Path, step: &Step) {
@@ -249,7 +249,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             let (inventory, most, policy) = policy(&store, percent);
             let dry = store.select(&model.protection(), &policy).unwrap();
             let real = store.collect(&model.protection(), &policy).unwrap();
-            assert_eq!((dry.images, dry.goods, dry.freed), (real.images, real.goods, real.freed));
+            assert_eq!((dry.images, dry.contents, dry.freed), (real.images, real.contents, real.freed));
             model.collect(&inventory, most);
             let after = store.inventory().unwrap();
             assert_eq!(inventory.total() - after.total(), real.freed, "freed is what is really freed");
@@ -260,7 +260,7 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
             let selection = store.select(&model.protection(), &policy).unwrap();
             let inventory = store.inventory().unwrap();
             let protected = protected_files(root, &inventory, &model.protection());
-            for path in removal::files(root, &inventory, &selection).iter().flatten().take(removals) {
+            for path in files_of(root, &inventory, &selection).iter().flatten().take(removals) {
                 assert!(!protected.contains(path));
                 let hex = path.file_name().unwrap().to_str().unwrap().to_owned();
                 if path.starts_with(root.join(IMAGES)) {
@@ -290,9 +290,9 @@ fn run(model: &mut Model, root: &Path, step: &Step) {
 fn protected_files(root: &Path, inventory: &Inventory, protection: &Protection) -> Vec<PathBuf> {
     let protected = inventory.images.iter().filter(|image| protection.covers(image));
     let files = |image: &StoredImage| {
-        let goods = image.parts.iter().filter_map(|part| inventory.goods.get(part));
+        let contents = image.parts.iter().filter_map(|part| inventory.contents.get(part));
         let record = root.join(IMAGES).join(ImageRecord::file_name(&image.reference));
-        goods.flat_map(|goods| goods.files.clone()).chain([record]).collect::<Vec<_>>()
+        contents.flat_map(|contents| contents.files.clone()).chain([record]).collect::<Vec<_>>()
     };
     protected.flat_map(files).collect()
 }

@@ -11,9 +11,9 @@ use tonic::transport::{Channel, Endpoint as Address};
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::endpoint::Endpoint;
+use super::runtime::Endpoint;
 use crate::error::{Error, Kind, Result};
-use crate::store::engine::Engine;
+use crate::store::async_runtime::AsyncRuntime;
 
 /// Some hundred bytes are needed for an image; no node has a hundred thousand of them.
 const ANSWER_LIMIT: usize = 64 << 20;
@@ -39,16 +39,16 @@ pub struct Method {
     pub namespace: Option<&'static str>,
 }
 
-pub struct Wire {
+pub struct GrpcConnection {
     channel: Channel,
-    engine: Engine,
+    engine: AsyncRuntime,
     endpoint: Endpoint,
     deadlines: Deadlines,
 }
 
-impl Wire {
+impl GrpcConnection {
     pub fn connect(endpoint: &Endpoint, deadlines: Deadlines) -> Result<Self> {
-        let engine = Engine::new()?;
+        let engine = AsyncRuntime::new()?;
         let address = Address::from_shared(endpoint.to_string()).map_err(|error| unreachable(endpoint, &error))?;
         let address = address.connect_timeout(deadlines.connect);
         let limited =
@@ -70,7 +70,7 @@ impl Wire {
         self.call(method, message).map_err(|failure| failure.error)
     }
 
-    pub fn call<Q, A>(&self, method: Method, message: Q) -> Result<A, Failure>
+    pub fn call<Q, A>(&self, method: Method, message: Q) -> Result<A, CallFailure>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -89,29 +89,29 @@ impl Wire {
             Ok(Ok(Ok(answer))) => Ok(answer.into_inner()),
             Ok(Ok(Err(status))) => Err(self.failure(method, &status)),
             Ok(Err(_)) => Err(self.failure(method, &Status::deadline_exceeded("it did not answer in time"))),
-            Err(error) => Err(Failure { how: How::Lost, error }),
+            Err(error) => Err(CallFailure { how: FailureKind::Lost, error }),
         }
     }
 
-    fn failure(&self, method: Method, status: &Status) -> Failure {
+    fn failure(&self, method: Method, status: &Status) -> CallFailure {
         let how = match status.code() {
-            Code::Unimplemented => How::Unknown,
-            Code::NotFound => How::NotFound,
-            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => How::Lost,
-            _ => How::Refused,
+            Code::Unimplemented => FailureKind::Unknown,
+            Code::NotFound => FailureKind::NotFound,
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => FailureKind::Lost,
+            _ => FailureKind::Refused,
         };
         let error = Error::new(Kind::Network, "the runtime of the node did not do what it was asked for")
             .fact("node", &self.endpoint)
             .fact("method", method.path)
             .fact("status", format_args!("{:?}", status.code()))
             .cause(said(status));
-        Failure { how, error }
+        CallFailure { how, error }
     }
 }
 
 /// How a call ended that did not end well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum FailureKind {
     /// There is no such method.
     Unknown,
     /// There is no such thing.
@@ -122,8 +122,8 @@ pub enum How {
 }
 
 #[derive(Debug, Clone)]
-pub struct Failure {
-    pub how: How,
+pub struct CallFailure {
+    pub how: FailureKind,
     pub error: Error,
 }
 

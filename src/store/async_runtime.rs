@@ -6,9 +6,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Kind, Result};
 
-pub(in crate::store) struct Engine(Option<Runtime>);
+pub(in crate::store) struct AsyncRuntime(Option<Runtime>);
 
-impl Engine {
+impl AsyncRuntime {
     pub(in crate::store) fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("network").enable_all().build();
         let runtime = runtime.map_err(|error| Error::new(Kind::Io, "cannot start the network threads").cause(error))?;
@@ -24,7 +24,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for AsyncRuntime {
     fn drop(&mut self) {
         // Not waiting: a name lookup that hangs must not hold up the end of the program.
         if let Some(runtime) = self.0.take() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Store;
+use super::LockedCache;
 use crate::error::Result;
 use crate::oci::Digest;
 use crate::store::Notices;
@@ -12,27 +12,27 @@ use crate::store::disk::{FileState, IMAGES, LockMode, LockWait, NODES, file_stat
 
 /// What the verification saw.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct VerifiedFiles {
     pub files: usize,
     pub bytes: u64,
-    pub damaged: Vec<Damaged>,
+    pub damaged: Vec<DamagedCacheFile>,
 }
 
 #[derive(Debug)]
-pub struct Damaged {
+pub struct DamagedCacheFile {
     pub path: PathBuf,
     /// The images that it belongs to: to be fetched again.
     pub images: Vec<String>,
     pub removed: bool,
 }
 
-impl Store {
+impl LockedCache {
     /// Reads every byte of the store.
-    pub fn verify(&self, notices: &Notices) -> Result<Checked> {
+    pub fn verify(&self, notices: &Notices) -> Result<VerifiedFiles> {
         let inventory = self.inventory()?;
-        let mut checked = Checked::default();
-        for (digest, goods) in &inventory.goods {
-            for path in goods.files.iter().filter(|path| !is_partial(path)) {
+        let mut checked = VerifiedFiles::default();
+        for (digest, contents) in &inventory.contents {
+            for path in contents.files.iter().filter(|path| !is_partial(path)) {
                 let holders = inventory.images.iter().filter(|image| image.parts.contains(digest));
                 self.check(path, &mut checked, || holders.map(|image| image.reference.clone()).collect())?;
             }
@@ -50,7 +50,7 @@ impl Store {
         Ok(checked)
     }
 
-    fn check(&self, path: &Path, checked: &mut Checked, images: impl FnOnce() -> Vec<String>) -> Result<()> {
+    fn check(&self, path: &Path, checked: &mut VerifiedFiles, images: impl FnOnce() -> Vec<String>) -> Result<()> {
         match file_state(&self.root, path)? {
             FileState::Sound(bytes) => {
                 checked.files += 1;
@@ -59,7 +59,7 @@ impl Store {
             FileState::Damaged => {
                 checked.files += 1;
                 let removed = fs::remove_file(path).is_ok();
-                checked.damaged.push(Damaged { path: path.to_owned(), images: images(), removed });
+                checked.damaged.push(DamagedCacheFile { path: path.to_owned(), images: images(), removed });
             }
             FileState::Gone => {}
         }

@@ -1,21 +1,21 @@
-//! Opens the place that a location names.
+//! Opens the source or sink that a location names: a new kind of location is added here.
 
 use super::disk::{Cache, DockerArchive, Layout, OciArchive};
-use super::kept::Kept;
+use super::offline_source::OfflineSource;
 use super::registry::Registry;
-use super::{Notices, Sink, Source};
+use super::{Notices, Progress, Sink, Source};
 use crate::error::Result;
 use crate::oci::Location;
 
-/// All places of a run; they share connections, tokens and counters.
-pub struct Places {
+/// Opens all sources and sinks of a run; they share connections, tokens and counters.
+pub struct Opener {
     registry: Registry,
     notices: Notices,
-    /// What stands for all registries while the network may not be used.
+    /// What is read instead of registries while the network may not be used.
     offline: Option<Cache>,
 }
 
-impl Places {
+impl Opener {
     #[must_use]
     pub fn new(registry: Registry, notices: Notices, offline: Option<Cache>) -> Self {
         Self { registry, notices, offline }
@@ -24,7 +24,7 @@ impl Places {
     pub fn source(&self, location: &Location) -> Result<Box<dyn Source>> {
         Ok(match location {
             Location::Registry(reference) => match &self.offline {
-                Some(cache) => Box::new(Kept::new(cache, reference)),
+                Some(cache) => Box::new(OfflineSource::new(cache, reference)),
                 None => Box::new(self.registry.source(reference)),
             },
             Location::Layout(local) => Box::new(Layout::source(local)?),
@@ -42,4 +42,14 @@ impl Places {
             Location::DockerArchive(local) => Box::new(DockerArchive::sink(local, notices)?),
         })
     }
+}
+
+/// What fetching and publishing work with.
+pub struct StoreAccess {
+    pub places: Opener,
+    pub cache: Cache,
+    pub notices: Notices,
+    pub progress: Progress,
+    /// How many transfers at once.
+    pub jobs: usize,
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use super::disk::{Partial, Receiving};
-use super::{Notices, Source, Stream, Tools};
+use super::{Notices, Source, StoreAccess, Stream};
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Hashed, Hasher};
 
@@ -13,7 +13,7 @@ pub(super) const REFETCHES: u32 = 2;
 
 /// An inherited blob: out of the cache, where it is put first if it is not there. What is sent on
 /// from there has been verified, so a damaged download never reaches a target.
-pub(super) fn inherited(of: &Descriptor, place: &dyn Source, tools: &Tools) -> Result<Stream> {
+pub(super) fn inherited(of: &Descriptor, place: &dyn Source, tools: &StoreAccess) -> Result<Stream> {
     let kept = match tools.cache.receive(of)? {
         Receiving::Present(file) => Some(file),
         Receiving::Nothing => None,
