@@ -1,4 +1,4 @@
-//! `underpin check`: the presubmit on bases and exceptions.
+//! `underpin check`: images against the base-image policy, for a presubmit.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 all pass; 1 a violation, or an exception that is no longer needed; 2 an image could not be read.";
 
-/// An image to check, and the list that speaks of it.
+/// An image to check, and the exception list that applies to it.
 struct Asked {
     job: Job,
     list: Option<Arc<ExceptionList>>,
@@ -151,7 +151,7 @@ fn row(session: &Session, asked: &Asked, policy: &BasePolicy) -> CheckedRow {
     }
 }
 
-/// The components of the lists that none of the images is.
+/// The components in the lists that match none of the images.
 fn unmatched(asked: &[Asked]) -> Vec<String> {
     let mut lists: Vec<&ExceptionList> = Vec::new();
     for list in asked.iter().filter_map(|one| one.list.as_deref()) {

@@ -1,4 +1,4 @@
-//! `underpin exceptions`: the list of components that may stay on their base.
+//! `underpin exceptions`: the list of components that may keep their base.
 
 use std::path::{Path, PathBuf};
 

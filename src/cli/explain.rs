@@ -17,7 +17,7 @@ pub struct Explain {
     #[arg(value_name = "RULE")]
     rule: Option<String>,
     /// Print the rule, or all of them, as JSON on stdout
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The flags that name the policy on bases and the exception list.
+//! The flags that name the base-image policy and the exception list.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ pub struct PolicyArgs {
     policy: Option<PathBuf>,
 }
 
-/// The policy on bases with its list.
+/// The base-image policy with its exception list.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub bases: BasePolicy,
     pub list: Option<Arc<ExceptionList>>,
 }
 
-/// A larger policy is none.
+/// A larger policy file is not read.
 const LARGEST: u64 = 1 << 20;
 
 impl PolicyArgs {
@@ -48,12 +48,12 @@ impl PolicyArgs {
 }
 
 impl Policy {
-    /// Tells the job whether its source may stay where it is.
+    /// Tells the job whether its source may keep its base.
     pub(super) fn apply(&self, job: Job) -> Job {
         self.apply_list(job, self.list.as_deref())
     }
 
-    /// The same by another list than its own.
+    /// The same with another list.
     pub(super) fn apply_list(&self, job: Job, list: Option<&ExceptionList>) -> Job {
         match list.and_then(|list| list.of(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
@@ -64,7 +64,7 @@ impl Policy {
 
 /// The exception lists that the images of a batch file name, each read once.
 pub(super) struct BatchLists<'a> {
-    /// The file: lists stand beside it.
+    /// The batch file: lists are relative to its directory.
     file: &'a Path,
     read: HashMap<PathBuf, Arc<ExceptionList>>,
 }

@@ -20,14 +20,14 @@ use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
 use crate::yaml::{self, YamlMap};
 
-/// `distroless/static` under the names it has.
+/// `distroless/static` under all of its names.
 const ALLOWED: [&str; 4] = [
     "gcr.io/distroless/static",
     "gcr.io/distroless/static-debian11",
     "gcr.io/distroless/static-debian12",
     "gcr.io/distroless/static-debian13",
 ];
-/// `debian-base` where it was and where it is.
+/// `debian-base` in its former and present repositories.
 const WITH_EXCEPTION: [&str; 3] =
     ["k8s.gcr.io/debian-base", "k8s.gcr.io/build-image/debian-base", "registry.k8s.io/build-image/debian-base"];
 
@@ -55,13 +55,13 @@ impl fmt::Display for BaseName {
     }
 }
 
-/// What an image stands on, as far as it could be found out.
+/// What an image is based on, as far as that could be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CurrentBase {
     Scratch,
     /// Proven by its layers.
     Named(Location),
-    /// There is a base, and nobody said which.
+    /// There is a base, but nothing names it.
     Unnamed,
 }
 
@@ -115,7 +115,7 @@ fn same_repository(one: &RepositoryName, other: &RepositoryName) -> bool {
     one.host() == other.host() && without_architecture(one.repository()) == without_architecture(other.repository())
 }
 
-/// The lists, and what an exception is good for.
+/// The two lists, and the rules that an exception covers.
 #[derive(Debug, Clone)]
 pub struct BasePolicy {
     pub allowed: Vec<BaseName>,
@@ -157,12 +157,12 @@ const KEYS: [&str; 4] = ["allow_bases", "exception_bases", "exceptions", "except
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFile {
     pub policy: BasePolicy,
-    /// The exception list, from the policy file's own folder.
+    /// The exception list, relative to the policy file's directory.
     pub exceptions: Option<String>,
 }
 
 impl PolicyFile {
-    /// Reads the file; what it does not say is as by default.
+    /// Reads the file; what it does not set keeps its default.
     pub fn read(text: &str) -> Result<Self> {
         let document = yaml::read(text)?;
         let members = document.members(&KEYS)?;

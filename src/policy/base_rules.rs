@@ -1,5 +1,5 @@
-//! The rules about what an image stands on: is the base allowed, is an exception recorded, missing,
-//! or no longer needed.
+//! The rules about the base of an image: whether it is allowed, and whether an exception is recorded,
+//! missing, or no longer needed.
 //!
 //! An exception lets a component stay on its base. It says nothing about a move: what refuses a move
 //! refuses it still.
@@ -32,12 +32,12 @@ impl BaseVerdict {
 /// Whether the image could move to an allowed base now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Movable {
-    /// It stands on one.
+    /// It is based on one.
     Already,
     Yes,
     /// What stops it, in one sentence each.
     No(Vec<String>),
-    /// It could not be found out; why.
+    /// It could not be determined; why.
     Unknown(String),
 }
 
@@ -75,7 +75,9 @@ pub fn judge_base(
             Finding::new(
                 Rule::ExceptionMissing,
                 Level::Refuse,
-                format!("{component} stands on {current}, which needs an exception, and none is recorded"),
+                format!(
+                    "{component} is based on {current}, which is allowed only with an exception, and none is recorded"
+                ),
             )
             .evidence(why_not_moved(movable))
             .fix(way_out(component, current, movable)),
@@ -84,7 +86,7 @@ pub fn judge_base(
             Finding::new(
                 Rule::BaseNotAllowed,
                 Level::Refuse,
-                format!("{component} stands on {current}, which is not an allowed base"),
+                format!("{component} is based on {current}, which is not an allowed base"),
             )
             .evidence(why_not_moved(movable))
             .fix(way_out(component, current, movable)),
@@ -98,7 +100,7 @@ fn no_longer_needed(current: &CurrentBase, exception: &Exception) -> Finding {
     Finding::new(
         Rule::ExceptionRecorded,
         Level::Refuse,
-        format!("the exception of {component} is no longer needed: it stands on {current}"),
+        format!("the exception for {component} is no longer needed: it is based on {current}"),
     )
     .evidence(entry(exception))
     .fix(format!("remove line {line} of the list: underpin exceptions FILE --remove {component}"))
@@ -114,10 +116,10 @@ fn by_exception(verdict: BaseVerdict, current: &CurrentBase, exception: &Excepti
             Finding::new(
                 Rule::BaseNotAllowed,
                 Level::Refuse,
-                format!("{component} stands on {current}, and its exception is for another base"),
+                format!("{component} is based on {current}, but its exception names another base"),
             )
             .evidence(entry(exception))
-            .fix("move it to an allowed base, or correct the list"),
+            .fix("rebase it to an allowed base, or correct the list"),
         ];
     }
     let mut findings = vec![
@@ -128,12 +130,15 @@ fn by_exception(verdict: BaseVerdict, current: &CurrentBase, exception: &Excepti
         Finding::new(Rule::ExceptionRecorded, Level::Warn, message).evidence(entry(exception)).fix(fix)
     };
     if !is_of_this_base {
-        let message = format!("the list does not say that {component} stands on {current}");
-        findings.push(warn(message, "write the base into the list"));
+        let message = format!("the list names another base for {component}, or none: it is based on {current}");
+        findings.push(warn(message, "correct the base in the list"));
     }
     if *movable == Movable::Yes {
-        let message = format!("nothing that can be seen in the image keeps {component} from moving now");
-        findings.push(warn(message, "move it and remove its row, unless the reason is one that no image shows"));
+        let message = format!("nothing in the image keeps {component} from moving now");
+        findings.push(warn(
+            message,
+            "rebase it and remove its row, unless the reason is one that no image shows, such as performance",
+        ));
     }
     findings
 }
@@ -148,7 +153,7 @@ fn why_not_moved(movable: &Movable) -> String {
         Movable::Already => String::new(),
         Movable::Yes => "it could move to an allowed base now".to_owned(),
         Movable::No(stops) => format!("it cannot move now: {}", stops.join("; ")),
-        Movable::Unknown(why) => format!("whether it could move could not be found out: {why}"),
+        Movable::Unknown(why) => format!("whether it could move could not be determined: {why}"),
     }
 }
 
@@ -158,10 +163,10 @@ fn way_out(component: &str, current: &CurrentBase, movable: &Movable) -> String 
             let base = if let CurrentBase::Named(base) = current { base.without_digest() } else { "REF".to_owned() };
             let reason = stops.first().map_or("TEXT", String::as_str).replace('\'', "");
             format!(
-                "mend what stops it, or record it: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
+                "fix what stops it, or record an exception: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
             )
         }
-        _ => "move it: underpin rebase IMAGE --to TARGET".to_owned(),
+        _ => "rebase it: underpin rebase IMAGE --to TARGET".to_owned(),
     }
 }
 

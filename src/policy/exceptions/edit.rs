@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 
 use super::Component;
 use super::list::{Exception, ExceptionList};
-use super::table::Place;
+use super::table::Nesting;
 use crate::error::{Error, Result};
 
 impl ExceptionList {
-    /// The list with one more row at the end of its table.
+    /// The list with one more row at the end of the table.
     pub fn with(&self, component: &Component, base: &str, reason: &str) -> Result<Self> {
         self.check_editable()?;
         if let Some(there) = self.named(component) {
@@ -62,11 +62,11 @@ impl ExceptionList {
     }
 
     fn check_editable(&self) -> Result<()> {
-        match self.table.place {
-            Place::TopLevel => Ok(()),
-            Place::Nested => {
-                Err(Error::input("the table stands inside a quotation or a list, where only you can edit it"))
-            }
+        match self.table.nesting {
+            Nesting::TopLevel => Ok(()),
+            Nesting::Nested => Err(Error::input(
+                "the table is inside a block quote or a list, where underpin does not edit: change it by hand",
+            )),
         }
     }
 
@@ -90,22 +90,22 @@ impl ExceptionList {
 fn cell(text: &str) -> Result<String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Error::usage("base and reason must say something"));
+        return Err(Error::usage("base and reason must not be empty"));
     }
     if text.chars().any(char::is_control) {
-        return Err(Error::usage("base and reason are one line each").fact("given", text));
+        return Err(Error::usage("base and reason must be one line each").fact("given", text));
     }
     Ok(text.replace('|', "\\|"))
 }
 
-/// Whether the rows say the same, on whatever line they are now.
+/// Whether the rows are the same, whatever lines they are on.
 fn same(one: &[Exception], other: &[Exception]) -> bool {
     let at_line = |exception: &Exception| Exception { line: 0, ..exception.clone() };
     one.iter().map(at_line).eq(other.iter().map(at_line))
 }
 
 fn misread() -> Error {
-    Error::input("the edited page would not say what was asked for, so it was not written")
+    Error::input("the edited page does not read back as intended, so it was not written")
 }
 
 /// A component that is known from somewhere else, such as a batch.

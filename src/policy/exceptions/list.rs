@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::table::{self, Row, Table};
+use super::table::{self, ExceptionTable, TableRow};
 use super::{Component, component_names};
 use crate::error::Result;
 use crate::oci::Location;
@@ -21,7 +21,7 @@ pub struct Exception {
     pub links: Vec<String>,
     /// The line of the page, from 1.
     pub line: usize,
-    /// What the row has behind its last column.
+    /// Text after the last column, which no reader of the page sees.
     #[serde(skip)]
     pub lost: String,
 }
@@ -30,14 +30,14 @@ pub struct Exception {
 #[derive(Debug, Clone)]
 pub struct ExceptionList {
     pub(super) page: String,
-    pub(super) table: Table,
+    pub(super) table: ExceptionTable,
     exceptions: Vec<Exception>,
     /// The first row of each component.
     rows: HashMap<String, usize>,
 }
 
 impl ExceptionList {
-    /// Reads the page; rows that make no sense are kept, and [`Self::problems`] names them.
+    /// Reads the page; rows with mistakes are kept, and [`Self::problems`] names them.
     pub fn read(page: &str) -> Result<Self> {
         let table = table::find(page)?;
         let mut lines = LineNumbers { page, at: 0, line: 1 };
@@ -69,7 +69,7 @@ impl ExceptionList {
     }
 }
 
-fn exception(table: &Table, row: &Row, line: usize) -> Exception {
+fn exception(table: &ExceptionTable, row: &TableRow, line: usize) -> Exception {
     let base = table.columns.base.map(|at| row.cell(at)).unwrap_or_default();
     let reason = row.cell(table.columns.reason);
     Exception {
@@ -90,7 +90,7 @@ struct LineNumbers<'a> {
 }
 
 impl LineNumbers<'_> {
-    fn of(&mut self, row: &Row) -> usize {
+    fn of(&mut self, row: &TableRow) -> usize {
         let passed = self.page.get(self.at..row.line.start).unwrap_or_default();
         self.line += passed.bytes().filter(|byte| *byte == b'\n').count();
         self.at = row.line.start;
@@ -98,13 +98,13 @@ impl LineNumbers<'_> {
     }
 }
 
-/// How bad it is.
+/// Whether a mistake makes the list invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gravity {
-    /// The list cannot be relied on.
+    /// The list is not valid.
     Refuse,
-    /// It can, but says less than it should.
+    /// It is valid but incomplete.
     Warn,
 }
 
@@ -169,7 +169,7 @@ fn of_row(exception: &Exception) -> Vec<(Gravity, String)> {
     }
     if !exception.lost.is_empty() {
         let lost = &exception.lost;
-        found.push((Gravity::Refuse, format!("the row has more cells than the header, which nobody sees: {lost}")));
+        found.push((Gravity::Refuse, format!("the row has more cells than the header, so readers do not see: {lost}")));
     }
     if exception.base.is_empty() {
         found.push((Gravity::Warn, "the row names no base".to_owned()));

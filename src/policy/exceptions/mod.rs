@@ -19,7 +19,7 @@ pub use table::LARGEST;
 use crate::error::{Error, Result};
 use crate::oci::{LocalImage, Location, Reference};
 
-/// Images of one platform used to carry it in their name.
+/// Images for one platform used to have it in their name.
 const ARCHITECTURES: [&str; 7] = ["amd64", "arm", "arm64", "ppc64le", "riscv64", "s390x", "386"];
 
 /// The name of a component: letters, digits, `.`, `_`, `-` and `/`.
@@ -53,7 +53,7 @@ impl FromStr for Component {
 }
 
 /// The names under which a list may record the image, the best first. In a registry: the last part
-/// of its name, that without an architecture, its whole name. On disk: the name of the folder or
+/// of its name, that without an architecture, its whole name. On disk: the name of the directory or
 /// file, and the tag, or what its whole name in a docker archive gives.
 #[must_use]
 pub fn component_names(image: &Location) -> Vec<Component> {

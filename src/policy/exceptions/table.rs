@@ -1,7 +1,7 @@
 //! The table of a Markdown page that people keep by hand: which bytes are which row.
 //!
-//! The page is only read. What a row says is its text as a reader sees it; where links lead stands
-//! beside it.
+//! The page is only read. What a row says is its text as a reader sees it; link
+//! targets are kept beside it.
 
 use std::ops::Range;
 
@@ -9,30 +9,30 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::error::{Error, Result};
 
-/// A larger page is no list that people keep.
+/// A larger page is not read: nobody maintains such a list by hand.
 pub const LARGEST: u64 = 4 << 20;
 
-/// The one table that lists components, and where it stands.
+/// The one table that lists components, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table {
-    pub columns: Columns,
-    pub rows: Vec<Row>,
+pub(super) struct ExceptionTable {
+    pub columns: TableColumns,
+    pub rows: Vec<TableRow>,
     /// Where the line after its last one begins.
     pub end: usize,
-    pub place: Place,
+    pub nesting: Nesting,
 }
 
 /// Whether rows can be added and removed line by line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Nesting {
     TopLevel,
-    /// Inside a quotation or a list, where each line begins with something else.
+    /// Inside a block quote or a list, where every line has a prefix.
     Nested,
 }
 
-/// Which column says what.
+/// Which column holds what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Columns {
+pub(super) struct TableColumns {
     pub count: usize,
     pub component: usize,
     pub base: Option<usize>,
@@ -40,41 +40,41 @@ pub(super) struct Columns {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct TableRow {
     /// Its whole line, with the line end.
     pub line: Range<usize>,
-    pub cells: Vec<Cell>,
-    /// What stands behind the last column, which no reader of the page sees.
+    pub cells: Vec<TableCell>,
+    /// Text after the last column, which no reader of the page sees.
     pub lost: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct TableCell {
     pub text: String,
     pub links: Vec<String>,
 }
 
-impl Row {
-    pub fn cell(&self, at: usize) -> Cell {
+impl TableRow {
+    pub fn cell(&self, at: usize) -> TableCell {
         self.cells.get(at).cloned().unwrap_or_default()
     }
 }
 
 /// Finds the table whose header names components and reasons.
-pub(super) fn find(page: &str) -> Result<Table> {
-    let mut found: Vec<Table> = Vec::new();
+pub(super) fn find(page: &str) -> Result<ExceptionTable> {
+    let mut found: Vec<ExceptionTable> = Vec::new();
     for raw in tables(page) {
         let Some((header, rows)) = raw.rows.split_first() else { continue };
-        if let Some(columns) = Columns::read(header) {
-            let place = if raw.depth == 0 { Place::TopLevel } else { Place::Nested };
+        if let Some(columns) = TableColumns::read(header) {
+            let nesting = if raw.depth == 0 { Nesting::TopLevel } else { Nesting::Nested };
             // Without rows the table ends with the line below its header.
             let end = rows.last().map_or_else(|| next_line(page, header.line.end), |row| row.line.end);
-            found.push(Table { columns, rows: rows.to_vec(), end, place });
+            found.push(ExceptionTable { columns, rows: rows.to_vec(), end, nesting });
         }
     }
     let no_table = || {
         Error::input("the page has no table of exceptions")
-            .hint("a table whose header has the words Component, Base and Reason, one row for each component")
+            .hint("add a table whose header has the words Component, Base and Reason, with one row for each component")
     };
     match found.len() {
         0 | 1 => found.pop().ok_or_else(no_table),
@@ -82,8 +82,8 @@ pub(super) fn find(page: &str) -> Result<Table> {
     }
 }
 
-impl Columns {
-    fn read(header: &Row) -> Option<Self> {
+impl TableColumns {
+    fn read(header: &TableRow) -> Option<Self> {
         let named = |word: &str| header.cells.iter().position(|cell| cell.text.to_lowercase().contains(word));
         Some(Self {
             count: header.cells.len(),
@@ -95,8 +95,8 @@ impl Columns {
 }
 
 /// A table as the parser shows it: the header is its first row.
-struct Raw {
-    rows: Vec<Row>,
+struct RawTable {
+    rows: Vec<TableRow>,
     depth: usize,
 }
 
@@ -106,18 +106,18 @@ enum Reading {
     Cell,
 }
 
-fn tables(page: &str) -> Vec<Raw> {
-    let mut tables: Vec<Raw> = Vec::new();
+fn tables(page: &str) -> Vec<RawTable> {
+    let mut tables: Vec<RawTable> = Vec::new();
     let (mut depth, mut last_cell) = (0_usize, 0);
     let mut reading = Reading::Page;
     for (event, range) in Parser::new_ext(page, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
-            Event::Start(Tag::Table(_)) => tables.push(Raw { rows: Vec::new(), depth }),
+            Event::Start(Tag::Table(_)) => tables.push(RawTable { rows: Vec::new(), depth }),
             Event::Start(Tag::TableHead | Tag::TableRow) => {
                 last_cell = range.start;
                 let line = line_start(page, range.start)..line_end(page, range.end);
                 if let Some(table) = tables.last_mut() {
-                    table.rows.push(Row { line, cells: Vec::new(), lost: String::new() });
+                    table.rows.push(TableRow { line, cells: Vec::new(), lost: String::new() });
                 }
             }
             Event::End(TagEnd::TableHead | TagEnd::TableRow) => {
@@ -129,7 +129,7 @@ fn tables(page: &str) -> Vec<Raw> {
                 last_cell = range.end.max(last_cell);
                 reading = Reading::Cell;
                 if let Some(row) = tables.last_mut().and_then(|table| table.rows.last_mut()) {
-                    row.cells.push(Cell::default());
+                    row.cells.push(TableCell::default());
                 }
             }
             Event::Start(Tag::BlockQuote(_) | Tag::List(_) | Tag::Item) => depth += 1,
@@ -146,7 +146,7 @@ fn tables(page: &str) -> Vec<Raw> {
 }
 
 /// Adds what a reader sees to the cell that is being read.
-fn write_cell(tables: &mut [Raw], event: &Event<'_>) {
+fn write_cell(tables: &mut [RawTable], event: &Event<'_>) {
     let row = tables.last_mut().and_then(|table| table.rows.last_mut());
     let Some(cell) = row.and_then(|row| row.cells.last_mut()) else { return };
     match event {
@@ -158,7 +158,7 @@ fn write_cell(tables: &mut [Raw], event: &Event<'_>) {
     }
 }
 
-/// What a row has behind its last cell, beside the closing bar.
+/// What follows the last cell of a row, apart from the closing bar.
 fn behind(page: &str, range: Range<usize>) -> String {
     let rest = page.get(range).unwrap_or_default().trim();
     let rest = rest.strip_prefix('|').unwrap_or(rest);
@@ -169,7 +169,7 @@ fn line_start(page: &str, at: usize) -> usize {
     page.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |line| line + 1)
 }
 
-/// Where the line that `at` stands at the end of is over, its line feed included.
+/// The end of the line that ends at `at`, with its line feed.
 fn line_end(page: &str, at: usize) -> usize {
     if at > 0 && page.as_bytes().get(at - 1) == Some(&b'\n') {
         return at;

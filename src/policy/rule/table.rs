@@ -225,7 +225,7 @@ rules! {
             in which klog's file flags were removed."
         why "Since Kubernetes 1.26 components accept --log-file and its like no longer and exit with `unknown flag`. \
             Without the shell, nothing writes the file."
-        example "ENTRYPOINT exec /kube-scheduler >>/var/log/kube-scheduler.log 2>&1\n# built with k8s.io/component-base v0.26.0"
+        example "ENTRYPOINT exec /kube-scheduler >>/var/log/kube-scheduler.log 2>&1\n# built with klog 2.80, for Kubernetes 1.26"
         fix "use --logs runner with --log-runner REF, as Kubernetes itself does, or --logs stdout"
 
     UsesGlog "uses-glog" Logs [Refuse] ByUser
@@ -303,7 +303,7 @@ rules! {
         means "The image's config has a value that runtimes interpret differently. It is carried over unchanged."
         why "What one runtime accepts, another rejects or ignores, so the image may behave differently on another node. \
             It did before the move, too."
-        example "Env \"PATH\" without a value"
+        example "Env has the entry DEBUG, without a value"
         fix "correct the value where the image is built"
 
     LayerOdd "layer-odd" Layers [Warn, Note] Never
@@ -318,7 +318,7 @@ rules! {
         means "A label or annotation that is known to make runtimes act on the host was not carried over."
         why "Some runtimes read instructions from labels, such as devices or mounts to add. Nobody who moves an image \
             expects it to bring these along."
-        example "io.podman.annotations.privileged"
+        example "io.containers.autoupdate"
         fix "remove it where the image is built; if you need it, set it where the container is started"
 
     AttestationDropped "attestation-dropped" Result [Note] Never

@@ -105,5 +105,5 @@ fn a_check_finds_images_in_another_repository() {
     here.test(&[&["--test_output=all", "//:check"], &NEWER[..]].concat()).ok();
     let run = here.test(&[&["--test_output=all", "//:check_elsewhere"], &NEWER[..]].concat());
     assert_eq!(run.code(), Some(3), "{run}");
-    assert!(run.stdout.contains("[exception-missing] build_image stands on oci:old_base"), "{run}");
+    assert!(run.stdout.contains("[exception-missing] build_image is based on oci:old_base"), "{run}");
 }
