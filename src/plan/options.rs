@@ -425,7 +425,7 @@ mod tests {
         let value = serde_json::to_value(full()).unwrap();
         assert_eq!(serde_json::from_value::<RebaseOptions>(value).unwrap(), full());
         assert_eq!(serde_json::from_value::<RebaseOptions>(json!({})).unwrap(), RebaseOptions::default());
-        assert_eq!(RebaseOptions::default().base.to_string(), DEFAULT_BASE);
+        assert_eq!(RebaseOptions::default().base, DEFAULT_BASE.parse().unwrap());
     }
 
     #[test]
