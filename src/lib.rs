@@ -52,6 +52,7 @@ pub mod policy;
 pub mod process;
 pub mod report;
 pub mod rootfs;
+pub mod rules;
 pub mod run;
 pub mod settings;
 pub mod shell;

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};
 use crate::plan::RebaseOptions;
-use crate::policy::Allow;
 use crate::policy::exceptions::Exception;
+use crate::rules::Allow;
 use crate::store::fetch::Request;
 
 pub use amount::{duration, percent, size};

@@ -6,8 +6,8 @@ use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
 use crate::error::{Error, Result};
-use crate::policy::Rule;
 use crate::report::{explained, listed, rules_to_json};
+use crate::rules::Rule;
 
 /// Explain a rule: what it means, why it exists, an example, and what to do
 #[derive(Debug, Args)]

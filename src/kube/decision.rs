@@ -9,7 +9,7 @@ use super::template::{self, MaskedText};
 use super::tree::{ManifestTree, TreeNodeId};
 use super::workload::{CommandKind, CommandSite, words};
 use super::{KubeOptions, ProgramFacts, ProgramQuery};
-use crate::policy::Rule;
+use crate::rules::Rule;
 use crate::shell::logs::Applied;
 use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Verdict};
 

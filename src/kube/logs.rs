@@ -4,7 +4,7 @@ use super::refusal::{CommandNote, KubeRefusal};
 use super::{KubeOptions, ProgramFacts};
 use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
-use crate::policy::Rule;
+use crate::rules::Rule;
 use crate::shell::ExecCommand;
 use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
 

@@ -35,7 +35,7 @@ use manifest::ParsedManifest;
 use crate::error::{Error, Result};
 use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
-use crate::policy::Rule;
+use crate::rules::Rule;
 use crate::shell::{Log, Reason};
 
 /// A longer manifest is not read.

@@ -1,6 +1,6 @@
 //! Why a command of a manifest stays as it is, and what is remarked on one that changes.
 
-use crate::policy::Rule;
+use crate::rules::Rule;
 use crate::shell::{Reason, Refusal};
 
 /// What to do about it in a manifest: some rules are about images elsewhere, and some advice of the

@@ -11,7 +11,7 @@ use super::edit::{ContainerField, Edit, Editor, splice};
 use super::refusal::KubeRefusal;
 use super::tree::{ManifestTree, NodeKind, Occurrences, TreeNode, TreeNodeId};
 use super::workload::CommandSite;
-use crate::policy::Rule;
+use crate::rules::Rule;
 
 /// With more changes than this, the ones that cannot be edited are not looked for one by one.
 const MOST_TRIED: usize = 64;

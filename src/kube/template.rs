@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::refusal::{CommandNote, KubeRefusal};
 use super::scalar::Language;
 use crate::error::{Error, Result};
-use crate::policy::Rule;
+use crate::rules::Rule;
 use crate::shell::{ExecCommand, Reason};
 
 /// PlaceholderKind for a whole list of words.

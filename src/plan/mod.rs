@@ -31,9 +31,9 @@ use serde_json::{Map, Value};
 
 use crate::examine::{Facts, PlatformSubject, Shape, Subject};
 use crate::oci::{DiffId, Digest, Image};
-use crate::policy::Finding;
 use crate::process::{Container, Setup, Startup};
 use crate::rootfs::merge;
+use crate::rules::Finding;
 
 pub use accounts::{OtherNumber, UnknownAccount, Which};
 pub use added::{Added, DirectoryState};

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::layer::RootPath;
 use crate::oci::{Digest, Location, Platform, json};
-use crate::policy::Allow;
+use crate::rules::Allow;
 
 /// The base that an image moves to unless told otherwise.
 pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";

@@ -14,10 +14,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::exceptions::without_architecture;
-use super::finding::Allow;
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
+use crate::rules::Allow;
 use crate::yaml::{self, YamlMap};
 
 /// `distroless/static` under all of its names.

@@ -6,8 +6,8 @@
 
 use super::base_policy::{BaseName, BasePolicy, CurrentBase};
 use super::exceptions::Exception;
-use super::finding::{Finding, Level};
-use super::rule::Rule;
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 
 /// What the policy says of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

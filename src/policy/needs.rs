@@ -1,9 +1,9 @@
 //! The rules about what else the application runs or loads: tools, libraries, other programs.
 
-use super::finding::{Finding, Level};
-use super::rule::Rule;
 use crate::elf::{Linkage, ShownBy};
 use crate::process::{Absent, Helper, Start, Startup};
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 
 pub(super) fn judge(startup: &Startup) -> Vec<Finding> {
     let Start::Found(started) = &startup.program else { return Vec::new() };

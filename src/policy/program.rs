@@ -1,11 +1,11 @@
 //! The rules about the program that a container starts: it must be there, and the kernel alone
 //! must be able to start it.
 
-use super::finding::{Finding, Level};
-use super::rule::Rule;
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
 use crate::oci::Platform;
 use crate::process::{Presence, Start, Started, Startup};
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 
 pub(super) fn judge(startup: &Startup, platform: &Platform) -> Vec<Finding> {
     let wrappers = startup.wrappers.iter().flat_map(|start| judge_start(start, None, platform));

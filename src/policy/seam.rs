@@ -1,9 +1,9 @@
 //! The rules about where the application meets its new base.
 
-use super::finding::{Finding, Level};
-use super::rule::Rule;
 use crate::plan::Pass;
 use crate::process::{Container, Start};
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 
 /// So many paths are named in one finding; the others are counted.
 const NAMED: usize = 10;

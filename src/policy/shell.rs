@@ -1,9 +1,9 @@
 //! The rules about the shell that stood before the program, and the log that it wrote.
 
-use super::finding::{Finding, Level};
-use super::rule::Rule;
 use crate::examine::Klog;
 use crate::plan::{ChosenStrategy, CommandOutcome, ExecForm, HealthOutcome, KeptLog, NoStrategy, Pass};
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 use crate::shell::logs::Strategy;
 use crate::shell::{Note, Reason, Refusal, caret};
 

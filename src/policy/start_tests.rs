@@ -13,6 +13,7 @@ use crate::layer::{Entry, EntryKind, LayerIndex};
 use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{DirectoryState, RebaseOptions};
+use crate::rules::{Level, Rule};
 
 /// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
 fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Fetched {

@@ -1,9 +1,9 @@
 //! The rules about what a process finds when it starts: its user, its folders, its health check.
 
-use super::finding::{Finding, Level};
-use super::rule::Rule;
 use crate::plan::{DirectoryState, OtherNumber, Pass, UnknownAccount, Which};
 use crate::process::Health;
+use crate::rules::Rule;
+use crate::rules::{Finding, Level};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let added = &pass.draft.layers.added;

@@ -13,6 +13,7 @@ use crate::oci::Digest;
 use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{OnMissing, RebaseOptions};
+use crate::rules::{Level, Rule};
 
 fn moving(container: Value) -> Fetched {
     let source = TestImage { container, ..TestImage::of(&["a", "app"]) };

@@ -13,7 +13,8 @@ use super::{Reportable, to_json};
 use crate::error::{Error, printable};
 use crate::oci::Platform;
 use crate::policy::exceptions::Exception;
-use crate::policy::{BaseVerdict, CurrentBase, Finding, Level, Movable};
+use crate::policy::{BaseVerdict, CurrentBase, Movable};
+use crate::rules::{Finding, Level};
 
 /// All images that were checked.
 #[derive(Debug, Serialize)]

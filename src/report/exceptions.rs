@@ -9,7 +9,7 @@ use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::error::printable;
 use crate::kube::Position;
 use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 /// The rule of everything that can be wrong with a row.
 const RULE: Rule = Rule::ExceptionList;

@@ -13,7 +13,7 @@ use super::rules::explain_hint;
 use super::translation::log;
 use crate::error::{Error, printable};
 use crate::kube::{CommandNote, CommandOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 use crate::shell::caret;
 
 /// A manifest and what became of it.

@@ -6,7 +6,7 @@ use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use crate::elf::{GoFacts, Program, Tool};
 use crate::error::{Error, Result, printable};
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 /// The files in the order they were named, each with what was found in it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
 use crate::kube::Position;
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 /// A report that can be written in every format.
 pub trait Reportable {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::policy::{Allowing, Family, Level, Rule};
+use crate::rules::{Allowing, Family, Level, Rule};
 
 /// Lines of text are at most this wide, as those of `--help` are.
 const WIDTH: usize = 100;

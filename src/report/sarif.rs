@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::rows::{Row, RowFinding, Rows};
 use super::rules::{explained, fix_sentence};
 use super::to_json;
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,7 +2,7 @@
 
 use super::{ReportedFinding, Row, RowFinding, RowOutcome, Rows, to_html, to_junit, to_markdown, to_sarif};
 use crate::error::Error;
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
 

@@ -8,7 +8,7 @@ use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldB
 use super::rules::explain_hint;
 use crate::error::printable;
 use crate::plan::Fate;
-use crate::policy::Level;
+use crate::rules::Level;
 
 /// How much of the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::model::{LogStrategy, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::rules::explain_hint;
 use crate::error::printable;
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{
     CommandContext, ExecCommand, Log, LogCopy, LogStreams, Note, OpenMode, Refusal, Verdict, caret, refuse_not_utf8,

@@ -6,7 +6,7 @@ use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::to_json;
 use crate::oci::Digest;
-use crate::policy::{Level, Rule};
+use crate::rules::{Level, Rule};
 
 /// Whether the inputs gave the image again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

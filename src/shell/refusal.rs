@@ -27,7 +27,7 @@ impl Span {
 
 macro_rules! reasons {
     ($($name:ident $word:literal),* $(,)?) => {
-        /// The construct that needs a shell, one case for each kind. `policy::Rule` explains each.
+        /// The construct that needs a shell, one case for each kind. `rules::Rule` explains each.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Reason { $(#[doc = $word] $name),* }
 

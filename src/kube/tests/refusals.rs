@@ -2,7 +2,7 @@
 
 use super::{CommandOutcome, KubeOptions, LogChoice, Template, options, pod, refused, rewrite, rewritten};
 use crate::kube::{KubeRefusal, Position};
-use crate::policy::{Family, Level, Rule};
+use crate::rules::{Family, Level, Rule};
 
 #[test]
 fn each_rule_fires_and_its_twin_does_not() {

@@ -25,7 +25,7 @@ fn show(verdict: &Verdict) -> String {
 
 fn notes(verdict: &Verdict) -> Vec<&'static str> {
     let Verdict::Translate(exec) = verdict else { panic!("{verdict:?}") };
-    exec.notes.iter().map(|note| crate::policy::Rule::from(note).id()).collect()
+    exec.notes.iter().map(|note| crate::rules::Rule::from(note).id()).collect()
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The rules themselves: each a small function from facts to findings.
 
-use super::finding::{Allow, Finding, Level, apply_allowed};
-use super::rule::Rule;
 use super::{needs, program, seam, shell, surroundings};
 use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
 use crate::oci::{Platform, is_dangerous};
 use crate::plan::{CommandOutcome, OnMissing, Pass};
+use crate::rules::Rule;
+use crate::rules::{Allow, Finding, Level, apply_allowed};
 
 /// Puts every rule to one platform.
 #[must_use]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::rule::Rule;
+use super::table::Rule;
 use crate::error::{Error, Result};
 
 /// What a finding means for the run.
@@ -80,7 +80,7 @@ impl Allow {
 }
 
 /// Marks the refusals that were allowed; they stay in the report.
-pub(super) fn apply_allowed(allowed: &[Allow], findings: &mut [Finding]) {
+pub fn apply_allowed(allowed: &[Allow], findings: &mut [Finding]) {
     for finding in findings.iter_mut().filter(|finding| finding.level == Level::Refuse) {
         if allowed.iter().any(|allow| allow.covers(finding)) {
             finding.level = Level::Excepted;

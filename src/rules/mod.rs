@@ -1,13 +1,18 @@
-//! Rules: the table of all of them, and how one is found and explained.
+//! The table of all rules, how one is found and explained, and what a finding of one is.
+//!
+//! A rule has a stable id, its levels, a reason, an example and a fix, in one row. `docs/rules.md` and
+//! `underpin explain` are made from the table. The options of a rebase name rules (`--allow`), so the
+//! table is below `plan`; `policy` has the functions that put rules to an image.
 
 mod constructs;
+mod finding;
 mod table;
 
 use std::fmt;
 
+pub use finding::{Allow, Finding, Level, apply_allowed};
 pub use table::Rule;
 
-use super::finding::Level;
 use crate::shell::Reason;
 
 /// Everything there is to say about one rule.
