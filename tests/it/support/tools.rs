@@ -53,7 +53,7 @@ pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
 }
 
 #[test]
-fn the_stock_application_starts_where_it_was_built() {
+fn the_fixture_application_starts_where_it_was_built() {
     use super::skip::need;
     or_skip!(need(&["umoci", "runc", "skopeo"]));
     let folder = tempfile::tempdir().unwrap();
