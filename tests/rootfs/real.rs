@@ -91,7 +91,7 @@ fn made(folder: &Path, script: &str) -> PathBuf {
 }
 
 #[test]
-fn busybox_with_its_hard_links() {
+fn busybox_with_its_hard_links_is_as_umoci_unpacks_it() {
     or_skip!(can_run(&["umoci", "busybox", "tar"]));
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
@@ -108,7 +108,7 @@ fn busybox_with_its_hard_links() {
 }
 
 #[test]
-fn a_root_that_is_shaped_like_alpines() {
+fn a_root_that_is_shaped_like_alpines_is_as_umoci_unpacks_it() {
     or_skip!(can_run(&["umoci", "busybox", "tar"]));
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
@@ -147,7 +147,7 @@ pub fn debian() -> Part<PathBuf> {
 }
 
 #[test]
-fn debian_after_the_usr_merge() {
+fn debian_after_the_usr_merge_is_as_umoci_unpacks_it() {
     or_skip!(can_run(&["umoci", "mmdebstrap"]));
     let base = or_skip!(debian());
     check(&base, 5000, |root| {

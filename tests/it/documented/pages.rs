@@ -8,18 +8,18 @@ use crate::support::invocation::files_under;
 use crate::support::skip::{need, or_skip};
 
 #[test]
-fn install() {
+fn following_install_works() {
     holds("docs/install.md");
 }
 
 #[test]
-fn five_minutes() {
+fn following_five_minutes_works() {
     or_skip!(need(&["skopeo", "umoci", "runc", "jq"]));
     holds("docs/five-minutes.md");
 }
 
 #[test]
-fn coming_from_crane() {
+fn following_coming_from_crane_works() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push build:app registry.example/app:v1
         push bases:debian docker.io/library/debian:12
@@ -28,48 +28,48 @@ fn coming_from_crane() {
 }
 
 #[test]
-fn old_base() {
+fn following_old_base_works() {
     or_skip!(need(&["skopeo"]));
     holds("docs/old-base.md");
 }
 
 #[test]
-fn command_and_logs() {
+fn following_command_and_logs_works() {
     holds("docs/commands.md");
 }
 
 #[test]
-fn reproducibility() {
+fn following_reproducibility_works() {
     or_skip!(need(&["skopeo", "jq"]));
     holds("docs/reproducibility.md");
 }
 
 #[test]
-fn ci() {
+fn following_ci_works() {
     or_skip!(need(&["skopeo", "jq"]));
     holds("docs/ci.md");
 }
 
 #[test]
-fn ci_with_make() {
+fn following_ci_with_make_works() {
     or_skip!(need(&["make"]));
     holds("docs/ci-make.md");
 }
 
 #[test]
-fn ci_with_bazel() {
+fn following_ci_with_bazel_works() {
     or_skip!(need(&["bazel"]));
     holds("docs/ci-bazel.md");
 }
 
 #[test]
-fn ci_with_a_test_cluster() {
+fn following_ci_with_a_test_cluster_works() {
     or_skip!(need(&["skopeo", "jq"]));
     holds("docs/ci-test-cluster.md");
 }
 
 #[test]
-fn the_readme() {
+fn following_the_readme_works() {
     or_skip!(need(&["jq"]));
     holds_after("sample-images .", "README.md");
 }
@@ -82,7 +82,7 @@ push bases:debian registry.k8s.io/build-image/debian-base:bookworm-v1.0.4
 printf '# Exceptions\\n\\n| Component | Base | Reason |\\n| --- | --- | --- |\\n' >base-image-exception-list.md\n";
 
 #[test]
-fn batch() {
+fn following_batch_works() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push build:app registry.example/build/kube-scheduler:v1.30.0
         push build:app-shell registry.example/build/etcd:3.5.12";
@@ -90,7 +90,7 @@ fn batch() {
 }
 
 #[test]
-fn policy() {
+fn following_policy_works() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push bases:static gcr.io/distroless/static:latest
         underpin rebase -q oci:build:app --old-base oci:bases:debian --to registry.example/app:v1";
@@ -98,7 +98,7 @@ fn policy() {
 }
 
 #[test]
-fn cache_and_nodes() {
+fn following_cache_and_nodes_works() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push build:app registry.example/app:v1
         printf 'registry.example/app:v1\\n' >protected.txt
@@ -109,17 +109,17 @@ fn cache_and_nodes() {
 }
 
 #[test]
-fn kubernetes_manifests() {
+fn following_kubernetes_manifests_works() {
     holds("docs/kube.md");
 }
 
 #[test]
-fn reports() {
+fn following_reports_works() {
     holds("docs/reports.md");
 }
 
 #[test]
-fn pages_for_the_eye() {
+fn pages_to_read_have_nothing_that_fails() {
     holds("docs/architecture.md");
     holds("docs/contributing.md");
 }

@@ -126,7 +126,7 @@ fn less_room_than_is_protected_is_a_warning_with_the_shortfall() {
 }
 
 #[test]
-fn ages_and_thresholds() {
+fn ages_and_thresholds_are_kept_and_nonsense_is_refused() {
     let setup = or_skip!(Setup::new(1000));
     let before = setup.files();
     for args in [

@@ -248,7 +248,7 @@ pub fn kubelet(text: &str, environment: &BTreeMap<String, String>) -> String {
 }
 
 #[test]
-fn the_stage_sees_every_difference() {
+fn the_comparison_sees_every_difference() {
     or_skip!(crate::support::skip::need(&["dash", "bash"]));
     let scratch = Scratch::new(&["app"]);
     let log = scratch.path("log/l");
