@@ -1,6 +1,6 @@
 //! From the headers of an ELF file to its linkage.
 //!
-//! ElfHeader, program headers, dynamic section, names: each says where the next one is. Most often it
+//! Header, program headers, dynamic section, names: each says where the next one is. Most often it
 //! is near the beginning and still in the window, or is yet to come and can be asked for.
 
 use object::elf::{ET_EXEC, FileType};

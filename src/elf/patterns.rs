@@ -29,7 +29,7 @@ pub(super) enum PatternMeaning {
     ManyTools,
     /// A Go package, or a function of one, is linked in.
     Package(&'static str),
-    /// FilePart of the name of a library: the dynamic section may refer to it later.
+    /// Part of the name of a library: the dynamic section may refer to it later.
     LibraryName,
     /// Perhaps the version of a Go toolchain: build info may refer to it later.
     GoVersion,

@@ -64,11 +64,11 @@ pub struct RebaseOptions {
     #[serde(with = "text_or_none")]
     pub log_runner: Option<Location>,
     /// Copy only the program and the files it needs; for squashed images and unknown bases
-    #[arg(long, help_heading = "LayerContents")]
+    #[arg(long, help_heading = "Contents")]
     #[serde(deserialize_with = "flag")]
     pub extract: bool,
     /// Keep this path of the image even if it belongs to the old base or to a package (repeatable)
-    #[arg(long, value_name = "PATH", help_heading = "LayerContents")]
+    #[arg(long, value_name = "PATH", help_heading = "Contents")]
     #[serde(with = "texts")]
     pub keep: Vec<RootPath>,
     /// Move the image in spite of this refusal (repeatable); recorded in the report and in the image

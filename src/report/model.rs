@@ -49,7 +49,7 @@ impl From<Outcome> for RowOutcome {
 pub struct Report {
     pub schema: &'static str,
     pub outcome: Outcome,
-    /// The digest of the result, also when it was only planned or was refused.
+    /// The digest of the result, also when it was only planned; `None` where the image was refused before assembly.
     pub digest: Option<String>,
     pub source: Named,
     pub base: Named,
