@@ -93,7 +93,7 @@ impl YamlBuilder {
             return Err(wrong("YAML tags are not supported here", at));
         }
         match event {
-            Event::Scalar(text, style, ..) => self.put(YamlNode { at, value: scalar(&text, style) }),
+            Event::Scalar(text, style, ..) => self.insert(YamlNode { at, value: scalar(&text, style) }),
             Event::SequenceStart(..) => {
                 self.open.push(OpenNode::List(at, Vec::new()));
                 Ok(())
@@ -103,8 +103,8 @@ impl YamlBuilder {
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(OpenNode::List(at, items)) => self.put(YamlNode { at, value: YamlValue::List(items) }),
-                Some(OpenNode::Map(at, items, _)) => self.put(YamlNode { at, value: YamlValue::Map(items) }),
+                Some(OpenNode::List(at, items)) => self.insert(YamlNode { at, value: YamlValue::List(items) }),
+                Some(OpenNode::Map(at, items, _)) => self.insert(YamlNode { at, value: YamlValue::Map(items) }),
                 None => Err(wrong("the file is not valid YAML", at)),
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
@@ -115,7 +115,7 @@ impl YamlBuilder {
         }
     }
 
-    fn put(&mut self, node: YamlNode) -> Result<()> {
+    fn insert(&mut self, node: YamlNode) -> Result<()> {
         match self.open.last_mut() {
             None => self.done = Some(node),
             Some(OpenNode::List(_, items)) => items.push(node),

@@ -26,7 +26,7 @@ pub(super) fn read(text: &str, commas: Commas) -> Result<ManifestTree> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options(commas)).map_err(wrong)?;
     let mut reader = JsonReader { text, tree: ManifestTree::default() };
     if let Some(value) = parsed.value {
-        let root = reader.put(&value, None, None)?;
+        let root = reader.insert(&value, None, None)?;
         reader.tree.roots.push(root);
     }
     Ok(reader.tree)
@@ -55,7 +55,7 @@ struct JsonReader<'a> {
 
 impl JsonReader<'_> {
     /// The parser allows 512 levels, so this comes back.
-    fn put(&mut self, value: &Value<'_>, parent: Option<TreeNodeId>, key: Option<TreeNodeId>) -> Result<TreeNodeId> {
+    fn insert(&mut self, value: &Value<'_>, parent: Option<TreeNodeId>, key: Option<TreeNodeId>) -> Result<TreeNodeId> {
         let id = self.add(kind(value), value.range(), parent)?;
         if let Some(parent) = parent {
             let wrong = |error| Position::of(self.text, value.start()).on(error);
@@ -64,7 +64,7 @@ impl JsonReader<'_> {
         match value {
             Value::Array(array) => {
                 for element in &array.elements {
-                    self.put(element, Some(id), None)?;
+                    self.insert(element, Some(id), None)?;
                 }
             }
             Value::Object(object) => {
@@ -72,7 +72,7 @@ impl JsonReader<'_> {
                     let ObjectPropName::String(name) = &property.name else { continue };
                     let text = NodeKind::Scalar { text: name.value.to_string(), style: ScalarStyle::Double };
                     let key = self.add(text, name.range, Some(id))?;
-                    self.put(&property.value, Some(id), Some(key))?;
+                    self.insert(&property.value, Some(id), Some(key))?;
                 }
             }
             _ => {}

@@ -6,7 +6,7 @@ use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
 use crate::rules::Rule;
 use crate::shell::ExecCommand;
-use crate::shell::logs::{Applied, Spelling, Strategy, apply as put};
+use crate::shell::logs::{Applied, Spelling, Strategy, apply as apply_strategy};
 
 /// Where images usually have the runner.
 const RUNNER: &str = "/go-runner";
@@ -19,11 +19,11 @@ pub(super) fn apply(
     notes: &mut Vec<CommandNote>,
 ) -> Result<Applied, KubeRefusal> {
     let Some(log) = &exec.log else {
-        return put(exec, &Strategy::Stdout).map_err(|refusal| KubeRefusal::from(*refusal));
+        return apply_strategy(exec, &Strategy::Stdout).map_err(|refusal| KubeRefusal::from(*refusal));
     };
     let mut last = None;
     for strategy in strategies(options, facts, &log.path)? {
-        match put(exec, &strategy) {
+        match apply_strategy(exec, &strategy) {
             Ok(applied) => {
                 notes.extend(assumed(&strategy, facts));
                 return Ok(applied);

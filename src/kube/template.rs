@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::rules::Rule;
 use crate::shell::{ExecCommand, Reason};
 
-/// PlaceholderKind for a whole list of words.
+/// Stands for a whole list of words.
 const LISTS: &[&str] = &[
     "params",
     "etcd_creds",
@@ -27,7 +27,7 @@ const LISTS: &[&str] = &[
     "run_controllers",
 ];
 
-/// PlaceholderKind for a part of one word.
+/// Stands for a part of one word.
 const VALUES: &[&str] = &[
     "cluster_state",
     "etcd_apiserver_protocol",

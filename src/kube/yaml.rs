@@ -64,7 +64,7 @@ impl TreeBuilder<'_> {
                     text.into_owned()
                 };
                 let kind = NodeKind::Scalar { text, style: style_of(style) };
-                self.put(kind, anchor, tag.map(|tag| tag.original()), range).map(drop)
+                self.insert(kind, anchor, tag.map(|tag| tag.original()), range).map(drop)
             }
             Event::SequenceStart(layout, anchor, tag) => {
                 let kind = NodeKind::Sequence { items: Vec::new(), layout: layout_of(layout) };
@@ -102,17 +102,17 @@ impl TreeBuilder<'_> {
         if self.open.iter().any(|open| open.id == target) {
             return Err(wrong("an alias is inside the value that it refers to"));
         }
-        self.put(NodeKind::Alias(target), 0, None, range(span)).map(drop)
+        self.insert(NodeKind::Alias(target), 0, None, range(span)).map(drop)
     }
 
     fn begin(&mut self, kind: NodeKind, anchor: usize, tag: Option<String>, span: &Span) -> Result<()> {
-        let id = self.put(kind, anchor, tag, range(span))?;
+        let id = self.insert(kind, anchor, tag, range(span))?;
         self.open.push(OpenCollection { id, key: None });
         Ok(())
     }
 
     /// Adds a node in its place: as a root, an item, a key or a value.
-    fn put(
+    fn insert(
         &mut self,
         kind: NodeKind,
         anchor: usize,

@@ -110,7 +110,7 @@ pub(super) fn read_fifo(commands: &[SimpleCommand], open: Span, lexer: &mut Lexe
         match lexer.token()? {
             Some(Token::Word(word)) => tee.words.push(word),
             Some(Token::Redirect(number, operator, span)) => {
-                tee.redirects.push(redirect(number, operator, span, lexer)?)
+                tee.redirects.push(redirect(number, operator, span, lexer)?);
             }
             Some(Token::Operator(Operator::Background, _)) => break,
             _ => return Err(subshell()),

@@ -22,7 +22,7 @@ use inputs::Input;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Kube {
-    /// KubeReport, directories, patterns such as 'deploy/**/*.yaml', or `-` for stdin
+    /// Manifests, directories, patterns such as 'deploy/**/*.yaml', or `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// List the files that would change, and exit 1 if there are any
@@ -123,7 +123,7 @@ impl Kube {
                 KubeMode::Write if is_stream => console.data(&rewritten.text),
                 _ if !file.is_changed() => {}
                 KubeMode::Check | KubeMode::Write => {
-                    console.data(&format!("{}\n", crate::error::printable(&file.path)))
+                    console.data(&format!("{}\n", crate::error::printable(&file.path)));
                 }
                 KubeMode::Diff => {
                     console.data(&report::unified(&file.path, &file.before, &rewritten.text, Console::paint()));
