@@ -1,4 +1,4 @@
-//! How much longer a scan takes than the bare limit: hashing the compressed bytes and inflating
+//! How much longer a scan takes than the bare limit: hashing the compressed bytes and decompressing
 //! them, on one thread. A ratio of one run, so that it means the same on every machine. Writing a
 //! layer of the same files is shown in MB/s, on one and two threads.
 //!

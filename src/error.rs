@@ -12,17 +12,17 @@ use std::io;
 pub enum Kind {
     /// The command line or a settings file does not make sense.
     Usage,
-    /// A registry could not be reached or answered with a fault.
+    /// A registry could not be reached or answered with an error.
     Network,
-    /// A place says that there is no such image.
+    /// There is no such image.
     Missing,
-    /// A registry did not accept who we are.
+    /// A registry rejected our credentials.
     Auth,
-    /// Bytes are not the ones that were promised.
+    /// Bytes do not match their digest.
     Integrity,
-    /// The input is well transported but cannot be accepted.
+    /// The input arrived intact but cannot be accepted.
     Input,
-    /// A local file or folder could not be read or written.
+    /// A local file or directory could not be read or written.
     Io,
     /// Another process holds what we need.
     Lock,
@@ -118,7 +118,7 @@ impl Error {
         }
     }
 
-    /// One aligned line `name  value` under the sentence. What was said before is not said again.
+    /// One aligned line `name  value` under the sentence. Repeated facts are dropped.
     #[must_use]
     pub fn fact(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         let fact = (name, value.to_string());

@@ -74,7 +74,7 @@ fn path(text: &str) -> RootPath {
     RootPath::new(text).unwrap_or_else(|_| RootPath::root())
 }
 
-/// The root in the model's terms. An entry's place in its layer stands in its offset.
+/// The root in the model's terms. An entry's offset holds its position in the layer.
 fn items(root: &Root<'_>) -> BTreeMap<Names, Item> {
     let from = |node: &underpin::rootfs::FileNode<'_>| {
         let position = usize::try_from(node.entry()?.offset).ok()?;

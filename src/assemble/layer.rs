@@ -1,4 +1,4 @@
-//! One layer, written: its data source_data, its bytes made, and read back before anybody may have them.
+//! One layer, written: its data gathered, its bytes made, and read back before anybody may have them.
 
 use super::scratch::{Made, Scratch};
 use crate::error::{Error, Result};

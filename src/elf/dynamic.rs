@@ -47,7 +47,7 @@ impl Dynamic {
     fn add(&mut self, tag: elf::DynamicTag, value: u64) -> Checked<()> {
         match tag {
             elf::DT_NEEDED if self.needed.len() == MOST_NEEDED => {
-                return Err(Malformed::new("the dynamic section names more libraries than any program needs"));
+                return Err(Malformed::new("the dynamic section needs an implausible number of libraries"));
             }
             elf::DT_NEEDED => self.needed.push(value),
             elf::DT_STRTAB => self.strings = Some(value),

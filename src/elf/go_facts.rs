@@ -24,7 +24,7 @@ pub struct GoFacts {
     pub modules: Vec<(String, String)>,
     /// The settings of the build, such as `CGO_ENABLED`.
     pub settings: Vec<(String, String)>,
-    /// Known packages, and functions, whose names stand in the table of functions.
+    /// Known packages, and functions, whose names are in the function table.
     pub packages: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl BuildInfoForm {
     }
 }
 
-/// A string that follows, which may be cut where it is longer than what is remembered.
+/// A string that follows, which may be cut where it is longer than what is kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BuildInfoText<'a> {
     Whole(&'a [u8]),
@@ -113,7 +113,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// A version is one line of text, and begins as all of them do: a program that only knows the mark
+/// A version is one line of text, and begins as all of them do: a program that only contains the magic string
 /// of build info, as this one does, has other bytes behind it.
 pub(super) fn parse_version(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
@@ -122,10 +122,10 @@ pub(super) fn parse_version(bytes: &[u8]) -> Option<String> {
     (is_named && fits).then(|| text.to_owned())
 }
 
-/// Marks around the text.
+/// Length of the marker on each side of the text.
 const MARK: usize = 16;
 
-/// The text between its marks. `None` where there is none, as in builds outside of a module.
+/// The text between its markers. `None` where there is none, as in builds outside of a module.
 pub(super) fn between_marks(info: &[u8]) -> Option<&str> {
     let text = info.get(MARK..info.len().checked_sub(MARK)?)?;
     // The check that Go makes: the text ends with a line feed.

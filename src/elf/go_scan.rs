@@ -1,7 +1,7 @@
-//! Follows what a stream shows of Go: marks as they go by, strings that they refer to.
+//! Finds Go's build info in a stream: magic strings as they are read, and the strings they point to.
 //!
-//! In the old form of build info the strings stand before the pointers to them. So every string
-//! that could be a version is remembered, and module info is known by the mark around it.
+//! In the old form of build info the strings come before the pointers to them. So every string
+//! that could be a version is kept, and module info is recognised by the magic bytes around it.
 
 use super::go_facts::{
     ALIGNMENT, BuildInfoForm, BuildInfoText, GoFacts, HEAD, Pointer, between_marks, parse_version, read_inline,
@@ -11,11 +11,11 @@ use super::patterns::{PatternHit, PatternMeaning, PatternSearch};
 use super::segments::Segments;
 use super::window::{WantedFor, Window};
 
-/// Room for version and modules: Kubernetes takes 30 KiB.
+/// Bytes for version and modules: Kubernetes takes 30 KiB.
 const INFO: usize = 96 << 10;
-/// A mark can also stand where a program that reads build info keeps it.
+/// A program that reads build info contains the magic string too.
 const CANDIDATES: usize = 2;
-/// Room for the string of a version.
+/// Bytes for the string of a version.
 const VERSION: usize = 48;
 
 /// What has been seen so far.
@@ -95,8 +95,8 @@ impl GoScan {
                 let mut facts = GoFacts { version, ..GoFacts::default() };
                 let has_modules = *modules != 0 && self.read_module_info(window, &mut facts);
                 let missing = facts.version.is_none();
-                let note = missing.then(|| "the version of Go cannot be read".to_owned());
-                // Without both, the mark alone proves nothing.
+                let note = missing.then(|| "the Go version cannot be read".to_owned());
+                // Without both, the magic string alone proves nothing.
                 (!missing || has_modules).then_some((facts, note))
             }
         }
@@ -112,7 +112,7 @@ fn inline(bytes: &[u8]) -> Option<(GoFacts, Option<String>)> {
     let (version, info) = read_inline(bytes)?;
     let mut facts = GoFacts { version: Some(version), ..GoFacts::default() };
     let note = match info {
-        BuildInfoText::Cut => Some("the list of Go modules is too long to be read".to_owned()),
+        BuildInfoText::Cut => Some("the list of Go modules is too long to read".to_owned()),
         BuildInfoText::Whole(info) => {
             if let Some(text) = between_marks(info) {
                 read_modules(text, &mut facts);
@@ -123,14 +123,14 @@ fn inline(bytes: &[u8]) -> Option<(GoFacts, Option<String>)> {
     Some((facts, note))
 }
 
-/// The text of module info whose length is not known, only its second mark.
+/// The text of module info whose length is not known, only its end marker.
 fn framed(bytes: &[u8]) -> Option<&str> {
     const END: &[u8] = b"\xf9\x32\x43\x31\x86\x18\x20\x72\x00\x82\x42\x10\x41\x16\xd8\xf2";
     let end = bytes.windows(END.len()).position(|window| window == END)?;
     between_marks(bytes.get(..end + END.len())?)
 }
 
-/// The version that a string header at `address` stands for.
+/// The version that the string header at `address` points to.
 fn string(address: u64, pointer: Pointer, window: &Window, segments: &Segments) -> Option<String> {
     let header = window.bytes(segments.offset_of(address)?, 2 * pointer.size)?;
     let (data, rest) = pointer.read(header)?;
@@ -185,7 +185,7 @@ mod tests {
         let go = probe(&TestElf { tail, ..TestElf::new(EXEC) }.build()).go.unwrap();
         let packages = ["k8s.io/klog", "k8s.io/klog.InitFlags", "github.com/spf13/pflag"].map(str::to_owned).to_vec();
         assert_eq!((go.version, go.packages), (None, packages));
-        // A mark that is no build info is not taken for it.
+        // A magic string without build info is not taken for it.
         let tail = [BUILD_INFO, &[8, 2], &[0xff; 64]].concat();
         assert_eq!(probe(&TestElf { tail, ..TestElf::new(EXEC) }.build()).go, None);
     }

@@ -13,7 +13,7 @@ use super::program::{Class, Endian, FloatAbi};
 
 /// The largest header: the 64-bit one.
 pub(super) const LARGEST: usize = size_of::<FileHeader64<Endianness>>();
-/// Linux takes no larger table of program headers.
+/// Linux accepts no larger table of program headers.
 const LARGEST_TABLE: u64 = 64 << 10;
 
 pub(super) type Elf32 = FileHeader32<Endianness>;
@@ -67,15 +67,15 @@ impl ElfHeader {
         match head.get(4).copied().map(elf::FileClass) {
             Some(elf::ELFCLASS32) => Self::of::<Elf32>(head, Class::Bits32),
             Some(elf::ELFCLASS64) => Self::of::<Elf64>(head, Class::Bits64),
-            Some(_) => Err(Malformed::new("the ELF header names no known class")),
+            Some(_) => Err(Malformed::new("the ELF header has an unknown class")),
             None => Err(Malformed::new("the file ends inside the ELF header")),
         }
     }
 
     fn of<E: FileHeader<Endian = Endianness>>(head: &[u8], class: Class) -> Checked<Self> {
         require(head.len() >= size_of::<E>(), "the file ends inside the ELF header")?;
-        let header = E::parse(head).map_err(|_| Malformed::new("the ELF header is of an unknown form"))?;
-        let endian = header.endian().map_err(|_| Malformed::new("the ELF header names no known byte order"))?;
+        let header = E::parse(head).map_err(|_| Malformed::new("the ELF header is invalid"))?;
+        let endian = header.endian().map_err(|_| Malformed::new("the ELF header has an unknown byte order"))?;
         Ok(Self {
             class,
             endian: if endian == Endianness::Big { Endian::Big } else { Endian::Little },
@@ -106,30 +106,30 @@ impl ElfHeader {
     /// Where the program headers are, for a file of `size` bytes that could be started or loaded.
     pub fn program_headers(&self, size: u64) -> Checked<ProgramHeaderRange> {
         require(self.kind != elf::ET_REL, "an object file, not a program")?;
-        require(self.kind != elf::ET_CORE, "a memory dump, not a program")?;
-        require(matches!(self.kind, elf::ET_EXEC | elf::ET_DYN), "the ELF header names no known kind of file")?;
+        require(self.kind != elf::ET_CORE, "a core dump, not a program")?;
+        require(matches!(self.kind, elf::ET_EXEC | elf::ET_DYN), "the ELF header has an unknown file type")?;
         let row = match self.class {
             Class::Bits32 => size_of::<<Elf32 as FileHeader>::ProgramHeader>(),
             Class::Bits64 => size_of::<<Elf64 as FileHeader>::ProgramHeader>(),
         };
-        require(self.table.count != elf::PN_XNUM, "more program headers than Linux takes")?;
-        require(self.table.count > 0, "no program headers")?;
-        require(usize::from(self.table.row) == row, "program headers of a wrong size")?;
-        require(self.table.len() <= LARGEST_TABLE, "more program headers than Linux takes")?;
-        require(self.table.is_within(size), "the program headers lie outside the file: it is cut short")?;
-        require(self.sections_fit(size), "the section headers lie outside the file: it is cut short")?;
+        require(self.table.count != elf::PN_XNUM, "more program headers than Linux accepts")?;
+        require(self.table.count > 0, "it has no program headers")?;
+        require(usize::from(self.table.row) == row, "the program headers have a wrong size")?;
+        require(self.table.len() <= LARGEST_TABLE, "more program headers than Linux accepts")?;
+        require(self.table.is_within(size), "the program headers are outside the file: it is truncated")?;
+        require(self.sections_fit(size), "the section headers are outside the file: it is truncated")?;
         let count = usize::from(self.table.count);
         Ok(ProgramHeaderRange { offset: self.table.offset, len: row * count, count })
     }
 
-    /// Nothing here reads section headers, but they stand at the very end: where they are missing,
+    /// Nothing here reads section headers, but they are at the very end: where they are missing,
     /// so may be more.
     fn sections_fit(&self, size: u64) -> bool {
         self.sections.offset == 0 || self.sections.is_within(size)
     }
 }
 
-/// The word for the machine with this number, class and byte order.
+/// The name of the machine with this number, class and byte order.
 pub(super) fn machine_name(machine: elf::Machine, class: Class, endian: Endian) -> String {
     use Class::{Bits32, Bits64};
     use Endian::{Big, Little};
@@ -152,8 +152,8 @@ pub(super) fn machine_name(machine: elf::Machine, class: Class, endian: Endian) 
     word.to_owned()
 }
 
-/// What the flags of an ARM file say. Go's linker says nothing there: its programs call nobody.
-/// `.ARM.attributes` would tell more, but where it is stands behind everything else.
+/// What the flags of an ARM file say. Go's linker sets none: its programs call no other code.
+/// `.ARM.attributes` would say more, but the headers that locate it are at the end of the file.
 pub(super) fn float_abi(machine: elf::Machine, flags: u32) -> Option<FloatAbi> {
     match flags & (elf::EF_ARM_ABI_FLOAT_HARD | elf::EF_ARM_ABI_FLOAT_SOFT) {
         _ if machine != elf::EM_ARM => None,

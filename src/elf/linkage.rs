@@ -12,7 +12,7 @@ use super::program::{Linkage, Program};
 use super::segments::{FilePart, Segments};
 use super::window::{WantedFor, Window};
 
-/// Names are asked for at this length; where they stand at the beginning they can be longer.
+/// Names are asked for at this length; near the beginning of the file they can be longer.
 const NAME: usize = 256;
 
 /// What is known of the headers so far.
@@ -33,7 +33,7 @@ impl LinkageReader {
         self.segments.as_ref()
     }
 
-    /// Reads what has become readable.
+    /// Reads what has arrived.
     pub fn advance(&mut self, window: &mut Window) {
         if self.fault.is_none() {
             self.fault = self.read(window).err();
@@ -97,7 +97,7 @@ impl LinkageReader {
         });
         // Files of debug information have the headers of a program, and nothing behind them.
         let starts = segments.offset_of(header.entry).is_some();
-        require(starts || !program.linkage.is_static(), "its first instruction is not in the file")
+        require(starts || !program.linkage.is_static(), "its entry point is not in the file")
     }
 }
 
@@ -132,7 +132,7 @@ fn interpreter(part: FilePart, window: &Window, notes: &mut Vec<String>) -> Opti
         return None;
     };
     if bytes.last() != Some(&0) {
-        notes.push("the name of the interpreter has no end: Linux will not start this".to_owned());
+        notes.push("the name of the interpreter is not terminated: Linux will not start this".to_owned());
     }
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     Some(String::from_utf8_lossy(name).into_owned())

@@ -14,14 +14,14 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::string_context::{AFTER, StringUses};
 
-/// What it means that a row's bytes stand in a file.
+/// What it means that a file contains a row's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternMeaning {
     /// The word is mentioned.
     Mention(&'static str),
-    /// The name of a tool. What stands around it decides; see `string_context`.
+    /// The name of a tool. The bytes around it decide; see `string_context`.
     Tool(&'static str, Proof),
-    /// Functions that are there only to run a tool: the tool, and their package.
+    /// Functions whose only purpose is to run a tool: the tool, and their package.
     Runs(&'static str, &'static str),
     /// The name of a library that programs load at run time.
     Library(&'static str),
@@ -41,7 +41,7 @@ pub(super) enum PatternMeaning {
     GoRuntime,
 }
 
-/// What shows that the name of a tool stands for the tool.
+/// What shows that the name of a tool means the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     /// The word alone: it means nothing else.
@@ -178,13 +178,13 @@ pub(super) enum FileEnd {
 pub(super) struct PatternSearch {
     /// One bit for each row.
     found: u64,
-    /// For the rows that are tools, how their names stand there.
+    /// For the rows that are tools, how their names are used.
     tools: BTreeMap<usize, StringUses>,
 }
 
 impl PatternSearch {
-    /// Looks through `bytes`, which stand at `start` in the file. The first `seen` of them have
-    /// been looked through before. A row is found as soon as what stands after it is there, too.
+    /// Searches `bytes`, which are at `start` in the file. The first `seen` of them have
+    /// been searched before. A row is found as soon as the bytes after it are available too.
     pub fn look(&mut self, bytes: &[u8], start: u64, seen: usize, rest: FileEnd) -> Vec<PatternHit> {
         let Patterns { automaton: Some(automaton), longest, .. } = &*PATTERNS else { return Vec::new() };
         let mut hits = Vec::new();
@@ -215,7 +215,7 @@ impl PatternSearch {
         Some(meaning)
     }
 
-    /// How the names of tools stand in the file, in the order of the table.
+    /// How the file uses the names of tools, in the order of the table.
     pub fn tools(&self) -> impl Iterator<Item = (&'static str, Proof, StringUses)> {
         self.tools.iter().filter_map(|(row, sightings)| match TABLE.get(*row)? {
             (_, PatternMeaning::Tool(name, proof)) => Some((*name, *proof, *sightings)),
@@ -263,7 +263,7 @@ mod tests {
         assert!(PATTERNS.longest + AFTER < crate::elf::window::CARRY);
         let tools = TABLE.iter().filter(|(_, meaning)| matches!(meaning, PatternMeaning::Tool(..)));
         for (tool, _) in tools {
-            assert_eq!(rows().filter(|row| row.starts_with(tool)).count(), 1, "what stands around it would be lost");
+            assert_eq!(rows().filter(|row| row.starts_with(tool)).count(), 1, "the bytes around it would be lost");
         }
     }
 

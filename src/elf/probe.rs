@@ -1,4 +1,4 @@
-//! The way in: fed the bytes of one file, once and in order, it gives what the file is.
+//! The entry point: given the bytes of one file, once and in order, it says what the file is.
 
 use super::go_scan::GoScan;
 use super::header::is_elf;
@@ -9,11 +9,11 @@ use super::script;
 use super::tools;
 use super::window::{WantedFor, Window};
 
-/// What is remembered around what may be a library's name, and how much of it stands before.
+/// How many bytes are kept around a possible library name, and how many of them come before it.
 const NAME: usize = 144;
 const BEFORE: u64 = 112;
 
-/// Looks at the bytes of one file. Holds at most 2 MiB of them, and what it gives does not depend
+/// Inspects the bytes of one file. Holds at most 2 MiB of them, and the result does not depend
 /// on the sizes in which they are fed.
 pub struct Probe {
     size: u64,
@@ -27,7 +27,7 @@ enum FileKind {
     /// The beginning has not been seen.
     Unknown,
     Elf(Box<ElfProbe>),
-    /// Known from its beginning; the rest is of no interest.
+    /// Known from its beginning; the rest does not matter.
     Known(Box<Program>),
 }
 
@@ -57,7 +57,7 @@ impl Probe {
         }
     }
 
-    /// What the file is. To be asked after the last byte.
+    /// What the file is. Call it after the last byte.
     #[must_use]
     pub fn finish(mut self) -> Program {
         self.work(FileEnd::Reached);
@@ -68,7 +68,7 @@ impl Probe {
         };
         if self.fed != self.size {
             program.linkage = Linkage::Other;
-            program.notes.push(format!("the file has {} bytes, though {} were announced", self.fed, self.size));
+            program.notes.push(format!("the file has {} bytes, but {} were expected", self.fed, self.size));
         }
         program
     }

@@ -122,7 +122,7 @@ pub enum ShownBy {
     Word,
     /// So is a path to it, or a command line with it.
     Path,
-    /// Functions of this Go package are linked in, and they are there only to run it. The weakest
+    /// Functions of this Go package are linked in, and their only purpose is to run it. The weakest
     /// of the three: a linker keeps methods that nobody calls.
     Package(String),
 }
@@ -155,7 +155,7 @@ pub struct Program {
     pub script: Option<Script>,
     /// What a person should know, one line each. A linkage of `Other` for an ELF file says here why.
     pub notes: Vec<String>,
-    /// The names of klog's flags that stand somewhere in an ELF file, also as a part of other words:
+    /// The names of klog's flags that an ELF file contains, also as a part of other words:
     /// Go and Rust put strings side by side without anything between them.
     pub mentions: Vec<String>,
     /// Known tools that it runs, each once. A Go program that cannot start others runs none.

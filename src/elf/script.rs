@@ -23,7 +23,7 @@ fn line(head: &[u8]) -> Result<&[u8], &'static str> {
     match rest.iter().position(|byte| *byte == b'\n') {
         Some(end) => Ok(rest.get(..end).unwrap_or(rest)),
         // Linux would cut the line, and start something that nobody wrote.
-        None if head.len() > LOOKED_AT => Err("the first line of the script is longer than Linux reads"),
+        None if head.len() > LOOKED_AT => Err("the #! line is longer than Linux reads"),
         None => Ok(rest),
     }
 }
@@ -31,7 +31,7 @@ fn line(head: &[u8]) -> Result<&[u8], &'static str> {
 fn parse(line: &[u8]) -> Result<Script, &'static str> {
     let is_blank = |byte: &u8| matches!(*byte, b' ' | b'\t');
     let line = line.split(|byte| *byte == 0).next().unwrap_or_default();
-    let start = line.iter().position(|byte| !is_blank(byte)).ok_or("the script names no interpreter")?;
+    let start = line.iter().position(|byte| !is_blank(byte)).ok_or("the #! line names no interpreter")?;
     let line = line.get(start..).unwrap_or_default();
     let end = line.iter().position(is_blank).unwrap_or(line.len());
     let (interpreter, rest) = line.split_at_checked(end).unwrap_or((line, &[]));

@@ -9,11 +9,11 @@ use super::header::{Checked, Malformed, require};
 use super::header::{Elf32, Elf64, ElfHeader};
 use super::program::Class;
 
-/// Linux takes no longer name of an interpreter.
+/// Linux accepts no longer interpreter name.
 const LONGEST_INTERPRETER: u64 = 4096;
 /// Far beyond what any linker writes.
 const LARGEST_DYNAMIC: u64 = 64 << 10;
-/// Of notes only the first bytes are looked at: Go's stands alone in its segment.
+/// Of notes only the first bytes are read: Go's is alone in its segment.
 const NOTE: u64 = 64;
 
 /// A part of the file, within its size.
@@ -58,7 +58,7 @@ impl Segments {
         for row in rows? {
             segments.add(&row, size)?;
         }
-        require(!segments.loads.is_empty(), "nothing in it is loaded")?;
+        require(!segments.loads.is_empty(), "it has no loadable segment")?;
         segments.check_overlap()?;
         segments.check_dynamic_is_loaded()?;
         Ok(segments)
@@ -70,20 +70,20 @@ impl Segments {
             elf::PT_LOAD => {
                 load.part(size)?;
                 require(load.in_file <= load.in_memory, "a segment is larger in the file than in memory")?;
-                require(load.address.checked_add(load.in_memory).is_some(), "a segment ends beyond all addresses")?;
+                require(load.address.checked_add(load.in_memory).is_some(), "a segment ends beyond the address space")?;
                 self.loads.push(load);
             }
             elf::PT_INTERP => {
-                require(self.interpreter.is_none(), "two interpreters are named")?;
+                require(self.interpreter.is_none(), "it names two interpreters")?;
                 require(
                     (2..=LONGEST_INTERPRETER).contains(&load.in_file),
-                    "an interpreter's name of no possible length",
+                    "the length of the interpreter's name is invalid",
                 )?;
                 self.interpreter = Some(load.part(size)?);
             }
             elf::PT_DYNAMIC => {
-                require(self.dynamic.is_none(), "two dynamic sections")?;
-                require(load.in_file <= LARGEST_DYNAMIC, "a dynamic section of no possible size")?;
+                require(self.dynamic.is_none(), "it has two dynamic sections")?;
+                require(load.in_file <= LARGEST_DYNAMIC, "the size of the dynamic section is invalid")?;
                 self.dynamic = Some(load.part(size)?);
                 self.dynamic_address = load.address;
             }
@@ -96,7 +96,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Two segments over the same addresses: what is in memory is then not what stands in the file.
+    /// Two segments over the same addresses: what is in memory is then not what the file has.
     fn check_overlap(&self) -> Checked<()> {
         let mut spans: Vec<(u64, u64)> =
             self.loads.iter().map(|load| (load.address, load.address.saturating_add(load.in_memory))).collect();
@@ -113,7 +113,7 @@ impl Segments {
         require(loaded, "the dynamic section is not where the loader will look for it")
     }
 
-    /// Where in the file the byte stands that is loaded at `address`.
+    /// The offset in the file of the byte that is loaded at `address`.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.loads.iter().find_map(|load| {
             let inside = address.checked_sub(load.address).filter(|inside| *inside < load.in_file)?;
@@ -124,7 +124,7 @@ impl Segments {
 
 impl LoadSegment {
     fn part(self, size: u64) -> Checked<FilePart> {
-        let outside = || Malformed::new("a segment lies outside the file: it is cut short");
+        let outside = || Malformed::new("a segment is outside the file: it is truncated");
         self.offset.checked_add(self.in_file).filter(|end| *end <= size).ok_or_else(outside)?;
         Ok(FilePart { offset: self.offset, len: usize::try_from(self.in_file).map_err(|_| outside())? })
     }

@@ -1,4 +1,4 @@
-//! What stands around the name of a tool, and so whether it is the tool that is meant.
+//! The bytes around the name of a tool, and so whether the tool is meant.
 //!
 //! C ends every string with a NUL. Go puts strings side by side, those of one length together, so
 //! that nothing marks where one ends: there a word counts unless it visibly goes on, as in
@@ -7,8 +7,8 @@
 
 /// Bytes after a word that say whether it goes on.
 pub(super) const AFTER: usize = 3;
-/// The longest folder before a word that is read.
-const FOLDER: usize = 64;
+/// The longest directory before a word that is read.
+const DIRECTORY: usize = 64;
 
 /// Every way in which a name was seen so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,13 +28,13 @@ impl StringUses {
     pub fn see(&mut self, before: &[u8], after: &[u8]) {
         let is_whole = after.first().is_none_or(|byte| *byte == 0);
         let is_line = matches!(after, [b' ', b'-', flag, ..] if !flag.is_ascii_whitespace());
-        let (outside, folder) = before_folder(before);
+        let (outside, directory) = before_directory(before);
         if outside.is_none_or(|byte| byte == 0) {
-            self.ended_word |= folder.is_empty() && is_whole;
-            self.ended_line |= folder.is_empty() && is_line;
-            self.ended_path |= holds_programs(folder) && (is_whole || is_line);
+            self.ended_word |= directory.is_empty() && is_whole;
+            self.ended_line |= directory.is_empty() && is_line;
+            self.ended_path |= holds_programs(directory) && (is_whole || is_line);
         }
-        if let Some(rest) = KNOWN.iter().find_map(|folder| before.strip_suffix(*folder)) {
+        if let Some(rest) = KNOWN.iter().find_map(|directory| before.strip_suffix(*directory)) {
             let is_next = after.first() == Some(&b'/');
             self.loose_path |= !leads_to_path(rest) && (is_next || !goes_on(after));
         } else {
@@ -43,14 +43,14 @@ impl StringUses {
     }
 }
 
-/// A path that stands behind another string cannot be told from it, so only these are taken there.
+/// A path right after another string cannot be separated from it, so only these are accepted there.
 const KNOWN: [&[u8]; 6] = [b"/usr/local/sbin/", b"/usr/local/bin/", b"/usr/sbin/", b"/usr/bin/", b"/sbin/", b"/bin/"];
 
-/// What `before` ends with that may be a folder, and the byte before that.
-fn before_folder(before: &[u8]) -> (Option<u8>, &[u8]) {
-    let near = before.get(before.len().saturating_sub(FOLDER)..).unwrap_or(before);
-    let is_folder = near.last() == Some(&b'/');
-    let is_outside = |byte: &u8| !is_folder || !is_path(*byte);
+/// What `before` ends with that may be a directory, and the byte before that.
+fn before_directory(before: &[u8]) -> (Option<u8>, &[u8]) {
+    let near = before.get(before.len().saturating_sub(DIRECTORY)..).unwrap_or(before);
+    let is_directory = near.last() == Some(&b'/');
+    let is_outside = |byte: &u8| !is_directory || !is_path(*byte);
     match near.iter().rposition(is_outside) {
         Some(at) => (near.get(at).copied(), near.get(at + 1..).unwrap_or_default()),
         None => (before.get(..before.len() - near.len()).and_then(<[u8]>::last).copied(), near),
@@ -61,12 +61,12 @@ fn is_path(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/._-".contains(&byte)
 }
 
-fn holds_programs(folder: &[u8]) -> bool {
-    folder.starts_with(b"/") && (folder.ends_with(b"/bin/") || folder.ends_with(b"/sbin/"))
+fn holds_programs(directory: &[u8]) -> bool {
+    directory.starts_with(b"/") && (directory.ends_with(b"/bin/") || directory.ends_with(b"/sbin/"))
 }
 
 /// Whether `before` can be the end of another string. Every Go program has `cs` with blanks up to the
-/// length of `dnsmasq`, and before Go 1.20 that stands before it; text has one blank at a time.
+/// length of `dnsmasq`, and before Go 1.20 that precedes it; text has one blank at a time.
 fn leaves_open(before: &[u8]) -> bool {
     match before {
         [.., b' ', b' '] => true,
@@ -75,7 +75,7 @@ fn leaves_open(before: &[u8]) -> bool {
     }
 }
 
-/// Whether `before` is text that speaks of a path. A path begins visibly, so other strings may end
+/// Whether `before` is text about a path. A path begins visibly, so other strings may end
 /// in anything else.
 fn leads_to_path(before: &[u8]) -> bool {
     before.last().is_none_or(|byte| b" `'\"(=|<\0".contains(byte))

@@ -27,7 +27,7 @@ pub struct Segment {
     pub in_memory: u64,
 }
 
-/// A file to be made. Window begins at [`BASE`] and is the file byte for byte.
+/// A file to be made. Memory begins at [`BASE`] and is the file byte for byte.
 #[derive(Debug, Clone)]
 pub struct TestElf {
     pub class: Class,
@@ -45,7 +45,7 @@ pub struct TestElf {
     pub is_dynamic: bool,
     /// More headers, put behind the others.
     pub more: Vec<Segment>,
-    /// What stands at the end, at a multiple of 16.
+    /// The end of the file, at a multiple of 16.
     pub tail: Vec<u8>,
 }
 
@@ -178,13 +178,13 @@ impl TestElf {
 
 const MODULES: &str = "path\texample.com/app\nmod\texample.com/app\t(devel)\t\ndep\tk8s.io/klog/v2\tv2.80.1\th1:atnLQ121W371wYYFawwYx1aEY2eUfs4l3J72wtgAwV4=\n";
 
-/// Go's module info with the marks around it.
+/// Go's module info with its markers.
 pub fn module_info() -> Vec<u8> {
     const END: &[u8] = b"\xf9\x32\x43\x31\x86\x18\x20\x72\x00\x82\x42\x10\x41\x16\xd8\xf2";
     [MODULE_INFO, MODULES.as_bytes(), END].concat()
 }
 
-/// Where in the tail the parts of the old form stand: strings first, as Go's linker does it.
+/// Puts build info in its old form into the tail: strings first, as Go's linker does.
 pub fn add_build_info_pointers(file: &mut TestElf, gap: usize) {
     let base = BASE + file.tail_offset();
     let (version, info) = (gap, 2 * gap);

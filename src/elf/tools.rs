@@ -32,7 +32,7 @@ pub(super) fn run_by(search: &PatternSearch, go: Option<&GoFacts>) -> Vec<Tool> 
     tools
 }
 
-/// Every way to start a program leads through one of these functions.
+/// Every way to start a program goes through one of these functions.
 fn starts_others(go: &GoFacts) -> bool {
     go.packages.iter().any(|package| GO_STARTERS.contains(&package.as_str()))
 }

@@ -1,11 +1,11 @@
-//! What is remembered of a stream that is seen once: its beginning, the ranges that were asked
+//! What is kept of a stream that is read once: its beginning, the ranges that were asked
 //! for, and the last block.
 //!
-//! The rule it owns: never more than 2 MiB, whatever the file and whoever asks. Bytes are worked on
+//! The rule it owns: never more than 2 MiB, whatever the file and the caller. Bytes are worked on
 //! in blocks that begin at fixed offsets of the file, so an answer cannot depend on the sizes in
 //! which the bytes arrived.
 
-/// Names and tables usually stand at the beginning.
+/// Names and tables are usually at the beginning.
 const HEAD: usize = 1 << 20;
 /// Bytes of a block.
 const BLOCK: usize = 64 << 10;
@@ -14,10 +14,10 @@ pub(super) const CARRY: usize = 4 << 10;
 /// Bytes of all ranges of each kind together.
 const HEADER_BYTES: usize = 608 << 10;
 const CANDIDATE_BYTES: usize = 256 << 10;
-/// What it takes to remember a range, besides its bytes.
+/// What it takes to keep a range, besides its bytes.
 const FRAME: usize = 96;
 
-/// Why a range is remembered. What a file has much of must not use up the room of what is needed.
+/// Why a range is kept. Candidates, of which a file may have many, must not use up the room for what is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedFor {
     /// A header says that something is there.
@@ -36,7 +36,7 @@ struct SavedRange {
 pub(super) struct Window {
     head: Vec<u8>,
     ranges: Vec<SavedRange>,
-    /// How many bytes of ranges may still be remembered.
+    /// How many bytes of ranges may still be kept.
     header_bytes_left: usize,
     candidate_bytes_left: usize,
     /// The carry of the block before, then the block itself.
@@ -109,7 +109,7 @@ impl Window {
         };
         let Some(rest) = left.checked_sub(wanted.saturating_add(FRAME)) else { return };
         *left = rest;
-        // The part that is gone is left out: what remains may still be of use.
+        // The part that is gone is left out: the rest may still be useful.
         let gone = usize::try_from(self.start.saturating_sub(start)).unwrap_or(usize::MAX);
         let wanted = wanted.saturating_sub(gone);
         let mut range = SavedRange { start: start.max(self.start), wanted, bytes: Vec::new() };
@@ -117,24 +117,24 @@ impl Window {
         self.ranges.push(range);
     }
 
-    /// The bytes at `start`, all of them, where they are remembered.
+    /// The bytes at `start`, all of them, where they are kept.
     pub fn bytes(&self, start: u64, len: usize) -> Option<&[u8]> {
         self.known(start).find_map(|bytes| bytes.get(..len))
     }
 
-    /// The longest remembered run of bytes at `start`, at most `limit` of them.
+    /// The longest kept run of bytes at `start`, at most `limit` of them.
     pub fn run(&self, start: u64, limit: usize) -> &[u8] {
         let longest = self.known(start).max_by_key(|bytes| bytes.len()).unwrap_or_default();
         longest.get(..limit).unwrap_or(longest)
     }
 
-    /// The bytes at `start` up to the next NUL, where both are remembered.
+    /// The bytes at `start` up to the next NUL, where both are kept.
     pub fn text(&self, start: u64) -> Option<&[u8]> {
         self.known(start)
             .find_map(|bytes| bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len()))
     }
 
-    /// Every remembered run that begins at `start`.
+    /// Every kept run that begins at `start`.
     fn known(&self, start: u64) -> impl Iterator<Item = &[u8]> {
         let head = (0, self.head.as_slice());
         let ranges = self.ranges.iter().map(|range| (range.start, range.bytes.as_slice()));
@@ -147,7 +147,7 @@ impl Window {
 }
 
 impl SavedRange {
-    /// Takes what comes next of it out of `bytes`, which stand at `at` in the file.
+    /// Takes its next part out of `bytes`, which are at `at` in the file.
     fn fill(&mut self, at: u64, bytes: &[u8]) {
         let missing = self.wanted - self.bytes.len();
         let next = self.start + self.bytes.len() as u64;

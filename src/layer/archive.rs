@@ -1,7 +1,7 @@
 //! The list of a tar file on disk that is no layer: an archive in which images are kept.
 //!
 //! The tar rules are those of a layer. An archive is read at any place and by name, so what a
-//! layer may still have, and one reader would find elsewhere than another, is refused here.
+//! layer may still have, and readers would interpret differently, is refused here.
 
 use std::io::{Read, Seek};
 
@@ -47,13 +47,13 @@ fn check(member: &TarMember) -> Result<()> {
         );
     }
     if member.idle_size {
-        return Err(Error::input("archive has a folder, link or device with bytes of its own"));
+        return Err(Error::input("archive has a directory, link or device with data of its own"));
     }
     if member.name.starts_with(b"/") {
-        return Err(Error::input("archive has an absolute name"));
+        return Err(Error::input("archive has an entry with an absolute path"));
     }
     if member.typeflag == b'0' && member.name.ends_with(b"/") {
-        return Err(Error::input("archive has a file with the name of a folder"));
+        return Err(Error::input("archive has a file whose name ends with a slash"));
     }
     Ok(())
 }
@@ -157,13 +157,13 @@ mod tests {
             ("sparse", sparse(&[("GNU.sparse.major", b"1")]), plain()),
             ("sparse", sparse(&[("GNU.sparse.name", b"index.json")]), plain()),
             ("sparse", sparse(&[("GNU.sparse.unknown", b"1")]), plain()),
-            ("bytes of its own", sized(b'5', 512), sized(b'5', 0)),
-            ("bytes of its own", sized(b'1', 512), sized(b'1', 0)),
-            ("bytes of its own", sized(b'2', 512), sized(b'2', 0)),
-            ("bytes of its own", sized(b'3', 512), sized(b'3', 0)),
+            ("data of its own", sized(b'5', 512), sized(b'5', 0)),
+            ("data of its own", sized(b'1', 512), sized(b'1', 0)),
+            ("data of its own", sized(b'2', 512), sized(b'2', 0)),
+            ("data of its own", sized(b'3', 512), sized(b'3', 0)),
             ("absolute", named(b'0', "/a"), named(b'0', "./a")),
             ("absolute", named(b'5', "/"), named(b'5', "./")),
-            ("name of a folder", named(b'0', "a/"), named(0, "a/")),
+            ("ends with a slash", named(b'0', "a/"), named(0, "a/")),
             ("`..`", named(b'0', "a/../b"), named(b'0', "a/..b")),
             ("root", named(b'0', "./."), named(b'5', "./.")),
             ("type", named(b'7', "a"), named(b'6', "a")),

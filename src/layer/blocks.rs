@@ -12,7 +12,7 @@ pub(super) const BLOCK: usize = 512;
 pub(super) struct Blocks<T>(T);
 
 impl<R: BufRead> Blocks<HashedStream<R>> {
-    /// The blocks of a stream, each byte hashed as it goes by.
+    /// The blocks of a stream, each byte hashed as it is read.
     pub(super) fn new(source: R) -> Self {
         Self(HashedStream::new(source))
     }
@@ -101,7 +101,7 @@ pub(super) trait ByteSource {
     fn skip(&mut self, len: u64) -> Result<u64>;
 }
 
-/// A stream. Nothing of it is copied, and nothing goes by without being hashed.
+/// A stream. Nothing of it is copied, and every byte of it is hashed.
 pub(super) struct HashedStream<R> {
     source: R,
     hasher: Hasher,

@@ -14,8 +14,8 @@ const TEXTS: [&str; 4] = ["etc/os-release", "usr/lib/os-release", "etc/passwd", 
 /// What package managers write of the packages that they installed.
 const DATABASES: [&str; 4] =
     ["var/lib/dpkg/status", "var/lib/dpkg/diversions", "lib/apk/db/installed", "usr/lib/apk/db/installed"];
-/// Folders of such files, each with how their names end.
-const DATABASE_FOLDERS: [(&str, &str); 2] = [("var/lib/dpkg/info/", ".list"), ("var/lib/dpkg/status.d/", "")];
+/// Directories of such files, each with how their names end.
+const DATABASE_DIRECTORIES: [(&str, &str); 2] = [("var/lib/dpkg/info/", ".list"), ("var/lib/dpkg/status.d/", "")];
 
 /// About what a kept file takes beside its content.
 const OVERHEAD: u64 = 64;
@@ -96,13 +96,13 @@ impl CapturedFiles {
 /// What a path alone says a file is needed for.
 fn purpose(path: &[u8]) -> Option<Purpose> {
     let is_in = |table: &[&str]| table.iter().any(|row| row.as_bytes() == path);
-    let is_inside = |(folder, end): &(&str, &str)| {
-        let name = path.strip_prefix(folder.as_bytes()).unwrap_or_default();
+    let is_inside = |(directory, end): &(&str, &str)| {
+        let name = path.strip_prefix(directory.as_bytes()).unwrap_or_default();
         !name.is_empty() && !name.contains(&b'/') && name.ends_with(end.as_bytes())
     };
     if is_in(&TEXTS) {
         Some(Purpose::Text)
-    } else if is_in(&DATABASES) || DATABASE_FOLDERS.iter().any(is_inside) {
+    } else if is_in(&DATABASES) || DATABASE_DIRECTORIES.iter().any(is_inside) {
         Some(Purpose::Database)
     } else {
         None
@@ -195,7 +195,7 @@ mod tests {
             &limits,
         );
         assert_eq!(kept(&index), ["/a.sh", "/var/lib/dpkg/info/a.list", "/var/lib/dpkg/info/b.list"]);
-        assert!(index.notes.iter().any(|note| note.contains("long.list is too large to be read (and 1 more")));
+        assert!(index.notes.iter().any(|note| note.contains("long.list is too large to read (and 1 more")));
     }
 
     #[test]

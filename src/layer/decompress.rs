@@ -1,4 +1,4 @@
-//! How a layer is compressed, told by its first bytes whatever its media type says, and its
+//! How a layer is compressed, by its first bytes whatever its media type says, and its
 //! decompression.
 //!
 //! A gzip stream of a layer is one member or many (pgzip, eStargz), perhaps NUL padding at the end,
@@ -22,12 +22,12 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// A skippable zstd frame begins with any of 16 bytes, then this.
 const ZSTD_SKIPPABLE: &[u8] = b"\x2a\x4d\x18";
 
-/// The packing of a layer that begins with `head`.
+/// The compression of a layer that begins with `head`.
 pub(super) fn sniff(head: &[u8]) -> Result<Compression> {
     let skippable = |head: &[u8]| matches!(head, [0x50..=0x5f, rest @ ..] if rest.starts_with(ZSTD_SKIPPABLE));
     if let Some((_, name)) = REFUSED.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return Err(Error::input(format!("layer is packed with {name}, which container runtimes do not read"))
-            .hint("build the image again with gzip or zstd layers"));
+        return Err(Error::input(format!("layer is compressed with {name}, which container runtimes do not support"))
+            .hint("rebuild the image with gzip or zstd layers"));
     }
     if head.is_empty() {
         Err(Error::input("layer is an empty blob, not even an empty tar"))
@@ -40,8 +40,8 @@ pub(super) fn sniff(head: &[u8]) -> Result<Compression> {
     }
 }
 
-/// Inflates `packed`, which has `size` bytes, into `tar`, up to the limits. Errors go down the stream, so that they are met
-/// in the order of the bytes. `None` where the packing could not be told.
+/// Decompresses `packed`, which has `size` bytes, into `tar`, up to the limits. Errors go down the stream, so that they are met
+/// in the order of the bytes. `None` if the compression could not be detected.
 pub(super) fn unpack(mut packed: PipeReader, size: u64, tar: PipeWriter, limits: &Limits) -> Option<Compression> {
     let compression = match packed.fill_buf().map_err(unread).and_then(sniff) {
         Ok(compression) => compression,
@@ -97,7 +97,7 @@ fn unread(error: std::io::Error) -> Error {
     Error::from_stream(error, "layer could not be read")
 }
 
-/// The word for a packing in messages.
+/// The name of a compression in messages.
 pub(super) const fn name(compression: Compression) -> &'static str {
     match compression {
         Compression::None => "tar",
@@ -110,9 +110,7 @@ pub(super) const fn name(compression: Compression) -> &'static str {
 fn damaged(error: std::io::Error, compression: Compression, limits: &Limits) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(own) => return own,
-        Err(other) => {
-            Error::input(format!("layer is not a {} stream that can be read", name(compression))).cause(other)
-        }
+        Err(other) => Error::input(format!("layer is not a valid {} stream", name(compression))).cause(other),
     };
     match compression {
         Compression::Zstd => error.fact("window limit", format!("2^{} bytes", limits.zstd_window_log)),
@@ -120,7 +118,7 @@ fn damaged(error: std::io::Error, compression: Compression, limits: &Limits) -> 
     }
 }
 
-/// Inflates all members, one after another.
+/// Decompresses all members, one after another.
 pub(super) struct GzipMembers<R>(GzipState<R>);
 
 enum GzipState<R> {
@@ -156,7 +154,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
     }
 }
 
-/// What stands where a member ended.
+/// What follows a member.
 fn next_member<R: BufRead>(mut source: R) -> io::Result<GzipState<R>> {
     match source.fill_buf()?.first() {
         None => Ok(GzipState::Ended),
@@ -181,7 +179,7 @@ fn skip_padding<R: BufRead>(mut source: R) -> io::Result<GzipState<R>> {
 }
 
 fn garbage() -> io::Error {
-    Error::input("layer has bytes after its gzip stream that are neither gzip nor padding").into()
+    Error::input("layer has trailing bytes after its gzip stream").into()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Entry {
     pub gid: u64,
     /// Whole seconds since 1970.
     pub mtime: i64,
-    /// ExtendedHeaders attributes, sorted by name.
+    /// Extended attributes, sorted by name.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// Where the entry's data starts in the tar stream.
     pub offset: u64,
@@ -27,7 +27,7 @@ pub struct Entry {
     pub sparse: bool,
 }
 
-/// What stands at the path.
+/// What is at the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     File {
@@ -102,7 +102,7 @@ impl EntryList {
     pub(super) fn push(&mut self, entry: Entry, limits: &Limits) -> Result<()> {
         let Self { whole, list, footprint } = self;
         if list.len() >= limits.entries {
-            return Err(over(&format!("{whole} has a number of entries"), format!("{} entries", limits.entries)));
+            return Err(over(&format!("number of entries in the {whole} is"), format!("{} entries", limits.entries)));
         }
         *footprint = footprint.saturating_add(entry.footprint());
         if *footprint > limits.index {

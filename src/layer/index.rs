@@ -1,6 +1,6 @@
 //! The index of a layer: all that later stages, and later runs, need to know of it.
 //!
-//! Its bytes are kept in the cache: a mark, a version, the index as `postcard` writes it, and the
+//! Its bytes are kept in the cache: a magic number, a version, the index as `postcard` writes it, and the
 //! digest of that. Bytes that are not exactly that are refused, and so count as a miss.
 
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use crate::error::{Error, Result};
 use crate::oci::{Compression, DiffId, Digest};
 
 const MARK: &[u8; 4] = b"UPLI";
-/// Mark and version.
+/// Magic number and version.
 const HEAD: usize = 8;
 
 /// A layer that was read to its end; digest, size and diff id were checked against its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerIndex {
-    /// The digest of the layer as it travels.
+    /// The digest of the layer as stored in a registry.
     pub digest: Digest,
-    /// Its bytes as it travels.
+    /// Its size as stored in a registry.
     pub size: u64,
     pub diff_id: DiffId,
     /// The bytes of its tar stream.
     pub unpacked: u64,
-    /// How it is really packed, whatever its media type says.
+    /// How it is really compressed, whatever its media type says.
     pub compression: Compression,
     /// In the order of the tar. A path can be there twice; see [`LayerIndex::find`].
     pub entries: Vec<Entry>,
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(index.find(&passwd).unwrap().kind, crate::layer::EntryKind::File { size: 6 });
         assert_eq!(index.find(&RootPath::new("etc/shadow").unwrap()), None);
         assert!(
-            index.notes.iter().any(|note| note.contains("/etc/passwd is there more than once")),
+            index.notes.iter().any(|note| note.contains("/etc/passwd appears more than once")),
             "{:?}",
             index.notes
         );

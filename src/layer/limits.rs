@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The limits of one layer. The defaults are far above what honest images need.
+/// The limits of one layer. The defaults are far above what real images need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the tar stream once inflated.
+    /// Bytes of the tar stream once decompressed.
     pub unpacked: u64,
     /// How much larger than itself a layer may become, counted for what is over `unpacked_free`.
     /// Programs and text stay below 20. Only files that are nearly all zeros reach gzip's 1032.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub trailer: u64,
     /// Binary logarithm of the window that a zstd frame may ask for.
     pub zstd_window_log: u32,
-    /// EntryList of the tar. With usual names `index` is reached first, at about a million.
+    /// Entries of the tar. With usual names `index` is reached first, at about a million.
     pub entries: usize,
     /// Bytes that the index of the layer takes in memory.
     pub index: usize,
@@ -76,17 +76,14 @@ impl Limits {
     /// The check of what a layer of `packed` bytes has unpacked to so far.
     pub(super) fn check_unpacked(&self, unpacked: u64, packed: u64) -> Result<()> {
         if unpacked > self.unpacked {
-            return Err(over("layer unpacks to a size", format!("{} bytes", self.unpacked)));
+            return Err(over("uncompressed layer is", format!("{} bytes", self.unpacked)));
         }
-        let swollen = self.unpacked_free.saturating_add(self.ratio.saturating_mul(packed));
-        if unpacked > swollen {
-            return Err(Error::input(format!("layer unpacks to more than {} times its size", self.ratio))
+        let limit = self.unpacked_free.saturating_add(self.ratio.saturating_mul(packed));
+        if unpacked > limit {
+            return Err(Error::input(format!("layer decompresses to more than {} times its size", self.ratio))
                 .fact("layer", format!("{packed} bytes"))
-                .fact(
-                    "limit",
-                    format!("{swollen} bytes: {} are free, and {} for each of its own", self.unpacked_free, self.ratio),
-                )
-                .hint("only a layer of zeros is packed so well: build the image without files that are empty space"));
+                .fact("limit", format!("{limit} bytes: {} plus {} per compressed byte", self.unpacked_free, self.ratio))
+                .hint("only zeros compress this well: build the image without large files of zeros"));
         }
         Ok(())
     }
@@ -102,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layer_may_swell_only_so_far() {
+    fn a_layer_may_grow_only_so_far() {
         let limits = Limits { unpacked: 10_000, ratio: 100, unpacked_free: 1000, ..Limits::default() };
         for (unpacked, packed, expected) in [
             (1000, 0, None),

@@ -11,7 +11,7 @@ use super::pax::PaxRecords;
 use super::sparse::{self, MapPlace, Sparse};
 use crate::error::{Error, Result};
 
-/// ExtendedHeaders headers that wait for their entry. Archive readers disagree about what it means to
+/// Extended headers that wait for their entry. Archive readers disagree about what it means to
 /// have one kind twice, or two kinds that differ; so both are refused.
 #[derive(Debug, Default)]
 pub(super) struct ExtendedHeaders {
@@ -38,7 +38,7 @@ pub(super) struct TarMember {
     pub(super) device: (i64, i64),
     pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) sparse: Option<SparseForm>,
-    /// Whether PAX records speak of a sparse file, also where Go takes it for a plain one.
+    /// Whether there are PAX records of a sparse file, also where Go reads it as a plain one.
     pub(super) sparse_records: bool,
     /// Whether a size was stated for a type that has no data.
     pub(super) idle_size: bool,
@@ -56,8 +56,8 @@ impl ExtendedHeaders {
         self.records.is_none() && self.long_name.is_none() && self.long_link.is_none()
     }
 
-    /// Books `bytes` more of metadata for the entry to come.
-    pub(super) fn book(&mut self, bytes: u64, limits: &Limits) -> Result<()> {
+    /// Counts `bytes` more of metadata for the entry to come.
+    pub(super) fn count(&mut self, bytes: u64, limits: &Limits) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > limits.metadata {
             return Err(over("metadata of one entry is", format!("{} bytes", limits.metadata)));
@@ -145,7 +145,7 @@ fn old_gnu_sparse(format: TarFormat, block: &[u8; BLOCK]) -> Result<StoredSize> 
 
 fn pax_sparse(sparse: Option<Sparse>, typeflag: u8, stored: u64) -> Result<StoredSize> {
     match sparse {
-        Some(_) if has_no_data(typeflag) => Err(Error::input("entry without data is said to be sparse")),
+        Some(_) if has_no_data(typeflag) => Err(Error::input("sparse records for an entry that has no data")),
         Some(sparse) => Ok((sparse.real_size.unwrap_or(stored), Some(SparseForm::Pax(sparse.map)))),
         None => Ok((stored, None)),
     }
@@ -214,7 +214,7 @@ pub(super) fn entry_kind(member: &TarMember, path: &RootPath, limits: &Limits) -
         b'5' => EntryKind::Directory,
         b'6' => EntryKind::Fifo,
         other => {
-            return Err(Error::input("entry has a type that container runtimes do not know")
+            return Err(Error::input("entry type is not supported by container runtimes")
                 .fact("entry", path)
                 .fact("type", format!("'{}'", other.escape_ascii())));
         }
@@ -226,11 +226,11 @@ pub(super) fn entry_kind(member: &TarMember, path: &RootPath, limits: &Limits) -
     Ok(kind)
 }
 
-/// Whether the target is there is for the whole root to say: it may be in a lower layer.
+/// Whether the target exists is decided for the whole root: it may be in a lower layer.
 fn hardlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Result<RootPath> {
     let target = entry_path(&member.link, limits).map_err(|error| error.fact("hard link", link))?;
     if target.is_root() || target == *link {
-        return Err(Error::input("hard link leads to a directory or to itself").fact("entry", link));
+        return Err(Error::input("hard link to a directory or to itself").fact("entry", link));
     }
     Ok(target)
 }
@@ -247,9 +247,8 @@ fn symlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Resul
 
 fn device(member: &TarMember) -> Result<(u32, u32)> {
     let number = |value: i64| {
-        u32::try_from(value).map_err(|_| {
-            Error::input("device has a number that Linux does not have").fact("entry", shown(&member.name))
-        })
+        u32::try_from(value)
+            .map_err(|_| Error::input("device number is out of range for Linux").fact("entry", shown(&member.name)))
     };
     Ok((number(member.device.0)?, number(member.device.1)?))
 }

@@ -1,16 +1,16 @@
-//! A layer: compressed tar bytes, read once into an index of its entries, or written from a draft.
+//! A layer: compressed tar bytes, read once into an index of its entries, or written from a spec.
 //!
-//! [`scan()`] is the way in. One streaming pass checks the digest and the length of the bytes
-//! as they travel, inflates them, checks the diff id, and lists the tar's entries together with
+//! [`scan()`] reads one. A single streaming pass checks the digest and the length of the compressed
+//! bytes, decompresses them, checks the diff id, and lists the tar's entries together with
 //! the few small files that later stages read. Nothing is ever unpacked, memory does not grow
-//! with the layer's size, and whatever a layer can be made to demand has a limit with a name.
+//! with the layer's size, and whatever a layer can demand has a named limit.
 //!
-//! [`write()`] is the way out: the same [`LayerSpec`] always gives the same bytes.
+//! [`write()`] writes one: the same [`LayerSpec`] always gives the same bytes.
 //!
 //! The tar rules are those of Go's `archive/tar`, because every container runtime reads layers
 //! with it: an entry means here what it will mean there. Where archive readers disagree and no
 //! honest tool writes such bytes, the layer is refused. [`list_archive`] reads archives on disk, which are
-//! tars, too, by the same rules: there is no second tar reader to disagree with.
+//! tars too, by the same rules: there is no second tar reader to disagree with.
 
 mod archive;
 mod blocks;

@@ -73,11 +73,11 @@ impl RootPath {
         Some(Self(self.0.iter().copied().take(kept).collect()))
     }
 
-    /// Whether it is `folder` itself or something below it.
+    /// Whether it is `directory` itself or something below it.
     #[must_use]
-    pub fn is_within(&self, folder: &Self) -> bool {
-        let rest = self.0.strip_prefix(folder.as_bytes());
-        rest.is_some_and(|rest| folder.is_root() || rest.is_empty() || rest.starts_with(b"/"))
+    pub fn is_within(&self, directory: &Self) -> bool {
+        let rest = self.0.strip_prefix(directory.as_bytes());
+        rest.is_some_and(|rest| directory.is_root() || rest.is_empty() || rest.starts_with(b"/"))
     }
 
     /// `written` seen from this directory. It can only lead further down.

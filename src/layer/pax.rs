@@ -79,7 +79,9 @@ pub(super) fn check_global(bytes: &[u8]) -> Result<GlobalRecords> {
     for record in lines(bytes) {
         let (key, _) = record?;
         if matches!(key, b"path" | b"linkpath" | b"size") || key.starts_with(SPARSE) {
-            return Err(Error::input("global PAX header sets what may differ for every entry").fact("key", shown(key)));
+            return Err(
+                Error::input("global PAX header sets a record that belongs to one entry").fact("key", shown(key))
+            );
         }
         if key != b"comment" {
             global = GlobalRecords::Ignored;
@@ -156,7 +158,7 @@ fn whole_seconds(value: &[u8]) -> Option<i64> {
 }
 
 fn not_a_number(key: &[u8], value: &[u8]) -> Error {
-    Error::input("PAX header has a value that is not a number it may be")
+    Error::input("PAX header has an invalid number")
         .fact("key", shown(key))
         .fact("value", shown(value.get(..40).unwrap_or(value)))
 }

@@ -1,5 +1,5 @@
-//! Buffers that travel between two threads. A fixed set goes round, so memory stays the same
-//! however large the layer is and however unlike the two threads' speeds are.
+//! A pipe of buffers between two threads. A fixed set is reused, so memory stays the same
+//! however large the layer is and however different the two threads' speeds are.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
@@ -47,7 +47,7 @@ impl Chunk {
     }
 }
 
-/// Whether anybody still reads.
+/// Whether the other end still reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipePeer {
     There,
@@ -84,7 +84,7 @@ pub(super) fn pipe() -> (PipeWriter, PipeReader) {
 
 impl PipeWriter {
     /// A chunk to fill; waits until the reader has given one back. Always yields one, so that a
-    /// stream can be read to its end though nobody listens.
+    /// stream can be read to its end although the reader is gone.
     pub(super) fn chunk(&mut self) -> Chunk {
         self.spare.take().or_else(|| self.empty.recv().ok()).unwrap_or_else(Chunk::new)
     }

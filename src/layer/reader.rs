@@ -1,7 +1,7 @@
 //! The reader of a tar: header blocks in, members out. It never looks back, and what it does not
 //! understand ends it: after a wrong guess about one member, all that follows would be wrong.
 //!
-//! What a member is good for, in a layer or in an archive on disk, is for those to say who read.
+//! What a member means, in a layer or in an archive on disk, is up to the caller.
 
 use super::blocks::ByteSource;
 use super::blocks::{BLOCK, Blocks};
@@ -13,11 +13,11 @@ use super::pax::{self, PaxRecords};
 use super::sparse::{self, MapContinues};
 use crate::error::{Error, Result};
 
-/// What stands in a tar.
+/// One item of a tar.
 pub(super) enum TarItem {
     /// The blocks is at its data, which has to be passed before the next step.
     Member(TarMember),
-    /// PaxRecords for all members that follow. Go, and so every runtime, ignores them.
+    /// Records for all members that follow. Go, and so every runtime, ignores them.
     IgnoredRecords,
 }
 
@@ -118,13 +118,13 @@ impl<'a, T: ByteSource> TarReader<'a, T> {
     /// earlier PAX header says is meant for the entry, not for this.
     fn metadata(&mut self, header: &TarHeader) -> Result<Vec<u8>> {
         let size = positive(header.size, "size")?;
-        self.extended.book(size, self.limits)?;
+        self.extended.count(size, self.limits)?;
         self.read(size)
     }
 
     fn global(&mut self, header: &TarHeader) -> Result<Option<TarItem>> {
         if !self.extended.is_empty() {
-            return Err(Error::input("global PAX header stands between an entry and its own header"));
+            return Err(Error::input("global PAX header between an entry's extended header and its own"));
         }
         let bytes = self.metadata(header)?;
         self.extended = ExtendedHeaders::default();
@@ -145,12 +145,12 @@ impl<'a, T: ByteSource> TarReader<'a, T> {
         Ok(member)
     }
 
-    /// The map of an old GNU sparse file stands between its header and its data.
+    /// The map of an old GNU sparse file is between its header and its data.
     fn skip_sparse_map(&mut self, header: &[u8; BLOCK]) -> Result<()> {
         let mut metadata = ExtendedHeaders::default();
         let mut more = sparse::after_header(header);
         while more == MapContinues::Follows {
-            metadata.book(BLOCK as u64, self.limits)?;
+            metadata.count(BLOCK as u64, self.limits)?;
             let Some(block) = self.blocks.block()? else {
                 return Err(Error::input("tar ends inside a header"));
             };
@@ -163,7 +163,7 @@ impl<'a, T: ByteSource> TarReader<'a, T> {
     fn check_size(&self, member: &TarMember) -> Result<()> {
         let most = self.limits.unpacked;
         if self.offset().saturating_add(member.stored) > most || member.size > most {
-            return Err(over("entry unpacks to a size", format!("{most} bytes")).fact("entry", shown(&member.name)));
+            return Err(over("entry is", format!("{most} bytes")).fact("entry", shown(&member.name)));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The one pass over a layer: compressed bytes in, a verified index out.
 //!
-//! Three threads, each byte through each once: one reads and hashes what arrives, one inflates,
-//! one hashes the tar stream and walks it. Inflating alone decides how long it takes. Whatever
+//! Three threads, each byte through each once: one reads and hashes what arrives, one decompresses,
+//! one hashes the tar stream and walks it. Decompression alone decides how long it takes. Whatever
 //! fails, the bytes are read to their end: if they are not the promised ones, that is the error,
 //! since damage on the way explains everything else.
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::oci::{Compression, Descriptor, DiffId, Hashed, Hasher, LayerType};
 
 /// Reads a layer to its end. Success means: `bytes` had the digest and the size that `of` states,
-/// inflated without fault to a tar stream that hashes to `diff_id` where one was given, and every
+/// decompressed without fault to a tar stream that hashes to `diff_id` where one was given, and every
 /// entry of it is in the index.
 pub fn scan(bytes: impl Read + Send, of: &Descriptor, diff_id: Option<&DiffId>, limits: &Limits) -> Result<LayerIndex> {
     let unpacked = unpacked(bytes, of, limits, |tar| {
@@ -34,7 +34,7 @@ pub fn scan(bytes: impl Read + Send, of: &Descriptor, diff_id: Option<&DiffId>, 
 /// A layer whose bytes were the promised ones.
 pub(super) struct Unpacked<T> {
     pub(super) packed: Hashed,
-    /// `None` where the packing could not be told, which no reader of the tar will have accepted.
+    /// `None` if the compression could not be detected, which no reader of the tar will have accepted.
     pub(super) compression: Option<Compression>,
     /// What came of the tar stream.
     pub(super) outcome: T,
@@ -85,7 +85,7 @@ fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: PipeWriter) -> Res
         let outcome = chunk.fill(&mut bytes);
         hasher.update(chunk.bytes());
         if hasher.len() > of.size {
-            return Err(wrong_size(of, "layer is longer than was promised", format!("more than {}", of.size)));
+            return Err(wrong_size(of, "layer is longer than its descriptor says", format!("more than {}", of.size)));
         }
         let unread = |error| Error::from_stream(error, "layer could not be read").fact("layer", of.digest);
         let stream = outcome.map_err(unread)?;
@@ -99,10 +99,10 @@ fn take_in(mut bytes: impl Read, of: &Descriptor, mut packed: PipeWriter) -> Res
 
 fn check_arrival(packed: Hashed, of: &Descriptor) -> Result<Hashed> {
     if packed.len != of.size {
-        return Err(wrong_size(of, "layer is shorter than was promised", packed.len.to_string()));
+        return Err(wrong_size(of, "layer is shorter than its descriptor says", packed.len.to_string()));
     }
     if packed.digest != of.digest {
-        return Err(Error::integrity("layer is not what its digest says")
+        return Err(Error::integrity("layer does not match its digest")
             .fact("expected", of.digest)
             .fact("got", packed.digest));
     }
@@ -119,7 +119,7 @@ fn wrong_size(of: &Descriptor, what: &str, got: String) -> Error {
 fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Result<()> {
     match expected {
         Some(expected) if expected.0 != tar.digest => {
-            Err(Error::integrity("layer does not unpack to what the image's config says")
+            Err(Error::integrity("uncompressed layer does not match the diff id in the image's config")
                 .fact("layer", of.digest)
                 .fact("expected", expected)
                 .fact("got", tar.digest))
@@ -131,7 +131,7 @@ fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Re
 fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: WalkResult) -> LayerIndex {
     let WalkResult { entries, captured, programs, mut notes } = listing;
     if LayerType::of(&of.media_type).is_ok_and(|stated| stated.0 != compression) {
-        notes.insert(0, format!("layer is {}, though its media type is {}", name(compression), of.media_type));
+        notes.insert(0, format!("layer is {}, but its media type is {}", name(compression), of.media_type));
     }
     LayerIndex {
         digest: packed.digest,

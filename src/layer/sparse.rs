@@ -1,4 +1,4 @@
-//! Sparse files in the old GNU and the three PAX forms. Only two things are wanted of them: the
+//! Sparse files in the old GNU and the three PAX forms. Only two things are needed of them: the
 //! size a program would see, and to stay in step with the data. Their content is not read.
 
 use super::blocks::BLOCK;
@@ -26,7 +26,7 @@ pub(super) struct Sparse {
     pub(super) map: MapPlace,
 }
 
-/// Where the list of data regions stands.
+/// Where the list of data regions is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MapPlace {
     InHeader,
@@ -50,7 +50,7 @@ impl SparseRecords {
         Ok(())
     }
 
-    /// The sparse file that the records describe. A version nobody knows is a plain file, as in Go.
+    /// The sparse file that the records describe. An unknown version is a plain file, as in Go.
     pub(super) fn describe(self) -> Result<Option<Sparse>> {
         let [major, minor] = &self.version;
         let map = match (major.as_slice(), minor.as_slice()) {
@@ -88,8 +88,8 @@ pub(super) const fn after_map_block(block: &[u8; BLOCK]) -> MapContinues {
     if block[504] == 0 { MapContinues::Nothing } else { MapContinues::Follows }
 }
 
-/// Checks the count of regions at the head of a map that stands before the data. Others read the
-/// map into memory, so a count that cannot be honest is refused for them, too.
+/// Checks the count of regions at the head of a map that precedes the data. Others read the
+/// map into memory, so an impossible count is refused for them too.
 pub(super) fn check_region_count(head: &[u8], limits: &Limits) -> Result<()> {
     // A region takes at least four bytes: two digits and two line feeds.
     let most = limits.metadata / 4;

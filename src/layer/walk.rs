@@ -168,13 +168,13 @@ impl NoteKind {
     /// The kind about one entry.
     fn about(self, path: &RootPath) -> String {
         match self {
-            Self::PathTwice => format!("{path} is there more than once; the last one counts"),
-            Self::AufsMetadata => format!("{path} is metadata of the aufs driver and is skipped"),
+            Self::PathTwice => format!("{path} appears more than once; the last one counts"),
+            Self::AufsMetadata => format!("{path} is aufs metadata and is skipped"),
             Self::SizeWithoutData => {
-                format!("{path} has a size though its type has no data; the size is ignored, as runtimes do")
+                format!("{path} has a size although its type has no data; the size is ignored, as in runtimes")
             }
-            Self::GlobalRecords => "the tar sets global PAX records; they are ignored, as runtimes do".to_owned(),
-            Self::TooLargeToRead => format!("{path} is too large to be read"),
+            Self::GlobalRecords => "the tar has global PAX records; they are ignored, as in runtimes".to_owned(),
+            Self::TooLargeToRead => format!("{path} is too large to read"),
         }
     }
 }

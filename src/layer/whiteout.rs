@@ -26,7 +26,7 @@ pub(super) fn read(path: &RootPath) -> Result<Name> {
         return Ok(Name::AufsMetadata);
     }
     if parent.components().any(|component| component.starts_with(PREFIX)) {
-        return Err(Error::input("entry lies below a whiteout").fact("entry", path));
+        return Err(Error::input("entry is below a whiteout").fact("entry", path));
     }
     let Some(removed) = name.strip_prefix(PREFIX) else {
         return Ok(Name::Plain);

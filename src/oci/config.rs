@@ -1,4 +1,4 @@
-//! The config of an image: what runs, where, and which layers it stands on.
+//! The config of an image: what runs, where, and on which layers.
 
 use serde_json::{Map, Value};
 
@@ -48,7 +48,7 @@ impl Config {
         }
         let object = json::read_object(&bytes, "config")?;
         let platform = Platform::from_object(&object)
-            .ok_or_else(|| Error::input("the config does not say its `os` and `architecture`"))?;
+            .ok_or_else(|| Error::input("the config has no `os` or no `architecture`"))?;
         let diff_ids = diff_ids(&object)?;
         let history = history(&object)?;
         check_container(&object)?;
@@ -109,7 +109,7 @@ fn diff_ids(object: &Map<String, Value>) -> Result<Vec<DiffId>> {
     let rootfs = object.get("rootfs").and_then(Value::as_object);
     let rootfs = rootfs.ok_or_else(|| Error::input("the config has no `rootfs`"))?;
     if rootfs.get("type").is_some_and(|kind| kind != "layers") {
-        return Err(Error::input("the `rootfs` of the config is not made of layers"));
+        return Err(Error::input("the `rootfs.type` of the config is not `layers`"));
     }
     let list = match rootfs.get("diff_ids") {
         Some(Value::Array(list)) => list.as_slice(),
@@ -149,7 +149,9 @@ fn check_container(object: &Map<String, Value>) -> Result<()> {
         match container.get(key) {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) if !text.contains('\0') => {}
-            Some(_) => return Err(Error::input(format!("`{key}` of the config is not a string, or holds a NUL"))),
+            Some(_) => {
+                return Err(Error::input(format!("`{key}` of the config is not a string, or contains a NUL byte")));
+            }
         }
     }
     for key in ["Labels", "Volumes", "ExposedPorts", "Healthcheck"] {
@@ -167,7 +169,9 @@ fn check_words(container: &Map<String, Value>, key: &str) -> Result<()> {
         Some(_) => return Err(Error::input(format!("`{key}` of the config is not a list of strings"))),
     };
     match words.iter().find(|word| word.as_str().is_none_or(|word| word.contains('\0'))) {
-        Some(_) => Err(Error::input(format!("an item of `{key}` of the config is not a string, or holds a NUL"))),
+        Some(_) => {
+            Err(Error::input(format!("an item of `{key}` of the config is not a string, or contains a NUL byte")))
+        }
         None => Ok(()),
     }
 }

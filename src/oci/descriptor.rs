@@ -1,4 +1,4 @@
-//! A descriptor: type, digest and size of a blob that stands elsewhere.
+//! A descriptor: media type, digest and size of a blob.
 
 use serde_json::{Map, Value};
 
@@ -36,7 +36,7 @@ impl Descriptor {
         }
     }
 
-    /// Describes bytes that are at hand.
+    /// Describes bytes in memory.
     #[must_use]
     pub fn of(media_type: MediaType, bytes: &[u8]) -> Self {
         Self::new(media_type, Digest::of(bytes), bytes.len() as u64)

@@ -1,5 +1,5 @@
-//! Content digests. A [`Digest`] names bytes as they travel, a [`DiffId`] the bytes of a layer
-//! once inflated; they look alike and must never be mixed, so they are two types.
+//! Content digests. A [`Digest`] names bytes as stored, a [`DiffId`] the bytes of a layer
+//! once decompressed; they look alike and must never be mixed, so they are two types.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -89,9 +89,9 @@ fn media_type_of(object: &Map<String, Value>, declared: Option<&MediaType>) -> R
     };
     match (own, declared) {
         (Some(own), Some(declared)) if own != *declared => {
-            Err(Error::input("manifest says one media type, its transport another")
+            Err(Error::input("manifest was served with another media type than it states")
                 .fact("manifest", own)
-                .fact("transport", declared))
+                .fact("served as", declared))
         }
         (Some(own), _) => Ok(own),
         (None, Some(declared)) => Ok(declared.clone()),

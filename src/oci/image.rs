@@ -8,7 +8,7 @@ use super::manifest::Manifest;
 use super::media_type::LayerType;
 use crate::error::{Error, Result};
 
-/// Invariant: as many diff ids as layers, each layer of a type we can carry, and the config is
+/// Invariant: as many diff ids as layers, each layer of a supported type, and the config is
 /// the one the manifest names.
 #[derive(Debug, Clone)]
 pub struct Image {
@@ -41,7 +41,7 @@ impl Image {
                 .fact("got", config.digest()));
         }
         if config.diff_ids().len() != manifest.layers.len() {
-            return Err(Error::input("the config does not describe the layers of the manifest")
+            return Err(Error::input("the config and the manifest have different numbers of layers")
                 .fact("layers", manifest.layers.len())
                 .fact("diff ids", config.diff_ids().len()));
         }
@@ -68,7 +68,7 @@ impl Image {
         self.config.diff_ids()
     }
 
-    /// Whether `other` stands on this image: its diff ids begin with ours.
+    /// Whether `other` is based on this image: its diff ids begin with ours.
     #[must_use]
     pub fn is_under(&self, other: &Self) -> bool {
         other.diff_ids().starts_with(self.diff_ids())

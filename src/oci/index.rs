@@ -23,7 +23,7 @@ pub struct IndexEntry {
     pub role: EntryRole,
 }
 
-/// What an entry of an index is there for.
+/// What an entry of an index is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryRole {
     /// The image of a platform; `None` where the index does not say which.

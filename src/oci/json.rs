@@ -136,7 +136,7 @@ impl<'de> Visitor<'de> for Strict {
         let mut seen = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
             if !seen.insert(self.0.identity(&key)) {
-                return Err(de::Error::custom(format_args!("key {key:?} stands twice in one object")));
+                return Err(de::Error::custom(format_args!("duplicate key {key:?}")));
             }
             let value = map.next_value_seed(Strict(Keys::below(&key)))?;
             object.insert(key, value);

@@ -20,7 +20,7 @@ pub enum Location {
     DockerArchive(LocalImage),
 }
 
-/// A folder or file on this machine and what to pick from it.
+/// A directory or file on this machine and what to pick from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LocalImage {
     pub path: PathBuf,
@@ -103,7 +103,7 @@ impl LocalImage {
             return refuse("the path is empty");
         }
         if tag.as_ref().is_some_and(|tag| !is_tag(tag) && whole_name(tag).is_none()) {
-            return refuse("the tag has letters, digits, dots, dashes and underscores only");
+            return refuse("a tag may have only letters, digits, dots, dashes and underscores");
         }
         Ok(Self { path: Path::new(path).to_owned(), tag, digest })
     }

@@ -24,7 +24,7 @@ impl Manifest {
     fn check(object: &Map<String, Value>) -> Result<Self> {
         let config = Descriptor::read(object.get("config").unwrap_or(&Value::Null), "the config")?;
         if !config.media_type.is_image_config() {
-            return Err(Error::input("not a container image: its config is of another kind")
+            return Err(Error::input("not a container image: its config has another media type")
                 .fact("media type", &config.media_type));
         }
         if config.size > DOCUMENT_LIMIT {

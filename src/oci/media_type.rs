@@ -75,7 +75,7 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// The two kinds of document a reference can lead to.
+/// The two kinds of document a reference can resolve to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
     Manifest,
@@ -83,7 +83,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// The kind that `media_type` stands for; schema 1 and everything unknown is refused by name.
+    /// The kind that `media_type` means; schema 1 and everything unknown is refused by name.
     pub fn of(media_type: &MediaType) -> Result<Self> {
         let text = media_type.as_str();
         if text == DOCKER_MANIFEST || *media_type == MediaType::oci_manifest() {
@@ -100,7 +100,7 @@ impl DocumentKind {
     }
 }
 
-/// How the tar stream of a layer is packed.
+/// How the tar stream of a layer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Compression {
     None,
@@ -108,7 +108,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// The type of a layer that underpin can carry.
+/// The type of a layer that underpin supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerType(pub Compression);
 
@@ -123,8 +123,8 @@ impl LayerType {
         if text.ends_with("+encrypted") {
             return refuse("encrypted layers are not supported");
         }
-        let packing = text.strip_prefix(DOCKER_LAYER).or_else(|| text.strip_prefix(OCI_LAYER));
-        match packing {
+        let suffix = text.strip_prefix(DOCKER_LAYER).or_else(|| text.strip_prefix(OCI_LAYER));
+        match suffix {
             Some("") => Ok(Self(Compression::None)),
             Some(".gzip" | "+gzip") => Ok(Self(Compression::Gzip)),
             Some(".zstd" | "+zstd") => Ok(Self(Compression::Zstd)),
@@ -132,7 +132,7 @@ impl LayerType {
         }
     }
 
-    /// The OCI media type of a layer packed this way.
+    /// The OCI media type of a layer with this compression.
     #[must_use]
     pub fn media_type(self) -> MediaType {
         MediaType(match self.0 {

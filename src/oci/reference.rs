@@ -115,7 +115,7 @@ impl FromStr for Reference {
         };
         check_path(path).map_err(|why| refuse(why.to_owned()))?;
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(refuse("a tag has at most 128 letters, digits, dots, dashes and underscores".to_owned()));
+            return Err(refuse("a tag may have at most 128 letters, digits, dots, dashes and underscores".to_owned()));
         }
         let repository = match (host, path.contains('/')) {
             (HUB, false) => format!("library/{path}"),
@@ -129,15 +129,15 @@ impl FromStr for Reference {
 /// expression took longer than a whole warm rebase.
 fn check_path(path: &str) -> Result<(), &'static str> {
     if path.len() > 255 {
-        return Err("a repository has at most 255 characters");
+        return Err("a repository name may have at most 255 characters");
     }
     if path.bytes().any(|b| b.is_ascii_uppercase()) {
-        return Err("a repository is written in lower case");
+        return Err("a repository name must be lower case");
     }
     if path.split('/').all(is_component) {
         Ok(())
     } else {
-        Err("a repository has letters and digits, with single dots, one or two underscores, or dashes between them")
+        Err("a repository name has letters and digits, separated by a dot, one or two underscores, or dashes")
     }
 }
 
@@ -201,11 +201,11 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     if host.starts_with('[') || name.split('.').all(label) {
         Ok(())
     } else {
-        Err("the host has letters, digits, dots and dashes only (write other names in punycode)")
+        Err("a host name may have only letters, digits, dots and dashes (write other names in punycode)")
     }
 }
 
-/// An image in a registry by digest. The tag is remembered for people, never resolved again.
+/// An image in a registry by digest. The tag is kept for people, never resolved again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pinned {
     name: RepositoryName,

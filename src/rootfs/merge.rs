@@ -1,8 +1,8 @@
-//! Lays one layer upon the other, entry by entry, in the order of their tars.
+//! Merges layers, bottom first, entry by entry, in the order of their tars.
 //!
-//! Where an entry goes: links in its folder are followed inside the root, as umoci and containerd's
+//! Where an entry goes: links in its directory are followed inside the root, as umoci and containerd's
 //! plain unpacking do; a link in its own place is replaced. (Runtimes that keep each layer in a
-//! folder of its own do not see links of lower layers while they unpack: [`MergeIssueKind::ThroughLink`].)
+//! directory of its own do not see links of lower layers while they unpack: [`MergeIssueKind::ThroughLink`].)
 
 use super::merge_issue::{MergeIssue, MergeIssueKind};
 use super::path_components::{PathComponents, TooManyLinks, is_absolute, split_last};
@@ -14,7 +14,7 @@ use crate::layer::{EntryKind, LayerContents, RootPath};
 /// Bytes of a path and of a name in Linux.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_NAME: usize = 255;
-/// An entry can ask for a thousand folders with two thousand bytes.
+/// An entry can ask for a thousand directories with two thousand bytes.
 const MOST_IMPLIED: usize = 1 << 18;
 
 /// The root that the layers make, bottom first. Every stack of layers makes one; what of it no
@@ -36,7 +36,7 @@ struct LayerMerge<'a> {
     implied: usize,
 }
 
-/// Where a path leads: the last thing that is there, and the names that are not.
+/// Where a path resolves to: the last node that exists, and the names that do not.
 struct MergeTarget<'a> {
     at: NodeId,
     missing: Vec<&'a [u8]>,
@@ -60,50 +60,50 @@ impl<'a> LayerMerge<'a> {
         self.issues.push(MergeIssue { entry: source.entry, layer: source.layer, kind });
     }
 
-    /// A whiteout of what is not there says nothing, and makes no folders.
+    /// A whiteout of what does not exist has no effect, and creates no directories.
     fn white_out(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
-        let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
-        if let Some(folder) = self.present(folder, source)? {
-            self.tree.remove_lower(folder, name, source.layer);
+        let Some((directory, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
+        if let Some(directory) = self.present(directory, source)? {
+            self.tree.remove_lower(directory, name, source.layer);
         }
         Ok(())
     }
 
     fn clear(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
-        if let Some(folder) = self.present(source.entry.path.as_bytes(), source)? {
-            self.tree.clear(folder, source.layer);
+        if let Some(directory) = self.present(source.entry.path.as_bytes(), source)? {
+            self.tree.clear(directory, source.layer);
         }
         Ok(())
     }
 
     fn put(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
-        let Some((folder, name)) = split_last(source.entry.path.as_bytes()) else {
-            // Layers are refused in which the root is anything but a folder.
+        let Some((directory, name)) = split_last(source.entry.path.as_bytes()) else {
+            // Layers are refused in which the root is anything but a directory.
             self.tree.replace_directory(ROOT, FileNode::of(source));
             return Ok(());
         };
-        let folder = self.folder(folder, name, source)?;
-        let there = self.tree.child(folder, name).filter(|id| self.tree.node(*id).is_directory());
+        let directory = self.directory(directory, name, source)?;
+        let there = self.tree.child(directory, name).filter(|id| self.tree.node(*id).is_directory());
         if let (EntryKind::Directory, Some(there)) = (&source.entry.kind, there) {
             self.tree.replace_directory(there, FileNode::of(source));
             return Ok(());
         }
         // Before a hard link looks for its target: that may be what has to go.
-        self.tree.remove(folder, name);
+        self.tree.remove(directory, name);
         let node = match &source.entry.kind {
             EntryKind::Hardlink(target) => self.target(target, source)?.linked(source),
             _ => FileNode::of(source),
         };
-        self.tree.add(folder, name, node);
+        self.tree.add(directory, name, node);
         Ok(())
     }
 
-    /// The file that a hard link leads to at this moment. Links in its folder are followed; if it
+    /// The file that a hard link points to at this moment. Links in its directory are followed; if it
     /// is a symbolic link itself, that gets a second name. The attributes in the hard link's own
     /// header are not used: there is one file, and it has some.
     fn target(&mut self, target: &'a RootPath, source: EntrySource<'a>) -> Result<FileNode<'a>, MergeIssueKind> {
-        let (folder, name) = split_last(target.as_bytes()).ok_or(MergeIssueKind::DirectoryTarget)?;
-        let spot = self.locate(folder, source.layer)?;
+        let (directory, name) = split_last(target.as_bytes()).ok_or(MergeIssueKind::DirectoryTarget)?;
+        let spot = self.locate(directory, source.layer)?;
         let found = if spot.missing.is_empty() { self.tree.child(spot.at, name) } else { None };
         let node = *self.tree.node(found.ok_or(MergeIssueKind::MissingTarget)?);
         if node.is_directory() {
@@ -115,7 +115,7 @@ impl<'a> LayerMerge<'a> {
         Ok(node)
     }
 
-    /// The place that a path leads to, if it is there.
+    /// The place that a path resolves to, if it exists.
     fn present(&mut self, path: &'a [u8], source: EntrySource<'a>) -> Result<Option<NodeId>, MergeIssueKind> {
         let spot = self.locate(path, source.layer)?;
         if !spot.missing.is_empty() {
@@ -127,8 +127,8 @@ impl<'a> LayerMerge<'a> {
         Ok(Some(spot.at))
     }
 
-    /// The folder that `name` is to be put in; makes what is missing of it.
-    fn folder(&mut self, path: &'a [u8], name: &'a [u8], source: EntrySource<'a>) -> Result<NodeId, MergeIssueKind> {
+    /// The directory that `name` is to be put in; makes what is missing of it.
+    fn directory(&mut self, path: &'a [u8], name: &'a [u8], source: EntrySource<'a>) -> Result<NodeId, MergeIssueKind> {
         let spot = self.locate(path, source.layer)?;
         if !self.tree.node(spot.at).is_directory() {
             return Err(MergeIssueKind::BelowFile);
@@ -143,7 +143,7 @@ impl<'a> LayerMerge<'a> {
             self.note(source, MergeIssueKind::ThroughLink);
         }
         let implied = FileNode::implied(source.layer);
-        Ok(spot.missing.into_iter().fold(spot.at, |folder, name| self.tree.add(folder, name, implied)))
+        Ok(spot.missing.into_iter().fold(spot.at, |directory, name| self.tree.add(directory, name, implied)))
     }
 
     fn check_length(&self, spot: &MergeTarget<'_>, name: &[u8]) -> Result<(), MergeIssueKind> {
@@ -159,7 +159,7 @@ impl<'a> LayerMerge<'a> {
     }
 
     /// Follows a path as far as there is one. From there on it goes by its names, `..` included,
-    /// as runtimes do, so that what lies below a dangling link is put where the link leads.
+    /// as runtimes do, so that what is below a dangling link is put where the link points.
     fn locate(&self, path: &'a [u8], layer: usize) -> Result<MergeTarget<'a>, MergeIssueKind> {
         let mut spot = MergeTarget { at: ROOT, missing: Vec::new(), through_lower_link: false };
         let mut steps = PathComponents::new(path);
@@ -212,7 +212,7 @@ impl From<TooManyLinks> for MergeIssueKind {
 mod tests {
     use super::*;
     use crate::layer::{Entry, LayerIndex};
-    use crate::rootfs::testing::{entry, file, folder, hard_link, layer, opaque, path, shown, symlink, whiteout};
+    use crate::rootfs::testing::{directory, entry, file, hard_link, layer, opaque, path, shown, symlink, whiteout};
 
     /// The root of a stack of layers, and its oddities.
     fn merged(stack: Vec<Vec<Entry>>) -> (String, Vec<(String, MergeIssueKind)>) {
@@ -236,22 +236,22 @@ mod tests {
             (vec![vec![file("a")], vec![file("a")]], "a:1"),
             (vec![vec![file("a"), symlink("a", "b")]], "a->b:0"),
             (vec![vec![symlink("a", "b")], vec![file("a")]], "a:1"),
-            (vec![vec![folder("a"), file("a/b")], vec![file("a")]], "a:1"),
-            (vec![vec![folder("a"), file("a/b")], vec![file("a")], vec![folder("a")]], "a/:2"),
-            (vec![vec![file("a")], vec![folder("a"), file("a/b")]], "a/:1 a/b:1"),
-            (vec![vec![folder("a"), file("a/b")], vec![folder("a")]], "a/:1 a/b:0"),
-            (vec![vec![folder("a"), file("a/b"), file("a")]], "a:0"),
-            (vec![vec![folder("d")], vec![symlink("l", "d")], vec![folder("l")]], "d/:0 l/:2"),
+            (vec![vec![directory("a"), file("a/b")], vec![file("a")]], "a:1"),
+            (vec![vec![directory("a"), file("a/b")], vec![file("a")], vec![directory("a")]], "a/:2"),
+            (vec![vec![file("a")], vec![directory("a"), file("a/b")]], "a/:1 a/b:1"),
+            (vec![vec![directory("a"), file("a/b")], vec![directory("a")]], "a/:1 a/b:0"),
+            (vec![vec![directory("a"), file("a/b"), file("a")]], "a:0"),
+            (vec![vec![directory("d")], vec![symlink("l", "d")], vec![directory("l")]], "d/:0 l/:2"),
             (vec![], ""),
         ]);
     }
 
     #[test]
-    fn folders_that_no_entry_speaks_of_are_implied_until_one_does() {
+    fn directories_without_an_entry_are_implied_until_one_does() {
         check(vec![
             (vec![vec![file("a/b/c")]], "a//:0 a/b//:0 a/b/c:0"),
-            (vec![vec![file("a/b")], vec![folder("a")]], "a/:1 a/b:0"),
-            (vec![vec![folder("a")], vec![file("a/b")]], "a/:0 a/b:1"),
+            (vec![vec![file("a/b")], vec![directory("a")]], "a/:1 a/b:0"),
+            (vec![vec![directory("a")], vec![file("a/b")]], "a/:0 a/b:1"),
         ]);
         let layers = [layer([file("a/b")])];
         let root = merge(&layers);
@@ -263,9 +263,9 @@ mod tests {
     fn a_whiteout_removes_what_lower_layers_put_there() {
         check(vec![
             (vec![vec![file("a"), file("b")], vec![whiteout("a")]], "b:0"),
-            (vec![vec![folder("a"), file("a/b")], vec![whiteout("a")]], ""),
-            (vec![vec![folder("a"), file("a/b")], vec![whiteout("a/b")]], "a/:0"),
-            (vec![vec![folder("d"), file("d/x"), symlink("l", "d")], vec![whiteout("l")]], "d/:0 d/x:0"),
+            (vec![vec![directory("a"), file("a/b")], vec![whiteout("a")]], ""),
+            (vec![vec![directory("a"), file("a/b")], vec![whiteout("a/b")]], "a/:0"),
+            (vec![vec![directory("d"), file("d/x"), symlink("l", "d")], vec![whiteout("l")]], "d/:0 d/x:0"),
             (vec![vec![file("a")], vec![whiteout("a")], vec![file("a")]], "a:2"),
             (vec![vec![file("a")], vec![whiteout("b"), whiteout("c/d"), whiteout("a/b")]], "a:0"),
             (vec![vec![whiteout("a"), file("b")]], "b:0"),
@@ -274,32 +274,32 @@ mod tests {
 
     #[test]
     fn a_whiteout_never_removes_what_its_own_layer_puts_there() {
-        let lower = || vec![folder("a"), file("a/old"), folder("a/b"), file("a/b/old")];
+        let lower = || vec![directory("a"), file("a/old"), directory("a/b"), file("a/b/old")];
         check(vec![
-            (vec![lower(), vec![whiteout("a"), folder("a"), file("a/new")]], "a/:1 a/new:1"),
-            (vec![lower(), vec![folder("a"), whiteout("a"), file("a/new")]], "a/:1 a/new:1"),
-            (vec![lower(), vec![folder("a"), file("a/new"), whiteout("a")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![whiteout("a"), directory("a"), file("a/new")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![directory("a"), whiteout("a"), file("a/new")]], "a/:1 a/new:1"),
+            (vec![lower(), vec![directory("a"), file("a/new"), whiteout("a")]], "a/:1 a/new:1"),
             (vec![lower(), vec![file("a"), whiteout("a")]], "a:1"),
             (vec![lower(), vec![whiteout("a"), file("a/b/new")]], "a//:1 a/b//:1 a/b/new:1"),
-            // As umoci has it: the folder was in use before it was removed.
+            // As umoci has it: the directory was in use before it was removed.
             (vec![lower(), vec![file("a/b/new"), whiteout("a")]], "a/:0 a/b/:0 a/b/new:1"),
             (vec![lower(), vec![file("a/b/new"), whiteout("a"), whiteout("a/b/new")]], "a/:0 a/b/:0 a/b/new:1"),
         ]);
     }
 
     #[test]
-    fn an_opaque_folder_hides_all_that_lower_layers_have_in_it() {
-        let lower = || vec![folder("a"), file("a/old"), folder("a/b"), file("a/b/old"), file("c")];
+    fn an_opaque_directory_hides_all_that_lower_layers_have_in_it() {
+        let lower = || vec![directory("a"), file("a/old"), directory("a/b"), file("a/b/old"), file("c")];
         check(vec![
             (vec![lower(), vec![opaque("a")]], "a/:0 c:0"),
             (vec![lower(), vec![opaque("a"), file("a/new")]], "a/:0 a/new:1 c:0"),
             (vec![lower(), vec![file("a/new"), opaque("a")]], "a/:0 a/new:1 c:0"),
             (vec![lower(), vec![file("a/b/new"), opaque("a")]], "a/:0 a/b/:0 a/b/new:1 c:0"),
-            (vec![lower(), vec![folder("a"), opaque("a"), file("a/b/new")]], "a/:1 a/b//:1 a/b/new:1 c:0"),
+            (vec![lower(), vec![directory("a"), opaque("a"), file("a/b/new")]], "a/:1 a/b//:1 a/b/new:1 c:0"),
             (vec![lower(), vec![opaque("")]], ""),
             (vec![lower(), vec![file("a/old"), opaque("")]], "a/:0 a/old:1"),
             (vec![lower(), vec![opaque("c"), opaque("missing")]], "a/:0 a/b/:0 a/b/old:0 a/old:0 c:0"),
-            (vec![lower(), vec![opaque("a"), folder("a/x")], vec![opaque("a")]], "a/:0 c:0"),
+            (vec![lower(), vec![opaque("a"), directory("a/x")], vec![opaque("a")]], "a/:0 c:0"),
             (vec![lower(), vec![opaque("a"), file("a/x")], vec![file("a/y"), opaque("a")]], "a/:0 a/y:2 c:0"),
         ]);
     }
@@ -328,7 +328,7 @@ mod tests {
             (vec![vec![hard_link("b", "a"), file("a")]], "a:0", MergeIssueKind::MissingTarget),
             (vec![vec![file("b")], vec![hard_link("b", "a")]], "", MergeIssueKind::MissingTarget),
             (vec![vec![hard_link("b", "a/x/y"), file("a")]], "a:0", MergeIssueKind::MissingTarget),
-            (vec![vec![folder("a"), hard_link("b", "a")]], "a/:0", MergeIssueKind::DirectoryTarget),
+            (vec![vec![directory("a"), hard_link("b", "a")]], "a/:0", MergeIssueKind::DirectoryTarget),
             // The old file makes room for the link before the link looks for it.
             (
                 vec![vec![file("d/a"), symlink("l", "d"), hard_link("l/a", "d/a")]],
@@ -367,26 +367,26 @@ mod tests {
             ("m/../d", "d/:0 d/x:1 l->m/../d:0"),
             ("m/../../d", "d/:0 d/x:1 l->m/../../d:0"),
         ] {
-            let (root, odd) = merged(vec![vec![folder("d"), symlink("l", target)], vec![file("l/x")]]);
+            let (root, odd) = merged(vec![vec![directory("d"), symlink("l", target)], vec![file("l/x")]]);
             assert_eq!(root, expected, "{target}");
             assert_eq!(odd, [("/l/x".to_owned(), MergeIssueKind::ThroughLink)]);
-            let (_, odd) = merged(vec![vec![folder("d"), symlink("l", target), file("l/x")]]);
+            let (_, odd) = merged(vec![vec![directory("d"), symlink("l", target), file("l/x")]]);
             assert_eq!(odd, [], "all runtimes follow a link of the same layer");
         }
     }
 
     #[test]
-    fn a_relative_link_starts_at_its_folder_and_an_absolute_one_at_the_root() {
+    fn a_relative_link_starts_at_its_directory_and_an_absolute_one_at_the_root() {
         check(vec![
-            (vec![vec![folder("d"), symlink("p/l", "/d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->/d:0"),
-            (vec![vec![folder("d"), symlink("p/l", "../d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->../d:0"),
+            (vec![vec![directory("d"), symlink("p/l", "/d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->/d:0"),
+            (vec![vec![directory("d"), symlink("p/l", "../d"), file("p/l/x")]], "d/:0 d/x:0 p//:0 p/l->../d:0"),
             (vec![vec![symlink("p/l", "d"), file("p/l/x")]], "p//:0 p/d//:0 p/d/x:0 p/l->d:0"),
         ]);
     }
 
     #[test]
     fn markers_are_about_where_a_link_leads_too() {
-        let lower = || vec![folder("d"), file("d/x"), file("d/y"), symlink("l", "d")];
+        let lower = || vec![directory("d"), file("d/x"), file("d/y"), symlink("l", "d")];
         for (marker, expected) in [(whiteout("l/x"), "d/:0 d/y:0 l->d:0"), (opaque("l"), "d/:0 l->d:0")] {
             let at = marker.path.to_string();
             assert_eq!(
@@ -400,7 +400,7 @@ mod tests {
     fn what_no_runtime_could_put_there_is_odd() {
         let chain = |links: usize| {
             let link = |number: usize| symlink(&format!("l{number}"), format!("l{}", number + 1));
-            (0..links).map(link).chain([folder(&format!("l{links}"))]).collect::<Vec<_>>()
+            (0..links).map(link).chain([directory(&format!("l{links}"))]).collect::<Vec<_>>()
         };
         let deep = "d/".repeat(1000);
         for (stack, expected) in [
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn implied_folders_are_limited_in_number() {
+    fn implied_directory_are_limited_in_number() {
         let entries = (0..300).map(|number| file(format!("{number}/{}x", "d/".repeat(1000))));
         let layers = [layer(entries)];
         let root = merge(&layers);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_marks_for_one_folder_cost_no_more_than_one() {
+    fn a_thousand_marks_for_one_directory_cost_no_more_than_one() {
         // Without that, this would be 10,000,000,000 steps.
         let files = (0..100_000).map(|number| file(format!("a/{number}")));
         let marks = (0..100_000).map(|number| if number % 2 == 0 { whiteout("a") } else { opaque("a") });
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn the_root_takes_the_attributes_that_an_entry_gives_it() {
-        let layers = [layer([Entry { mode: 0o700, uid: 7, ..folder("") }]), layer([file("a")])];
+        let layers = [layer([Entry { mode: 0o700, uid: 7, ..directory("") }]), layer([file("a")])];
         let merged = merge(&layers);
         let root = merged.get(&RootPath::root()).unwrap();
         assert_eq!((root.mode(), root.uid(), root.layer()), (0o700, 7, 0));

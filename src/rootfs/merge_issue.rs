@@ -1,10 +1,10 @@
-//! Entries that runtimes do not take, or do not agree about.
+//! Entries that runtimes reject, or do not agree about.
 
 use std::fmt;
 
 use crate::layer::{Entry, EntryKind};
 
-/// An entry with what is odd about it.
+/// An entry with the issue it has.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeIssue<'a> {
     pub entry: &'a Entry,
@@ -13,29 +13,29 @@ pub struct MergeIssue<'a> {
     pub kind: MergeIssueKind,
 }
 
-/// What is odd about an entry.
+/// What the issue is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeIssueKind {
     /// A hard link to what is not there when the entry's turn comes.
     MissingTarget,
-    /// A hard link to a folder.
+    /// A hard link to a directory.
     DirectoryTarget,
-    /// It lies below something that is not a folder.
+    /// It is below something that is not a directory.
     BelowFile,
-    /// Its folder is reached through too many links.
+    /// Its directory is reached through too many links.
     Loop,
     /// Its path, once links in it are followed, is one that Linux does not have.
     ImpossiblePath,
-    /// It would be one folder too many that no entry speaks of.
+    /// It would need one implied directory too many.
     TooManyDirectories,
-    /// Its folder is reached through a link of a lower layer. It goes where the link leads.
+    /// Its directory is reached through a link of a lower layer. It goes where the link points.
     ThroughLink,
     /// A hard link to a file that only a lower layer has.
     LowerTarget,
 }
 
 impl MergeIssueKind {
-    /// Whether the entry did what it says all the same: some runtimes take it, others do not.
+    /// Whether the entry did what it says all the same: some runtimes accept it, others do not.
     /// After the others, a runtime would not have gone on at all.
     #[must_use]
     pub const fn is_applied(self) -> bool {
@@ -46,16 +46,18 @@ impl MergeIssueKind {
 impl fmt::Display for MergeIssueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::MissingTarget => "is a hard link to a file that is not there",
-            Self::DirectoryTarget => "is a hard link to a folder",
-            Self::BelowFile => "lies below something that is not a folder",
-            Self::Loop => "lies below links that lead in a circle",
+            Self::MissingTarget => "is a hard link to a file that does not exist",
+            Self::DirectoryTarget => "is a hard link to a directory",
+            Self::BelowFile => "is below something that is not a directory",
+            Self::Loop => "is below symbolic links that form a loop",
             Self::ImpossiblePath => "has a path that is too long for Linux",
-            Self::TooManyDirectories => "lies in a folder that no entry speaks of, and there are too many of those",
-            Self::ThroughLink => {
-                "lies below a symbolic link of a lower layer; some runtimes follow it, others put a folder in its place"
+            Self::TooManyDirectories => {
+                "is in a directory without an entry of its own, and there are too many of those"
             }
-            Self::LowerTarget => "is a hard link to a file of a lower layer, which some runtimes do not find",
+            Self::ThroughLink => {
+                "is below a symbolic link of a lower layer; some runtimes follow it, others replace it with a directory"
+            }
+            Self::LowerTarget => "is a hard link to a file in a lower layer, which some runtimes do not find",
         })
     }
 }

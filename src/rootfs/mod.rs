@@ -1,12 +1,12 @@
 //! The virtual root: the layers of an image merged in memory, as a container would see them.
 //!
-//! [`merge`] is the way in; it needs the indexes of the layers and nothing else. Nothing is ever
+//! [`merge`] makes it; it needs the indexes of the layers and nothing else. Nothing is ever
 //! unpacked, so no link in an image can lead out of it. The rules are those of the OCI image-spec
 //! (`layer.md`) and, where it is silent, of `umoci unpack`, with which the tests compare file by
-//! file. What runtimes disagree about, or do not take at all, is kept in [`Root::issues`].
+//! file. What runtimes disagree about, or reject, is kept in [`Root::issues`].
 //!
 //! A tree is as large as the layers that made it, whatever they contain: names and attributes are
-//! borrowed, implied folders are limited in number, paths in length, and nothing here recurses.
+//! borrowed, implied directories are limited in number, paths in length, and nothing here recurses.
 
 mod merge;
 mod merge_issue;

@@ -22,7 +22,7 @@ pub(super) enum ComponentOrigin {
     Link(usize),
 }
 
-/// What is left of a path. PathComponents are raw: `.`, `..` and empty names are among them.
+/// What is left of a path. Components are raw: `.`, `..` and empty names are among them.
 pub(super) struct PathComponents<'p> {
     /// Innermost link last.
     rest: Vec<(&'p [u8], ComponentOrigin)>,
@@ -66,14 +66,14 @@ fn split_first(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The folder that a normalised path lies in, and its name there; `None` for the root.
+/// The directory of a normalised path, and its name there; `None` for the root.
 pub(super) fn split_last(path: &[u8]) -> Option<(&[u8], &[u8])> {
     if path.is_empty() {
         return None;
     }
     let cut = path.iter().rposition(|byte| *byte == b'/');
     match cut.and_then(|at| path.split_at_checked(at)) {
-        Some((folder, rest)) => Some((folder, rest.get(1..)?)),
+        Some((directory, rest)) => Some((directory, rest.get(1..)?)),
         None => Some((b"", path)),
     }
 }
@@ -122,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_name_is_split_from_its_folder() {
+    fn the_last_name_is_split_from_its_directory() {
         for (path, parts) in [("", None), ("a", Some(("", "a"))), ("a/b/c", Some(("a/b", "c")))] {
-            let parts = parts.map(|(folder, name): (&str, &str)| (folder.as_bytes(), name.as_bytes()));
+            let parts = parts.map(|(directory, name): (&str, &str)| (directory.as_bytes(), name.as_bytes()));
             assert_eq!(split_last(path.as_bytes()), parts, "{path}");
         }
     }

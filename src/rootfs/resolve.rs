@@ -1,5 +1,5 @@
-//! Where a path leads, as the kernel would resolve it in a container (`path_resolution(7)`), or why
-//! it leads nowhere: that is an answer, not an error.
+//! What a path resolves to, as in the kernel inside a container (`path_resolution(7)`), or why
+//! it does not resolve: that is an answer, not an error.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use super::tree::{NodeId, ROOT};
 use crate::error::printable;
 use crate::layer::{EntryKind, RootPath, shown};
 
-/// A path that leads somewhere.
+/// A path that exists.
 #[derive(Debug, Clone)]
 pub struct Resolved<'r> {
     /// Where it ends: a path without any link in it.
     pub path: RootPath,
     pub node: &'r FileNode<'r>,
-    /// The links gone through, those of folders included, in this order.
+    /// The links gone through, those of directories included, in this order.
     pub links: Vec<FollowedLink>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct FailedWalk {
 
 impl Root<'_> {
     /// Follows all links, one in the last place included. Absolute links start at the image's
-    /// root, and nothing leads above it.
+    /// root, and `..` never goes above it.
     pub fn resolve(&self, path: &RootPath) -> Result<Resolved<'_>, NotFound> {
         self.resolve_written(path.as_bytes())
             .map_err(|strayed| NotFound { candidates: vec![self.candidate(path.to_string(), strayed)] })
@@ -95,9 +95,9 @@ impl Root<'_> {
     }
 
     fn missing(&self, walked: &Walk, name: &[u8], origin: ComponentOrigin) -> NotFoundReason {
-        // A name that no path can have is shown by its folder.
-        let folder = self.tree.path(walked.at);
-        let missing = folder.join(name).unwrap_or(folder);
+        // A name that no path can have is shown by its directory.
+        let directory = self.tree.path(walked.at);
+        let missing = directory.join(name).unwrap_or(directory);
         match origin {
             ComponentOrigin::Path => NotFoundReason::Missing(missing),
             ComponentOrigin::Link(number) => {
@@ -145,15 +145,15 @@ pub struct TriedPath {
 pub enum NotFoundReason {
     /// Nothing is at this path, which has no link in it.
     Missing(RootPath),
-    /// The link's target, as written, leads to where nothing is.
+    /// The link's target, as written, points to nothing.
     Dangling {
         link: RootPath,
         target: Vec<u8>,
         missing: RootPath,
     },
-    /// The path goes on below something that is not a folder.
+    /// The path goes on below something that is not a directory.
     NotADirectory(RootPath),
-    /// More links than Linux follows; as a rule they lead in a circle.
+    /// More links than Linux follows, usually a loop.
     Loop,
     IsDirectory,
     /// A device or a pipe.
@@ -165,14 +165,14 @@ pub enum NotFoundReason {
 impl fmt::Display for NotFoundReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing(path) => write!(f, "{path} is not there"),
+            Self::Missing(path) => write!(f, "{path} does not exist"),
             Self::Dangling { link, target, missing } => {
-                write!(f, "the link {link} leads to {}, but {missing} is not there", shown(target))
+                write!(f, "the symbolic link {link} points to {}, but {missing} does not exist", shown(target))
             }
-            Self::NotADirectory(path) => write!(f, "{path} is not a folder"),
-            Self::Loop => write!(f, "there are more than {MAX_LINKS} links on the way, or they lead in a circle"),
-            Self::IsDirectory => f.write_str("it is a folder"),
-            Self::NotAFile => f.write_str("it is a device or a pipe"),
+            Self::NotADirectory(path) => write!(f, "{path} is not a directory"),
+            Self::Loop => write!(f, "it has more than {MAX_LINKS} symbolic links, or they form a loop"),
+            Self::IsDirectory => f.write_str("it is a directory"),
+            Self::NotAFile => f.write_str("it is a device or a named pipe"),
             Self::NotExecutable => f.write_str("it is not executable"),
         }
     }
@@ -188,7 +188,7 @@ impl fmt::Display for TriedPath {
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.candidates.is_empty() {
-            return f.write_str("PATH names no folder to look in");
+            return f.write_str("PATH has no directories");
         }
         for (number, candidate) in self.candidates.iter().enumerate() {
             let line = if number == 0 { "" } else { "\n" };
@@ -202,12 +202,12 @@ impl fmt::Display for NotFound {
 mod tests {
     use super::*;
     use crate::rootfs::merge;
-    use crate::rootfs::testing::{file, folder, layer, path, symlink};
+    use crate::rootfs::testing::{directory, file, layer, path, symlink};
 
     /// A root after the usr-merge, with links of all sorts.
     fn entries() -> Vec<crate::layer::Entry> {
         vec![
-            folder("usr/bin"),
+            directory("usr/bin"),
             file("usr/bin/sh"),
             symlink("bin", "usr/bin"),
             symlink("usr/bin/ash", "sh"),
@@ -217,7 +217,7 @@ mod tests {
             symlink("usr/local", ".."),
             symlink("top", "/"),
             symlink("slashed", "bin/sh/"),
-            symlink("slashed-folder", "usr//./bin/"),
+            symlink("slashed-directory", "usr//./bin/"),
             symlink("self", "self"),
             symlink("one", "two"),
             symlink("two", "/one"),
@@ -242,7 +242,7 @@ mod tests {
             ("up", "usr/bin/sh", vec!["up", "bin"]),
             ("usr/local/usr/bin/sh", "usr/bin/sh", vec!["usr/local"]),
             ("top/top/bin/sh", "usr/bin/sh", vec!["top", "top", "bin"]),
-            ("slashed-folder", "usr/bin", vec!["slashed-folder"]),
+            ("slashed-directory", "usr/bin", vec!["slashed-directory"]),
             ("", "", vec![]),
             ("top", "", vec!["top"]),
         ] {
@@ -284,7 +284,7 @@ mod tests {
         }
         assert_eq!(
             root.resolve(&path("deep")).unwrap_err().to_string(),
-            "/deep: the link /dangling leads to /opt/app, but /opt is not there"
+            "/deep: the symbolic link /dangling points to /opt/app, but /opt does not exist"
         );
     }
 

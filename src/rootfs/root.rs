@@ -16,14 +16,14 @@ pub struct Root<'a> {
 }
 
 impl<'a> Root<'a> {
-    /// What is at exactly this path. Links in its folder are followed, one in its own place is not.
+    /// What is at exactly this path. Links in its directory are followed, one in its own place is not.
     #[must_use]
     pub fn get(&self, path: &RootPath) -> Option<&FileNode<'a>> {
-        let Some((folder, name)) = split_last(path.as_bytes()) else {
+        let Some((directory, name)) = split_last(path.as_bytes()) else {
             return Some(self.tree.node(ROOT));
         };
-        let folder = self.walk(folder).ok()?.at;
-        self.tree.child(folder, name).map(|id| self.tree.node(id))
+        let directory = self.walk(directory).ok()?.at;
+        self.tree.child(directory, name).map(|id| self.tree.node(id))
     }
 
     /// The content of a file, where its layer's index has it.
@@ -47,7 +47,7 @@ impl<'a> Root<'a> {
     }
 }
 
-/// One item on the way through a folder: a child itself, or what lies below it.
+/// One item in the listing of a directory: a child itself, or what is below it.
 #[derive(Clone, Copy)]
 enum ListingStep<'a> {
     Child(&'a [u8], NodeId),
@@ -55,8 +55,8 @@ enum ListingStep<'a> {
 }
 
 impl<'a> ListingStep<'a> {
-    /// What all paths of this stop begin with, seen from the folder. `a-b` comes before `a/b`, so
-    /// a folder's children need not follow it at once.
+    /// What all paths of this stop begin with, seen from the directory. `a-b` comes before `a/b`, so
+    /// a directory's children need not follow it at once.
     fn key(&self) -> impl Iterator<Item = u8> + use<'a> {
         let (name, slash): (&[u8], &[u8]) = match self {
             Self::Child(name, _) => (name, b""),
@@ -74,23 +74,23 @@ impl<'a> Root<'a> {
             loop {
                 match open.last_mut()?.next() {
                     None => drop(open.pop()),
-                    Some(ListingStep::Below(_, folder)) => open.push(stops(&self.tree, folder)),
+                    Some(ListingStep::Below(_, directory)) => open.push(stops(&self.tree, directory)),
                     Some(ListingStep::Child(_, id)) => return Some((self.tree.path(id), self.tree.node(id))),
                 }
             }
         })
     }
 
-    /// The names in the folder that a path leads to, sorted by bytes; none if it leads to no folder.
+    /// The names in the directory that a path resolves to, sorted by bytes; none if it is no directory.
     pub fn directory(&self, path: &RootPath) -> impl Iterator<Item = (&'a [u8], &FileNode<'a>)> {
-        let folder = self.walk(path.as_bytes()).ok().map(|walked| walked.at);
-        folder.into_iter().flat_map(|at| self.tree.children(at)).map(|(name, id)| (name, self.tree.node(id)))
+        let directory = self.walk(path.as_bytes()).ok().map(|walked| walked.at);
+        directory.into_iter().flat_map(|at| self.tree.children(at)).map(|(name, id)| (name, self.tree.node(id)))
     }
 }
 
-fn stops<'a>(tree: &RootTree<'a>, folder: NodeId) -> std::vec::IntoIter<ListingStep<'a>> {
+fn stops<'a>(tree: &RootTree<'a>, directory: NodeId) -> std::vec::IntoIter<ListingStep<'a>> {
     let mut stops: Vec<ListingStep<'a>> = Vec::new();
-    for (name, id) in tree.children(folder) {
+    for (name, id) in tree.children(directory) {
         stops.push(ListingStep::Child(name, id));
         if tree.node(id).is_directory() {
             stops.push(ListingStep::Below(name, id));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_lists_its_names_also_through_a_link() {
+    fn a_directory_lists_its_names_also_through_a_link() {
         let layers = [layer([file("d/b"), file("d/a/x"), symlink("l", "d"), file("f")])];
         let root = merge(&layers);
         for (asked, names) in
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_folders_are_listed_without_recursion() {
+    fn the_deepest_directory_are_listed_without_recursion() {
         let layers = [layer([file("d/".repeat(1000) + "x")])];
         let root = merge(&layers);
         assert_eq!(root.entries().count(), 1001);

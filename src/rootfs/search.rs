@@ -15,9 +15,9 @@ pub struct FoundCommand<'r> {
 }
 
 impl Root<'_> {
-    /// A name with a slash is a path, seen from the working folder; any other is looked for in the
-    /// folders of `PATH`. Only files with an execute bit count. An empty `PATH` has no folders; an
-    /// empty folder in it is the working folder.
+    /// A name with a slash is a path, seen from the working directory; any other is looked for in the
+    /// directories of `PATH`. Only files with an execute bit count. An empty `PATH` has no directories; an
+    /// empty directory in it is the working directory.
     pub fn search(
         &self,
         name: &str,
@@ -58,26 +58,26 @@ fn candidate_paths(name: &str, path_variable: &str, working_dir: &RootPath) -> V
     if path_variable.is_empty() {
         return Vec::new();
     }
-    let in_folder = |folder: &str| match folder {
+    let in_directory = |directory: &str| match directory {
         "" => seen_from(working_dir, name),
-        folder => seen_from(working_dir, &format!("{}/{name}", folder.trim_end_matches('/'))),
+        directory => seen_from(working_dir, &format!("{}/{name}", directory.trim_end_matches('/'))),
     };
-    path_variable.split(':').map(in_folder).collect()
+    path_variable.split(':').map(in_directory).collect()
 }
 
 fn seen_from(working_dir: &RootPath, written: &str) -> Vec<u8> {
     if written.starts_with('/') {
         return written.as_bytes().to_vec();
     }
-    let folder: &[u8] = if working_dir.is_root() { b"" } else { b"/" };
-    [folder, working_dir.as_bytes(), b"/", written.as_bytes()].concat()
+    let directory: &[u8] = if working_dir.is_root() { b"" } else { b"/" };
+    [directory, working_dir.as_bytes(), b"/", written.as_bytes()].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rootfs::merge;
-    use crate::rootfs::testing::{entry, file, folder, hard_link, layer, path, program, symlink};
+    use crate::rootfs::testing::{directory, entry, file, hard_link, layer, path, program, symlink};
 
     fn entries() -> Vec<crate::layer::Entry> {
         vec![
@@ -85,7 +85,7 @@ mod tests {
             program("usr/bin/two"),
             program("opt/bin/two"),
             file("usr/local/bin/app"),
-            folder("usr/local/bin/two"),
+            directory("usr/local/bin/two"),
             symlink("bin", "usr/bin"),
             symlink("usr/bin/link", "/opt/bin/two"),
             symlink("usr/bin/dangling", "../lib/gone"),
@@ -164,9 +164,9 @@ mod tests {
         let lost = root.search("app", "/usr/local/bin:/no\u{1b}[2J", &RootPath::root()).unwrap_err();
         assert_eq!(
             lost.to_string(),
-            "/usr/local/bin/app: it is not executable\n/no\\u{1b}[2J/app: /no\\u{1b}[2J is not there"
+            "/usr/local/bin/app: it is not executable\n/no\\u{1b}[2J/app: /no\\u{1b}[2J does not exist"
         );
         let lost = root.search("app", "", &RootPath::root()).unwrap_err();
-        assert_eq!(lost.to_string(), "PATH names no folder to look in");
+        assert_eq!(lost.to_string(), "PATH has no directories");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn program(at: &str) -> Entry {
     Entry { mode: 0o755, ..file(at) }
 }
 
-pub(super) fn folder(at: &str) -> Entry {
+pub(super) fn directory(at: &str) -> Entry {
     entry(at, EntryKind::Directory)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn layer(entries: impl IntoIterator<Item = Entry>) -> LayerIndex {
     }
 }
 
-/// A root in one line: its paths with what is there and the layer it is from. A folder ends in a
+/// A root in one line: its paths with what is there and the layer it is from. A directory ends in a
 /// slash, an implied one in two.
 pub(super) fn shown(root: &Root<'_>) -> String {
     let line = |(path, node): (RootPath, &super::FileNode<'_>)| {

@@ -16,11 +16,11 @@ pub(super) struct EntrySource<'a> {
     pub(super) position: usize,
 }
 
-/// A file, folder, link, device or pipe. Never a marker, and never an unresolved hard link: all
+/// A file, directory, link, device or pipe. Never a marker, and never an unresolved hard link: all
 /// names of a file have the same [`FileNode::entry`].
 #[derive(Debug, Clone, Copy)]
 pub struct FileNode<'a> {
-    /// `None` for a folder that no entry speaks of.
+    /// `None` for a directory without an entry of its own.
     source: Option<EntrySource<'a>>,
     /// The entry that gave a further name to the file of `source`.
     link: Option<EntrySource<'a>>,
@@ -28,8 +28,8 @@ pub struct FileNode<'a> {
     layer: usize,
 }
 
-/// What an implied folder is.
-static FOLDER: EntryKind = EntryKind::Directory;
+/// What an implied directory is.
+static DIRECTORY: EntryKind = EntryKind::Directory;
 const IMPLIED_MODE: u32 = 0o755;
 
 impl<'a> FileNode<'a> {
@@ -37,7 +37,7 @@ impl<'a> FileNode<'a> {
         Self { source: Some(source), link: None, layer: source.layer }
     }
 
-    /// A folder that is there only because something lies in it.
+    /// A directory that exists only because something is in it.
     pub(super) const fn implied(layer: usize) -> Self {
         Self { source: None, link: None, layer }
     }
@@ -51,8 +51,8 @@ impl<'a> FileNode<'a> {
         self.source
     }
 
-    /// The entry whose attributes and content it has; `None` for an implied folder. For a hard
-    /// link it is the file that the link leads to, under the path that this file was put at.
+    /// The entry whose attributes and content it has; `None` for an implied directory. For a hard
+    /// link it is the file that the link points to, under the path that this file was put at.
     #[must_use]
     pub fn entry(&self) -> Option<&'a Entry> {
         self.source.map(|source| source.entry)
@@ -70,7 +70,7 @@ impl<'a> FileNode<'a> {
         self.layer
     }
 
-    /// The number of the layer that its content is in: a hard link may lead to a lower one.
+    /// The number of the layer that its content is in: a hard link may point to a lower one.
     #[must_use]
     pub fn content_layer(&self) -> usize {
         self.source.map_or(self.layer, |source| source.layer)
@@ -85,7 +85,7 @@ impl<'a> FileNode<'a> {
     /// Never a hard link, whiteout or opaque mark.
     #[must_use]
     pub fn kind(&self) -> &'a EntryKind {
-        self.entry().map_or(&FOLDER, |entry| &entry.kind)
+        self.entry().map_or(&DIRECTORY, |entry| &entry.kind)
     }
 
     #[must_use]
@@ -110,7 +110,7 @@ impl<'a> FileNode<'a> {
     }
 }
 
-/// A place in the tree. Only the tree makes them, and what one stands for is never moved.
+/// A place in the tree. Only the tree makes them, and what one refers to is never moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(usize);
 
@@ -169,13 +169,13 @@ impl<'a> RootTree<'a> {
         self.slot(id).parent
     }
 
-    pub(super) fn child(&self, folder: NodeId, name: &[u8]) -> Option<NodeId> {
-        self.slot(folder).children.get(name).copied()
+    pub(super) fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
+        self.slot(directory).children.get(name).copied()
     }
 
     /// Sorted by name.
-    pub(super) fn children(&self, folder: NodeId) -> impl Iterator<Item = (&'a [u8], NodeId)> {
-        self.slot(folder).children.iter().map(|(name, id)| (*name, *id))
+    pub(super) fn children(&self, directory: NodeId) -> impl Iterator<Item = (&'a [u8], NodeId)> {
+        self.slot(directory).children.iter().map(|(name, id)| (*name, *id))
     }
 
     /// Bytes of the path of `id`.
@@ -196,39 +196,39 @@ impl<'a> RootTree<'a> {
     }
 
     /// Puts a node at a name, with nothing below it. What was there has to be removed before.
-    pub(super) fn add(&mut self, folder: NodeId, name: &'a [u8], node: FileNode<'a>) -> NodeId {
+    pub(super) fn add(&mut self, directory: NodeId, name: &'a [u8], node: FileNode<'a>) -> NodeId {
         let (id, layer) = (NodeId(self.others.len() + 1), node.layer());
-        let above = self.path_length(folder);
+        let above = self.path_length(directory);
         let length = if above == 0 { name.len() } else { above + 1 + name.len() };
         let children = BTreeMap::new();
-        self.others.push(TreeSlot { node, name, parent: folder, length, children, touched: layer, cleared: layer });
-        self.slot_mut(folder).children.insert(name, id);
-        self.touch(folder, layer);
+        self.others.push(TreeSlot { node, name, parent: directory, length, children, touched: layer, cleared: layer });
+        self.slot_mut(directory).children.insert(name, id);
+        self.touch(directory, layer);
         id
     }
 
-    /// Gives a folder other attributes; what lies in it stays.
+    /// Gives a directory other attributes; its content stays.
     pub(super) fn replace_directory(&mut self, id: NodeId, node: FileNode<'a>) {
         self.slot_mut(id).node = node;
         self.touch(id, node.layer());
     }
 
-    pub(super) fn remove(&mut self, folder: NodeId, name: &[u8]) {
-        self.slot_mut(folder).children.remove(name);
+    pub(super) fn remove(&mut self, directory: NodeId, name: &[u8]) {
+        self.slot_mut(directory).children.remove(name);
     }
 
     /// Removes what lower layers have at a name: all of it, or what `layer` has not touched.
-    pub(super) fn remove_lower(&mut self, folder: NodeId, name: &[u8], layer: usize) {
-        match self.child(folder, name) {
+    pub(super) fn remove_lower(&mut self, directory: NodeId, name: &[u8], layer: usize) {
+        match self.child(directory, name) {
             Some(id) if self.slot(id).touched == layer => self.clear(id, layer),
-            _ => self.remove(folder, name),
+            _ => self.remove(directory, name),
         }
     }
 
-    /// Removes what lower layers have below a folder. No slot is cleared twice in a layer, so a
-    /// thousand marks for one folder cost no more than one.
-    pub(super) fn clear(&mut self, folder: NodeId, layer: usize) {
-        let mut open = vec![folder];
+    /// Removes what lower layers have below a directory. No slot is cleared twice in a layer, so a
+    /// thousand marks for one directory cost no more than one.
+    pub(super) fn clear(&mut self, directory: NodeId, layer: usize) {
+        let mut open = vec![directory];
         while let Some(id) = open.pop() {
             let slot = self.slot_mut(id);
             if slot.cleared == layer {

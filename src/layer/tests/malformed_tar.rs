@@ -225,8 +225,8 @@ fn lists_what_is_odd_but_harmless() {
     assert_eq!(
         index.notes,
         [
-            "/a is there more than once; the last one counts",
-            "/.wh..wh.plnk is metadata of the aufs driver and is skipped (and 1 more like it)",
+            "/a appears more than once; the last one counts",
+            "/.wh..wh.plnk is aufs metadata and is skipped (and 1 more like it)",
         ]
     );
 }

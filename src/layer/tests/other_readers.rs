@@ -34,11 +34,11 @@ for file in sys.argv[1:]:
 /// The lists that Python makes of `tars`.
 fn python_lists(tars: &[Vec<u8>]) -> Part<Vec<Vec<String>>> {
     need(&["python3"])?;
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new("python3");
     command.arg("-c").arg(LISTER);
     for (number, tar) in tars.iter().enumerate() {
-        let file = folder.path().join(number.to_string());
+        let file = directory.path().join(number.to_string());
         fs::write(&file, tar).unwrap();
         command.arg(file);
     }
@@ -109,8 +109,8 @@ fn plant(root: &Path) {
 #[test]
 fn lists_what_gnu_tar_writes_as_python_does() {
     or_skip!(need(&["tar"]));
-    let folder = tempfile::tempdir().unwrap();
-    plant(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    plant(directory.path());
     let mut tars = Vec::new();
     for options in [
         ["--format=gnu", "--no-seek"],
@@ -123,7 +123,7 @@ fn lists_what_gnu_tar_writes_as_python_does() {
     ] {
         let pax = options[0].starts_with("--sparse").then_some("--format=posix");
         let output =
-            Command::new("tar").args(options).args(pax).args(["-c", "-C"]).arg(folder.path()).arg(".").output();
+            Command::new("tar").args(options).args(pax).args(["-c", "-C"]).arg(directory.path()).arg(".").output();
         let output = output.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         scan_blob(&output.stdout).unwrap_or_else(|error| panic!("{options:?}: {error}"));

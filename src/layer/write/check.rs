@@ -1,4 +1,4 @@
-//! What a layer may not have: refused here, so that writing cannot meet it.
+//! What a layer may not have: refused here, so that writing cannot fail on it.
 //!
 //! The limits are the reader's own. What is written is read again, by underpin and by others.
 
@@ -21,7 +21,7 @@ const OTHER_RECORDS: usize = 512;
 pub(super) fn whole(entries: &[SpecEntry]) -> Result<()> {
     let limits = Limits::default();
     if entries.len() > limits.entries {
-        return Err(over("layer has a number of entries", format!("{} entries", limits.entries)));
+        return Err(over("number of entries in the layer is", format!("{} entries", limits.entries)));
     }
     let footprint = entries.iter().fold(0_usize, |sum, spec| sum.saturating_add(spec.entry.footprint()));
     if footprint > limits.index {
@@ -31,7 +31,7 @@ pub(super) fn whole(entries: &[SpecEntry]) -> Result<()> {
     let headers = (footprint as u64).saturating_add(entries.len() as u64 * 2048 + 1024);
     let total = entries.iter().fold(headers, |sum, spec| sum.saturating_add(size(&spec.entry)));
     if total > limits.unpacked {
-        return Err(over("layer unpacks to a size", format!("{} bytes", limits.unpacked)));
+        return Err(over("uncompressed layer is", format!("{} bytes", limits.unpacked)));
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn kind_of(entry: &Entry) -> Result<()> {
         EntryKind::Symlink(target) => symlink(target, &limits),
         EntryKind::Hardlink(target) => entry_path(target.as_bytes(), &limits).map(|_: RootPath| ()),
         EntryKind::Character { major, minor } | EntryKind::Block { major, minor } if *major.max(minor) > DEVICE => {
-            Err(Error::input("device has a number that Linux does not have"))
+            Err(Error::input("device number is out of range for Linux"))
         }
         _ => Ok(()),
     }
@@ -80,25 +80,24 @@ fn symlink(target: &[u8], limits: &Limits) -> Result<()> {
 
 fn attributes(entry: &Entry) -> Result<()> {
     if entry.mode > 0o7777 {
-        return Err(Error::input("mode has more than permission bits").fact("mode", format!("{:o}", entry.mode)));
+        return Err(Error::input("mode has bits beyond the permission bits").fact("mode", format!("{:o}", entry.mode)));
     }
     if i64::try_from(entry.uid.max(entry.gid)).is_err() {
-        return Err(Error::input("owner has a number that no tar can hold"));
+        return Err(Error::input("owner id is too large for a tar"));
     }
     let mut seen = Xattrs::default();
     for (name, value) in &entry.xattrs {
-        // PAX cuts records at the first `=`, and takes an empty value for "not there".
+        // PAX cuts records at the first `=`, and reads an empty value as absent.
         if name.contains(&0) || name.contains(&b'=') || value.is_empty() {
-            return Err(
-                Error::input("extended attribute cannot be kept in a tar").fact("attribute", crate::layer::shown(name))
-            );
+            return Err(Error::input("extended attribute cannot be stored in a tar")
+                .fact("attribute", crate::layer::shown(name)));
         }
         seen.insert(name, value, &Limits::default())?;
     }
     if seen.sorted() == entry.xattrs { Ok(()) } else { Err(Error::input("extended attributes are not sorted")) }
 }
 
-/// Checks that the records of one entry stay within what a reader takes.
+/// Checks that the records of one entry stay within what a reader accepts.
 pub(super) fn records(entry: &Entry) -> Result<()> {
     let limit = Limits::default().metadata;
     if (entry.footprint() + OTHER_RECORDS) as u64 > limit {
@@ -118,9 +117,9 @@ fn content(entry: &Entry, data: &EntryData) -> Result<()> {
         EntryData::None => size == 0,
         EntryData::Bytes(bytes) => bytes.len() as u64 == size,
         EntryData::FromLayer(_) if entry.sparse => {
-            return Err(Error::input("file is stored sparse in its layer, so its bytes there are not its content"));
+            return Err(Error::input("file is stored sparse in its layer, so its stored bytes are not its content"));
         }
         EntryData::FromLayer(_) => entry.offset.checked_add(size).is_some(),
     };
-    if fits { Ok(()) } else { Err(Error::input("content of a file is not as long as its size says")) }
+    if fits { Ok(()) } else { Err(Error::input("content of a file does not have the size stated")) }
 }

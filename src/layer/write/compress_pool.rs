@@ -1,4 +1,4 @@
-//! Threads that compress blocks, each in its turn: what comes back is in the order of what was
+//! Threads that compress blocks in turn: what comes back is in the order of what was
 //! given, however many threads there are. A bounded number of blocks is under way.
 
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use super::gzip::compress;
 use crate::error::{Error, Kind, Result};
 use crate::layer::scan::start;
 
-/// MapContinues threads would only take memory: a few outrun any disk.
+/// More threads would only take memory: a few outrun any disk.
 const MOST: usize = 8;
 /// Blocks that may wait beside those at work.
 const WAITING: usize = 2;
@@ -43,7 +43,7 @@ impl<'scope, 'env> CompressPool<'scope, 'env> {
         let done = if self.given - self.taken < self.size + WAITING { None } else { self.take()? };
         let turn = self.given % self.size;
         if self.workers.len() == turn {
-            self.workers.push(CompressWorker::hire(self.scope)?);
+            self.workers.push(CompressWorker::start_worker(self.scope)?);
         }
         let worker = self.workers.get(turn).ok_or_else(gone)?;
         worker.blocks.send(block).map_err(|_| gone())?;
@@ -64,9 +64,9 @@ impl<'scope, 'env> CompressPool<'scope, 'env> {
 }
 
 impl CompressWorker {
-    /// Works until nobody gives or takes any more. No channel can be full: a single worker has all
+    /// Works until both channels are closed. No channel can be full: a single worker has all
     /// blocks that are under way.
-    fn hire<'scope>(scope: &'scope Scope<'scope, '_>) -> Result<Self> {
+    fn start_worker<'scope>(scope: &'scope Scope<'scope, '_>) -> Result<Self> {
         let (blocks, to_do) = sync_channel::<Vec<u8>>(MOST + WAITING);
         let (done, packed) = sync_channel(MOST + WAITING);
         start(scope, "layer-pack", move || {
@@ -82,5 +82,5 @@ impl CompressWorker {
 
 /// Only a worker that panicked is gone, and the panic goes on when its thread is joined.
 fn gone() -> Error {
-    Error::new(Kind::Io, "a thread that compresses has stopped")
+    Error::new(Kind::Io, "a compression thread stopped")
 }

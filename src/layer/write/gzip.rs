@@ -104,7 +104,7 @@ fn unwritten(error: std::io::Error) -> Error {
 pub(super) const BLOCK: usize = 1 << 20;
 const LEVEL: i32 = 6;
 const WINDOW_BITS: u8 = 15;
-/// MapContinues than a block can become. The same for every block, since the compressor looks at it.
+/// More than a block can become. The same for every block, since the compressor looks at it.
 const ROOM: usize = BLOCK + BLOCK / 8;
 
 /// An empty last block: the end of a deflate stream.

@@ -1,7 +1,7 @@
-//! A layer to be written: its entries, in the order in which they will stand in the tar.
+//! A layer to be written: its entries, in the order of the tar.
 //!
 //! What a [`LayerSpec`] holds can be written, and reads back as the same entries; whatever could not
-//! is refused when the spec is made. The order of the entries given is of no consequence.
+//! is refused when the spec is made. The order of the entries given does not matter.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,8 +30,8 @@ pub enum EntryData {
     FromLayer(Digest),
 }
 
-/// EntryList that make a layer: sorted, each path at most once beside its markers, nothing below
-/// what is not a folder. Of several names for one file the first is the file and the others are
+/// Entries that make a layer: sorted, each path at most once beside its markers, nothing below
+/// what is not a directory. Of several names for one file the first is the file and the others are
 /// hard links to it, all with the file's own attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerSpec {
@@ -46,7 +46,7 @@ impl LayerSpec {
         }
         entries.sort_by(|one, other| tar_order(&one.entry, &other.entry));
         check_duplicates(&entries)?;
-        check_folders(&entries)?;
+        check_directories(&entries)?;
         resolve_hard_links(&mut entries)?;
         // Links have the attributes of their file now, and those take room.
         check::whole(&entries)?;
@@ -93,9 +93,9 @@ fn check_duplicates(sorted: &[SpecEntry]) -> Result<()> {
     }
 }
 
-/// Refuses entries below a file, link or device. What lies below a path stands together, but not
+/// Refuses entries below a file, link or device. What is below a path is adjacent, but not
 /// always right behind it: `a-b` comes between `a` and `a/b`.
-fn check_folders(sorted: &[SpecEntry]) -> Result<()> {
+fn check_directories(sorted: &[SpecEntry]) -> Result<()> {
     let mut rest = sorted;
     while let Some((SpecEntry { entry, .. }, after)) = rest.split_first() {
         rest = after;
@@ -104,7 +104,7 @@ fn check_folders(sorted: &[SpecEntry]) -> Result<()> {
         }
         let opaque = after.first().filter(|next| next.entry.path == entry.path);
         if let Some(below) = opaque.or_else(|| first_below(&entry.path, after)) {
-            return Err(Error::input("entry lies below something that is not a folder")
+            return Err(Error::input("entry is below something that is not a directory")
                 .fact("entry", &below.entry.path)
                 .fact("below", &entry.path));
         }
@@ -118,7 +118,7 @@ fn first_below<'a>(path: &RootPath, sorted: &'a [SpecEntry]) -> Option<&'a SpecE
     sorted.get(at).filter(|spec| spec.entry.path.as_bytes().starts_with(&inside))
 }
 
-/// Rewrites sorted entries so that each hard link leads to the first name of its file.
+/// Rewrites sorted entries so that each hard link points to the first name of its file.
 fn resolve_hard_links(sorted: &mut [SpecEntry]) -> Result<()> {
     let mut footprint = 0_usize;
     for (file, links) in hard_link_sets(sorted)? {
@@ -165,7 +165,7 @@ fn hard_link_sets(sorted: &[SpecEntry]) -> Result<BTreeMap<usize, Vec<usize>>> {
     Ok(sets)
 }
 
-/// The file that a hard link leads to, by way of other hard links where it must be. What was found
+/// The file that a hard link points to, by way of other hard links where it must be. What was found
 /// for one link is kept for all on its way, so that long chains are walked once.
 fn linked_file(
     link: usize,
@@ -182,11 +182,13 @@ fn linked_file(
         match sorted.get(at).map(|spec| &spec.entry.kind) {
             Some(EntryKind::Hardlink(target)) if trail.len() <= sorted.len() => {
                 trail.push(at);
-                let missing = || Error::input("hard link leads to a file that the layer does not have");
+                let missing = || Error::input("hard link to a file that the layer does not have");
                 at = *places.get(target).ok_or_else(|| missing().fact("target", target))?;
             }
-            Some(EntryKind::Hardlink(_)) => return Err(Error::input("hard links lead to each other, and to no file")),
-            Some(EntryKind::Directory) | None => return Err(Error::input("hard link leads to a folder")),
+            Some(EntryKind::Hardlink(_)) => {
+                return Err(Error::input("hard links point at each other and not at a file"));
+            }
+            Some(EntryKind::Directory) | None => return Err(Error::input("hard link to a directory")),
             Some(_) => break at,
         }
     };

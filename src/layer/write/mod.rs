@@ -2,7 +2,7 @@
 //!
 //! The tar: entries in the order of the [`LayerSpec`], ustar headers with PAX records only where
 //! needed, numeric owners, one time for all, two zero blocks at the end. The gzip stream: see
-//! `gzip`. Files of any size go by in pieces; memory does not grow with them.
+//! `gzip`. Files of any size are streamed; memory does not grow with them.
 
 mod check;
 mod compress_pool;
@@ -55,7 +55,7 @@ pub struct WriteOptions {
 }
 
 /// Writes the layer to `out`. Success means: all of it was taken by `out`, which was flushed. What
-/// `out` got before a failure is of no use.
+/// `out` got before a failure must be discarded.
 pub fn write<S: Read + Write + Seek>(
     spec: &LayerSpec,
     source_data: &mut SourceData<S>,
@@ -63,7 +63,7 @@ pub fn write<S: Read + Write + Seek>(
     out: impl Write,
 ) -> Result<WrittenLayer> {
     if options.mtime == i64::MIN {
-        return Err(Error::usage("time of a layer's entries is too long ago"));
+        return Err(Error::usage("modification time of a layer's entries is out of range"));
     }
     std::thread::scope(|scope| {
         let mut tar = GzipWriter::new(out, scope, options.jobs)?;

@@ -1,5 +1,5 @@
-//! Content on its way from source layers to a new one. A layer is a stream, and what is wanted of
-//! it is wanted in another order, so it waits in scratch space.
+//! Content copied from source layers to a new one. A layer is a stream, and its data is needed
+//! in another order, so it is kept in scratch space.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
@@ -13,10 +13,10 @@ use crate::oci::{Descriptor, Digest};
 
 const PIECE: usize = 64 << 10;
 
-/// Content of source layers, in scratch space that nobody else writes to.
+/// Content of source layers, in scratch space that nothing else writes to.
 pub struct SourceData<S> {
     scratch: S,
-    /// Where in the scratch space a range of a layer stands.
+    /// Where in the scratch space a range of a layer is.
     places: HashMap<(Digest, DataRange), u64>,
     end: u64,
 }
@@ -27,8 +27,8 @@ impl<S: Read + Write + Seek> SourceData<S> {
         Self { scratch, places: HashMap::new(), end: 0 }
     }
 
-    /// Copies what `spec` wants of one source layer, whose bytes as they travel are `blob`.
-    /// Success means: digest and size of the bytes are those of `of`, and all that the spec wants
+    /// Copies what `spec` needs of one source layer, whose compressed bytes are `blob`.
+    /// Success means: digest and size of the bytes are those of `of`, and all that the spec needs
     /// of it is there. After a failure nothing of the layer counts as gathered.
     pub fn gather(&mut self, spec: &LayerSpec, blob: impl Read + Send, of: &Descriptor, limits: &Limits) -> Result<()> {
         let wanted = wanted(spec, of.digest)?;
@@ -65,7 +65,7 @@ impl<S: Read + Write + Seek> SourceData<S> {
     }
 }
 
-/// The ranges of a layer that the spec wants, in the order of its tar; no two may overlap,
+/// The ranges of a layer that the spec needs, in the order of its tar; no two may overlap,
 /// since no two entries of a layer share their data in part.
 fn wanted(spec: &LayerSpec, layer: Digest) -> Result<BTreeSet<DataRange>> {
     let of_layer = |entry: &SpecEntry| entry.source().filter(|(source, _)| *source == layer);
@@ -100,7 +100,7 @@ fn pass(tar: &mut PipeReader, len: u64, mut look: impl FnMut(&[u8]) -> Result<()
         let bytes = tar.fill_buf().map_err(|error| Error::from_stream(error, "layer could not be read"))?;
         let taken = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
         let Some(bytes) = bytes.get(..taken).filter(|bytes| !bytes.is_empty()) else {
-            return Err(Error::input("layer ends before the content of a file that it should have"));
+            return Err(Error::input("layer ends before the content of one of its files"));
         };
         look(bytes)?;
         tar.consume(taken);

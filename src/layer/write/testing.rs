@@ -33,7 +33,7 @@ pub(super) fn file(at: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> SpecEntry
     SpecEntry { entry, data: EntryData::Bytes(content) }
 }
 
-pub(super) fn folder(at: impl AsRef<[u8]>) -> SpecEntry {
+pub(super) fn directory(at: impl AsRef<[u8]>) -> SpecEntry {
     bare(at, EntryKind::Directory)
 }
 
@@ -60,8 +60,8 @@ pub(super) fn everything_odd() -> Vec<SpecEntry> {
     let owned = |spec, uid, gid, mode| with(spec, |entry| (entry.uid, entry.gid, entry.mode) = (uid, gid, mode));
     let long = "l".repeat(200);
     vec![
-        folder(""),
-        owned(folder("usr"), 1, 2, 0o1777),
+        directory(""),
+        owned(directory("usr"), 1, 2, 0o1777),
         owned(file("usr/su", b"setuid"), 65_534, 2_097_152, 0o6755),
         owned(file("usr/far", b""), 2_097_151, 4_294_967_294, 0),
         xattr(xattr(file("usr/ping", b"ping"), b"security.capability", CAPABILITY), b"user.odd", b"=\n\0\xff"),
@@ -77,7 +77,7 @@ pub(super) fn everything_odd() -> Vec<SpecEntry> {
         file("n".repeat(101), b"one more"),
         file(format!("{}/{}", "p".repeat(155), "n".repeat(100)), b"prefix and name"),
         file(format!("{}/{}", "p".repeat(156), "n".repeat(100)), b"neither"),
-        folder(format!("deep/{}", "d/".repeat(120))),
+        directory(format!("deep/{}", "d/".repeat(120))),
         file("ünïcode", b"utf-8"),
         file(b"bytes-\xff\xfe", b"not utf-8"),
         file([b"\xf0".as_slice(), &[b'x'; 250]].concat(), b"long and not utf-8"),
@@ -89,12 +89,12 @@ pub(super) fn everything_odd() -> Vec<SpecEntry> {
         bare("gone", EntryKind::Whiteout),
         bare("-replaced", EntryKind::Whiteout),
         file("-replaced", b"put back"),
-        folder("emptied"),
+        directory("emptied"),
         bare("emptied", EntryKind::Opaque),
         file("emptied/new", b""),
         bare("", EntryKind::Opaque),
         file("a-b", b""),
-        folder("a"),
+        directory("a"),
         file("a/b", vec![b'x'; 512]),
     ]
 }

@@ -189,12 +189,12 @@ fn most(field: &Range<usize>) -> u64 {
 }
 
 /// A name as prefix and rest, with the longest prefix that ustar holds; `None` where no slash
-/// stands where one would have to.
+/// is where one would have to be.
 fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     if name.len() <= NAME.len() {
         return Some((b"", name));
     }
-    // The slash at the end of a folder's name is no place to cut.
+    // The slash at the end of a directory's name is no place to cut.
     let inner = name.strip_suffix(b"/").unwrap_or(name);
     let window = inner.get(..inner.len().min(PREFIX.len() + 1))?;
     let at = window.iter().rposition(|byte| *byte == b'/').filter(|at| *at > 0)?;
@@ -202,7 +202,7 @@ fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     (rest.len() <= NAME.len()).then_some((prefix, rest))
 }
 
-/// What stands in the tar: folders end with a slash, markers are written as file names.
+/// The name in the tar: directories end with a slash, markers are written as file names.
 pub(super) fn tar_name(entry: &Entry) -> Result<Vec<u8>> {
     let path = entry.path.as_bytes();
     Ok(match &entry.kind {
@@ -236,13 +236,13 @@ pub(super) fn check_name(entry: &Entry) -> Result<()> {
     if fits {
         Ok(())
     } else {
-        Err(Error::input("name of an entry would be taken for a whiteout, or for another one").fact("name", name))
+        Err(Error::input("entry's name would be read as a whiteout, or as another one").fact("name", name))
     }
 }
 
-/// By the bytes of the path, so that a folder stands before what it holds. Where one path has
+/// By the bytes of the path, so that a directory comes before what it holds. Where one path has
 /// several entries, the order is the one in which they take effect: runtimes remove what a
-/// whiteout names even if the same layer has just put it there, and a folder must be there before
+/// whiteout names even if the same layer has just put it there, and a directory must be there before
 /// its opaque mark.
 pub(super) fn tar_order(one: &Entry, other: &Entry) -> Ordering {
     one.path.cmp(&other.path).then_with(|| rank(&one.kind).cmp(&rank(&other.kind)))

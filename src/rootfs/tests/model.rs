@@ -19,7 +19,7 @@ pub struct Item {
 #[derive(Debug, Default)]
 pub struct Model {
     pub items: BTreeMap<Names, Item>,
-    /// What the layer at hand has put, and all folders above.
+    /// What the current layer has put, and all directories above.
     upper: BTreeSet<Names>,
     pub unapplied: usize,
 }
@@ -28,7 +28,7 @@ pub fn names(written: &str) -> Names {
     written.split('/').filter(|name| !name.is_empty() && *name != ".").map(str::to_owned).collect()
 }
 
-/// As `names`, with `.`, which only a folder has.
+/// As `names`, with `.`, which only a directory has.
 fn steps(written: &str) -> Names {
     written.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
@@ -83,14 +83,16 @@ impl Model {
     fn apply(&mut self, entry: &Entry, layer: usize, position: usize) {
         let written = names(&text(&entry.path));
         let applied = match &entry.kind {
-            EntryKind::Opaque => self.real(written).map(|folder| self.white_out(&folder, Some(&folder))).is_some(),
+            EntryKind::Opaque => {
+                self.real(written).map(|directory| self.white_out(&directory, Some(&directory))).is_some()
+            }
             EntryKind::Whiteout => self.place(written).map(|at| self.white_out(&at, None)).is_some(),
             _ => self.place(written).and_then(|at| self.put(at, entry, (layer, position))).is_some(),
         };
         self.unapplied += usize::from(!applied);
     }
 
-    /// Only the folder of a path is followed.
+    /// Only the directory of a path is followed.
     fn place(&self, mut written: Names) -> Option<Names> {
         let Some(name) = written.pop() else { return Some(written) };
         let mut at = self.real(written)?;

@@ -48,7 +48,7 @@ fn exit_codes_are_those_a_makefile_wants() {
             "static  static  amd64",
             "arm     static  arm hard-float",
             "script  script                  interpreter /usr/bin/env",
-            "cut     other   amd64           the program headers lie outside the file: it is cut short",
+            "cut     other   amd64           the program headers are outside the file: it is truncated",
         ]
     );
     assert!(run.stderr.contains("missing") && run.stderr.contains("found a directory"), "{run}");

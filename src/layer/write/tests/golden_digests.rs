@@ -2,7 +2,7 @@
 //! raise the number of the format (`dev.underpin.format`), or find what changed the compressor.
 
 use super::super::LayerSpec;
-use super::super::testing::{everything_odd, file, folder, options, written_as};
+use super::super::testing::{directory, everything_odd, file, options, written_as};
 
 /// Text that compresses as text does, the same on every machine and with every crate.
 pub(super) fn prose(len: usize) -> Vec<u8> {
@@ -21,7 +21,7 @@ pub(super) fn prose(len: usize) -> Vec<u8> {
 
 #[test]
 fn three_layers_have_the_digests_they_always_had() {
-    let tiny = vec![folder("etc"), file("etc/passwd", b"root:x:0:0:root:/root:/sbin/nologin\n")];
+    let tiny = vec![directory("etc"), file("etc/passwd", b"root:x:0:0:root:/root:/sbin/nologin\n")];
     let large = vec![file("usr/bin/app", prose(5 << 20)), file("usr/share/zeros", vec![0; 700_000])];
     let digests = [tiny, everything_odd(), large].map(|entries| {
         let (_, written) = written_as(&LayerSpec::new(entries).unwrap(), options(2));

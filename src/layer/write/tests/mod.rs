@@ -8,7 +8,7 @@ mod source_data;
 use std::io::{Cursor, Write as _};
 
 use super::testing::{
-    CAPABILITY, bare, bared, blob_of, everything_odd, file, folder, hard_link, listed, options, path, read_back,
+    CAPABILITY, bare, bared, blob_of, directory, everything_odd, file, hard_link, listed, options, path, read_back,
     symlink, tar_of, with, written_as, xattr,
 };
 use super::{EntryData, LayerSpec, SourceData, SpecEntry, WriteOptions, write};
@@ -31,29 +31,33 @@ fn refuses_specs_that_would_not_read_back_as_they_are() {
     let whiteout = |at: &str| bare(at, EntryKind::Whiteout);
     let unsorted = |first: &[u8], second: &[u8]| xattr(xattr(file("a", b""), first, b"1"), second, b"1");
     for (words, refused, twin) in [
-        ("two entries", vec![file("a", b""), folder("a")], vec![file("a", b""), whiteout("a")]),
+        ("two entries", vec![file("a", b""), directory("a")], vec![file("a", b""), whiteout("a")]),
         ("two entries", vec![whiteout("a"), whiteout("a")], vec![whiteout("a"), whiteout("b")]),
         (
             "below",
             vec![file("a", b""), file("a-b", b""), file("a/b", b"")],
-            vec![folder("a"), file("a-b", b""), file("a/b", b"")],
+            vec![directory("a"), file("a-b", b""), file("a/b", b"")],
         ),
-        ("below", vec![symlink("a", "b"), folder("a/b/c")], vec![symlink("a", "b"), folder("ab/c")]),
-        ("below", vec![file("a", b""), bare("a", EntryKind::Opaque)], vec![folder("a"), bare("a", EntryKind::Opaque)]),
+        ("below", vec![symlink("a", "b"), directory("a/b/c")], vec![symlink("a", "b"), directory("ab/c")]),
+        (
+            "below",
+            vec![file("a", b""), bare("a", EntryKind::Opaque)],
+            vec![directory("a"), bare("a", EntryKind::Opaque)],
+        ),
         ("below", vec![file("a", b""), whiteout("a/b")], vec![whiteout("a"), file("a/b", b"")]),
         ("does not have", vec![hard_link("a", "b")], vec![hard_link("a", "b"), file("b", b"")]),
         ("does not have", vec![hard_link("a", "b"), whiteout("b")], vec![hard_link("a", "b"), symlink("b", "c")]),
-        ("folder", vec![hard_link("a", "b"), folder("b")], vec![hard_link("a", "b"), bare("b", EntryKind::Fifo)]),
+        ("directory", vec![hard_link("a", "b"), directory("b")], vec![hard_link("a", "b"), bare("b", EntryKind::Fifo)]),
         (
             "each other",
             vec![hard_link("a", "b"), hard_link("b", "a")],
             vec![hard_link("a", "b"), hard_link("b", "c"), file("c", b"")],
         ),
         ("each other", vec![hard_link("a", "a")], vec![file("a", b"")]),
-        ("root", vec![file("", b"")], vec![folder("")]),
+        ("root", vec![file("", b"")], vec![directory("")]),
         ("root", vec![whiteout("")], vec![bare("", EntryKind::Opaque)]),
         ("whiteout", vec![file(".wh.a", b"")], vec![file(".wha", b"")]),
-        ("whiteout", vec![folder("a/.wh..wh..opq")], vec![folder("a/wh..wh..opq")]),
+        ("whiteout", vec![directory("a/.wh..wh..opq")], vec![directory("a/wh..wh..opq")]),
         ("whiteout", vec![whiteout(".wh.a")], vec![whiteout("wh.a")]),
         ("whiteout", vec![file(".wh.a/b", b"")], vec![file("wh.a/b", b"")]),
         ("Linux", vec![device(2_097_152)], vec![device(2_097_151)]),
@@ -62,7 +66,7 @@ fn refuses_specs_that_would_not_read_back_as_they_are() {
         ("target", vec![symlink("a", "t".repeat(4097))], vec![symlink("a", "t".repeat(4096))]),
         ("path", vec![file("n".repeat(4097), b"")], vec![file("n".repeat(4096), b"")]),
         ("path", vec![whiteout(&"n".repeat(4093))], vec![whiteout(&"n".repeat(4092))]),
-        ("deep", vec![folder("d/".repeat(1025))], vec![folder("d/".repeat(1024))]),
+        ("deep", vec![directory("d/".repeat(1025))], vec![directory("d/".repeat(1024))]),
         ("mode", vec![mode(0o10_000)], vec![mode(0o7777)]),
         ("owner", vec![uid(1 << 63)], vec![uid((1 << 63) - 1)]),
         ("attribute", vec![xattr(file("a", b""), b"user.=", b"1")], vec![xattr(file("a", b""), b"user.", b"=")]),
@@ -77,9 +81,9 @@ fn refuses_specs_that_would_not_read_back_as_they_are() {
         ("sorted", vec![unsorted(b"user.a", b"user.a")], vec![unsorted(b"user.a", b"user.aa")]),
         ("size", vec![sized(5)], vec![sized(4)]),
         ("size", vec![bare("a", EntryKind::File { size: 1 })], vec![bare("a", EntryKind::File { size: 0 })]),
-        ("only files", vec![SpecEntry { data: EntryData::Bytes(vec![1]), ..folder("a") }], vec![folder("a")]),
+        ("only files", vec![SpecEntry { data: EntryData::Bytes(vec![1]), ..directory("a") }], vec![directory("a")]),
         ("sparse", vec![of(true)], vec![of(false)]),
-        ("unpacks", vec![huge(64 << 30)], vec![huge(63 << 30)]),
+        ("uncompressed", vec![huge(64 << 30)], vec![huge(63 << 30)]),
     ] {
         let error = LayerSpec::new(refused).expect_err(words);
         assert_eq!(error.kind(), Kind::Input, "{words}: {error}");
@@ -123,17 +127,17 @@ fn names(entries: Vec<SpecEntry>) -> Vec<String> {
 }
 
 #[test]
-fn folders_come_before_what_they_hold_and_markers_where_they_take_effect() {
+fn directories_come_before_what_they_hold_and_markers_where_they_take_effect() {
     let whiteout = |at: &str| bare(at, EntryKind::Whiteout);
     let opaque = |at: &str| bare(at, EntryKind::Opaque);
     for (entries, expected) in [
-        (vec![file("a/b", b""), file("a-b", b""), folder("a")], vec!["/a", "/a-b", "/a/b"]),
+        (vec![file("a/b", b""), file("a-b", b""), directory("a")], vec!["/a", "/a-b", "/a/b"]),
         (vec![file("-a", b""), whiteout("-a")], vec!["/.wh.-a", "/-a"]),
         (
-            vec![file("d/!", b""), opaque("d"), folder("d"), whiteout("d")],
+            vec![file("d/!", b""), opaque("d"), directory("d"), whiteout("d")],
             vec!["/.wh.d", "/d", "/d/.wh..wh..opq", "/d/!"],
         ),
-        (vec![file("!", b""), opaque(""), folder("")], vec!["/", "/.wh..wh..opq", "/!"]),
+        (vec![file("!", b""), opaque(""), directory("")], vec!["/", "/.wh..wh..opq", "/!"]),
     ] {
         assert_eq!(names(entries), expected);
     }
@@ -185,7 +189,7 @@ fn pax_records_are_written_only_where_they_are_needed() {
 
 #[test]
 fn every_entry_gets_the_time_given() {
-    let spec = LayerSpec::new(vec![with(file("a", b""), |entry| entry.mtime = 77), folder("b")]).unwrap();
+    let spec = LayerSpec::new(vec![with(file("a", b""), |entry| entry.mtime = 77), directory("b")]).unwrap();
     for mtime in [0, 1, 1_700_000_000, 8_589_934_592, i64::MAX, -1, -i64::MAX] {
         let (blob, written) = written_as(&spec, WriteOptions { mtime, ..options(1) });
         let index = read_back(&blob, &written).unwrap();

@@ -1,4 +1,4 @@
-//! WrittenLayer layers as readers see them that are not ours: Go's `archive/tar`, which every container
+//! Written layers as readers see them that are not ours: Go's `archive/tar`, which every container
 //! runtime reads layers with, GNU tar, Python's `tarfile` and gzip.
 
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use super::super::testing::{blob_of, everything_odd, file, folder, options, symlink, tar_of, with, written_as};
+use super::super::testing::{blob_of, directory, everything_odd, file, options, symlink, tar_of, with, written_as};
 use super::super::{EntryData, LayerSpec, SpecEntry, WriteOptions};
 use super::golden_digests::prose;
 use crate::layer::entry::EntryKind;
@@ -158,7 +158,7 @@ fn go_reads_what_was_meant() {
     let args = ["build", "-o", built.to_str().unwrap(), source.to_str().unwrap()];
     or_skip!(output_of("go", &args, b""));
     let strange = |spec| with(spec, |entry| (entry.uid, entry.mode) = (i64::MAX.cast_unsigned(), 0o7777));
-    let large = vec![strange(folder("a")), file("a/b", prose(4 << 20)), symlink("c", [0xff; 4096])];
+    let large = vec![strange(directory("a")), file("a/b", prose(4 << 20)), symlink("c", [0xff; 4096])];
     for entries in [vec![], everything_odd(), large] {
         let spec = LayerSpec::new(entries).unwrap();
         for mtime in [0, 1_700_000_000, -1, 1 << 40] {

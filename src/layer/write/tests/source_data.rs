@@ -11,7 +11,7 @@ use crate::layer::scan::scan;
 use crate::layer::testing::{self, TestMember, described, scan_blob};
 use crate::oci::{Compression, Descriptor};
 
-/// A source layer, packed in each way, with the spec of all its files.
+/// A source layer, compressed in each way, with the spec of all its files.
 fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<SpecEntry>)> {
     let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7).to_le_bytes()[0]).collect();
     let tar = testing::tar_of(&[
@@ -42,7 +42,7 @@ fn sources() -> impl Iterator<Item = (Vec<u8>, Descriptor, Vec<SpecEntry>)> {
     .into_iter()
 }
 
-/// The same entries with their content at hand.
+/// The same entries with their content in memory.
 fn at_hand(tar: &[u8], entries: &[SpecEntry]) -> Vec<SpecEntry> {
     let content = |entry: &Entry| match entry.kind {
         EntryKind::File { size } => {
