@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn prints_sentence_facts_causes_and_hints_in_this_order() {
-        let error = Error::integrity("blob is not what its digest says")
+        let error = Error::integrity("blob does not match its digest")
             .fact("expected", "sha256:aa")
             .fact("got", "sha256:bb")
             .cause("connection was cut")
             .hint("run again");
         assert_eq!(
             error.to_string(),
-            "blob is not what its digest says\n  expected  sha256:aa\n  got       sha256:bb\n  kind      integrity\ncause: connection was cut\nhint: run again"
+            "blob does not match its digest\n  expected  sha256:aa\n  got       sha256:bb\n  kind      integrity\ncause: connection was cut\nhint: run again"
         );
     }
 

@@ -40,7 +40,7 @@ fn blob(of: &Descriptor, place: &dyn Source, mut partial: Partial, notices: &Not
         return partial.commit(hashed);
     }
     partial.restart();
-    Err(Error::integrity("blob is not what its digest says").fact("expected", of.digest).fact("got", hashed.digest))
+    Err(Error::integrity("blob does not match its digest").fact("expected", of.digest).fact("got", hashed.digest))
 }
 
 fn is_right(of: &Descriptor, hashed: Hashed) -> bool {

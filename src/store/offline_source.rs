@@ -21,7 +21,7 @@ impl OfflineSource {
     }
 
     fn lacks(&self, what: &str) -> Error {
-        Error::new(Kind::Network, format!("offline: the store does not have {what}"))
+        Error::new(Kind::Network, format!("offline: the cache does not have {what}"))
             .fact("image", &self.reference)
             .hint("run once without --offline with the same --cache, or use oci: and archive locations")
     }
@@ -47,7 +47,7 @@ impl Source for OfflineSource {
     fn open(&self, of: &Descriptor, from: u64) -> Result<Stream> {
         let missing = || self.lacks("a blob of the image").fact("digest", of.digest).fact("size", of.size);
         let mut file = self.cache.blob(of).ok_or_else(missing)?;
-        file.seek(SeekFrom::Start(from)).map_err(|error| Error::from_stream(error, "could not read the store"))?;
+        file.seek(SeekFrom::Start(from)).map_err(|error| Error::from_stream(error, "could not read the cache"))?;
         Ok(Box::new(file))
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Kind, Result};
 
-/// Applies `work` to every item on up to `jobs` threads. Results stand in the order of the items;
+/// Applies `work` to every item on up to `jobs` threads. Results are in the order of the items;
 /// of several errors the one of the first item is returned. After an error no new item is begun.
 pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let threads = jobs.clamp(1, items.len().max(1));
@@ -37,7 +37,7 @@ pub fn map<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> Resu
     });
     let mut out = Vec::with_capacity(items.len());
     for slot in results {
-        // An empty slot was skipped because a later item failed first; that error stands further on.
+        // An empty slot was skipped because a later item failed first; that error comes later in the list.
         if let Some(result) = slot.into_inner().ok().flatten() {
             out.push(result?);
         }

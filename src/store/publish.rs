@@ -90,7 +90,7 @@ impl Publisher<'_> {
 
     fn usable(&self, assembled: &Assembled, target: &Location) -> Result<Box<dyn Sink>> {
         if matches!(target, Location::DockerArchive(_)) && assembled.top.kind() == DocumentKind::Index {
-            return Err(Error::input("a docker archive holds one platform, and the result has an index")
+            return Err(Error::input("a docker archive holds one platform, but the result has an index")
                 .fact("target", target)
                 .hint("choose one with --platform, or write an oci-archive"));
         }

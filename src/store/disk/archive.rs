@@ -41,7 +41,7 @@ pub(super) fn open(local: &LocalImage) -> Result<TarReader> {
     TarReader::open(&local.path)?.ok_or_else(|| {
         let error = Error::missing("there is no such archive").fact("path", local.path.display());
         if local.path.to_string_lossy().contains(':') {
-            return error.hint("behind the file stands a tag; in a docker archive also a whole name, with its tag");
+            return error.hint("what follows the `:` is a tag, or in a docker archive NAME:TAG");
         }
         error
     })
@@ -93,7 +93,7 @@ impl ArchiveSink {
             return Ok(None);
         }
         let Some(old) = TarReader::open(&self.path)? else { return Ok(None) };
-        let hint = "remove the file, or name another one";
+        let hint = "remove the file, or choose another one";
         layout_reader::check_marker(&old).map_err(|error| error.hint(hint))?;
         match old.open(DOCKER_MANIFEST)? {
             None if self.flavor == Flavor::Docker => {
@@ -204,9 +204,9 @@ fn keep_others(draft: &mut TarWriter, old: &TarReader) -> Result<()> {
             _ if draft.has(name) || [INDEX, DOCKER_MANIFEST].contains(&name) => {}
             TarMember::File(section) => draft.add_section(name, section)?,
             TarMember::Symlink(_) | TarMember::Other => {
-                return Err(Error::input("the archive that is there has members that are not regular files")
+                return Err(Error::input("the existing archive has members that are not regular files")
                     .fact("member", name)
-                    .hint("remove the file, or name another one"));
+                    .hint("remove the file, or choose another one"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! LayoutFiles that appear whole or not at all.
+//! Files that appear whole or not at all.
 //!
 //! A temporary file beside its target is written, synced, renamed, and the directory synced, so that
 //! neither a crash nor a power cut shows half a file. The living writer holds a lock on its
@@ -56,12 +56,14 @@ impl Temp {
 
     /// Forgets what was written from `len` on.
     pub fn truncate(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|error| Error::io("could not shorten the file", &self.path, &error))
+        self.file.set_len(len).map_err(|error| Error::io("could not truncate the file", &self.path, &error))
     }
 
     /// Sets the time of modification that the file will have under its name.
     pub fn date(&self, time: SystemTime) -> Result<()> {
-        self.file.set_modified(time).map_err(|error| Error::io("could not date the file", &self.path, &error))
+        self.file
+            .set_modified(time)
+            .map_err(|error| Error::io("could not set the modification time of the file", &self.path, &error))
     }
 
     /// Sets who may do what with the file.
@@ -104,7 +106,7 @@ pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
     temp.commit(to)
 }
 
-/// The directory that `path` stands in.
+/// The directory that `path` is in.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

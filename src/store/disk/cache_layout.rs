@@ -39,7 +39,7 @@ pub struct CacheLayout {
 }
 
 impl CacheLayout {
-    /// Makes the layout, where they are missing, and takes part in the lock that keeps garbage
+    /// Makes the directories that are missing, and takes part in the lock that keeps garbage
     /// collectors out.
     pub fn open(root: &Path, notices: &Notices) -> Result<Self> {
         create_private(root)?;
@@ -117,7 +117,7 @@ impl CacheLayout {
             Ok(value) => Some(value),
             Err(error) => {
                 if !self.full.swap(true, Ordering::Relaxed) {
-                    self.notices.warn(format!("the cache takes nothing more in this run: {}", line(&error)));
+                    self.notices.warn(format!("nothing more is written to the cache in this run: {}", line(&error)));
                 }
                 None
             }
@@ -136,7 +136,7 @@ pub fn sweep(root: &Path) {
     }
 }
 
-/// Makes the directory and those it stands in, durably, as what will be in it is.
+/// Creates the directory and its missing parents, durably, as the files in it will be.
 pub fn create_private(path: &Path) -> Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.is_dir()).collect();
     for directory in missing.into_iter().rev() {
@@ -168,7 +168,7 @@ fn known_version(path: &Path) -> Result<bool> {
         .fact("path", path.display())
         .fact("version", text)
         .fact("expected", VERSION)
-        .hint("name another directory with --cache, or work without one: --no-cache"))
+        .hint("choose another directory with --cache, or pass --no-cache"))
 }
 
 /// An error in one line, for a warning.
@@ -188,7 +188,7 @@ pub enum FileState {
     Gone,
 }
 
-/// Reads a blob, an index or a record of the store in `root` to its end. A file that cannot be read
+/// Reads a blob, an index or a record of the cache in `root` to its end. A file that cannot be read
 /// is an error: that says nothing about its bytes.
 pub fn file_state(root: &Path, path: &Path) -> Result<FileState> {
     if path.starts_with(root.join(IMAGES)) {

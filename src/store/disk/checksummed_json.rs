@@ -16,7 +16,8 @@ pub struct ChecksummedJson(pub &'static str);
 
 impl ChecksummedJson {
     pub fn encode(self, value: &impl Serialize) -> Result<Vec<u8>> {
-        let json = serde_json::to_vec(value).map_err(|error| Error::input("a record has no JSON form").cause(error))?;
+        let json = serde_json::to_vec(value)
+            .map_err(|error| Error::input("a record cannot be written as JSON").cause(error))?;
         Ok([json.as_slice(), self.digest(&json).as_bytes()].concat())
     }
 

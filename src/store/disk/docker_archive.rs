@@ -32,7 +32,7 @@ pub struct DockerArchive {
 /// The image that was asked for.
 struct Found {
     top: Document,
-    /// LayoutFiles that do not stand in the archive under their digest.
+    /// Files that are not in the archive under their digest.
     blobs: HashMap<Digest, Section>,
 }
 
@@ -76,7 +76,7 @@ impl DockerArchive {
         };
         match self.wanted.digest {
             Some(wanted) if wanted != found.top.digest() => {
-                Err(Error::integrity("the image in the archive is not the one that was asked for")
+                Err(Error::integrity("the image in the archive does not have the requested digest")
                     .fact("expected", wanted)
                     .fact("got", found.top.digest()))
             }
@@ -150,10 +150,10 @@ impl DockerImage {
     }
 }
 
-/// A file that stands under a digest must have it.
+/// A file whose name is a digest must have that digest.
 fn check_name(name: &str, digest: Digest) -> Result<()> {
     match name.strip_prefix("blobs/sha256/") {
-        Some(hex) if hex != digest.hex() => Err(Error::integrity("a file in the archive is not what its digest says")
+        Some(hex) if hex != digest.hex() => Err(Error::integrity("a file in the archive does not match its digest")
             .fact("expected", format_args!("sha256:{hex}"))
             .fact("got", digest)),
         _ => Ok(()),

@@ -22,7 +22,7 @@ pub struct DockerImage {
     pub config: String,
     pub layers: Vec<String>,
     pub tags: Vec<String>,
-    /// The item as it stands in the file, so that what we do not know survives.
+    /// The item as it is in the file, so that unknown fields survive.
     object: Map<String, Value>,
 }
 
@@ -61,14 +61,14 @@ impl DockerManifest {
                 .fact("tags", tags())
                 .hint(hint)),
             (Some(_), Some(_), None) => {
-                Err(Error::input("there are several images in the archive, and no tag says which one")
+                Err(Error::input("there are several images in the archive, and the location has no tag")
                     .fact("tags", tags())
                     .hint(hint))
             }
             (Some(_), Some(_), Some(tag)) => Err(Error::input("several images in the archive have this tag")
                 .fact("tag", tag)
                 .fact("tags", tags())
-                .hint("append the whole name to the location, as :NAME:TAG")),
+                .hint("append the full name to the location, as :NAME:TAG")),
         }
     }
 
@@ -149,7 +149,7 @@ impl DockerImage {
     }
 }
 
-/// Whether what stands behind the path of an archive is a whole name, not a tag alone.
+/// Whether what follows the path of an archive is a full name, not only a tag.
 fn is_whole(tag: &str) -> bool {
     tag.contains(':')
 }

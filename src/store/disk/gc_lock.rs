@@ -1,9 +1,9 @@
-//! How a collector gets the cache for itself though runs come and go all the time.
+//! The lock between runs, which share the cache, and the garbage collector, which needs it alone.
 //!
-//! Runs share the cache, so there may always be one that holds it. A collector that waits closes the
-//! gate for a moment: whoever comes waits before it, those who are inside finish, and the collector
-//! has its turn. A run that takes longer is not waited for with the gate closed: it opens again for
-//! as long, so that nobody is kept out for more than a moment.
+//! There may always be a run that holds the cache, so a second lock, the entry lock, is taken first.
+//! A waiting collector holds the entry lock for a moment: new runs wait, the runs that hold the cache
+//! finish, and the collector has its turn. It does not hold it for longer than that: a run that takes
+//! long does not keep other runs from starting for more than a moment.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -13,16 +13,16 @@ use super::lock::{self, LockGuard, LockMode, LockWait, Wait};
 use crate::error::{Error, Kind, Result};
 use crate::store::Notices;
 
-/// How long the gate is closed, and then open, in turn. Shorter than the wait that is worth a word.
+/// How long the entry lock is held, and then left free, in turn. Shorter than the wait that is reported.
 const TURN: Duration = Duration::from_millis(1_500);
-/// The directory whose lock is the gate. A cache that does not have it yet has nothing to collect.
-const GATE: &str = "images";
+/// The directory whose lock is the entry lock. A cache that does not have it yet has nothing to collect.
+const ENTRY_LOCK: &str = "images";
 
 /// Takes part in the lock on the cache, as every run does.
 pub fn lock_shared(root: &Path, notices: &Notices) -> Result<LockGuard> {
-    let gate = root.join(GATE);
-    // LockGuard until we are inside, so that a collector that closes it afterwards finds us there.
-    let passing = gate.is_dir().then(|| lock::directory(&gate, LockMode::Shared, LockWait::default(), notices));
+    let entry = root.join(ENTRY_LOCK);
+    // Held until we hold the cache, so that a collector that takes it afterwards finds us there.
+    let passing = entry.is_dir().then(|| lock::directory(&entry, LockMode::Shared, LockWait::default(), notices));
     let _passing = passing.transpose()?;
     lock::directory(root, LockMode::Shared, LockWait::default(), notices)
 }
@@ -34,7 +34,7 @@ pub fn lock_exclusive(root: &Path, patience: LockWait, notices: &Notices) -> Res
     let file = open(root)?;
     let mut wait = Wait::new(patience);
     let since = Instant::now();
-    let mut gate: Option<File> = None;
+    let mut entry_lock: Option<File> = None;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(LockGuard::new(file)),
@@ -46,20 +46,20 @@ pub fn lock_exclusive(root: &Path, patience: LockWait, notices: &Notices) -> Res
                 wait.pause(|| notices.warn(format!("waiting for runs that use {}", root.display())));
             }
         }
-        let is_closing = (since.elapsed().as_millis() / TURN.as_millis()).is_multiple_of(2);
-        gate = match gate {
-            Some(closed) if is_closing => Some(closed),
-            None if is_closing => open(&root.join(GATE)).ok().filter(|gate| gate.try_lock().is_ok()),
+        let is_our_turn = (since.elapsed().as_millis() / TURN.as_millis()).is_multiple_of(2);
+        entry_lock = match entry_lock {
+            Some(held) if is_our_turn => Some(held),
+            None if is_our_turn => open(&root.join(ENTRY_LOCK)).ok().filter(|file| file.try_lock().is_ok()),
             _ => None,
         };
     }
 }
 
 fn in_use(root: &Path, patience: LockWait) -> Error {
-    Error::new(Kind::Lock, "the store is in use")
+    Error::new(Kind::Lock, "the cache is in use")
         .fact("path", root.display())
         .fact("waited", format_args!("{} s", patience.stop.as_secs()))
-        .hint("collect when the runs that use it have ended, or wait longer with --lock-timeout")
+        .hint("run again when the runs that use it have ended, or wait longer with --lock-timeout")
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_collector_has_its_turn_among_runs_that_never_leave_a_gap() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join(GATE)).unwrap();
+        std::fs::create_dir(dir.path().join(ENTRY_LOCK)).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for runner in 0..4_u64 {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_long_run_keeps_nobody_else_out() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join(GATE)).unwrap();
+        std::fs::create_dir(dir.path().join(ENTRY_LOCK)).unwrap();
         let long = lock_shared(dir.path(), &Notices::silent()).unwrap();
         let patience = LockWait { speak: Duration::MAX, stop: Duration::from_millis(2_500) };
         std::thread::scope(|scope| {

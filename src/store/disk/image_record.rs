@@ -1,4 +1,4 @@
-//! What the store knows of one image by the name it was seen under, and the file that keeps it.
+//! What the cache knows of one image by the name it was seen under, and the file that keeps it.
 //!
 //! A record is a root: what it lists is not garbage. It lists every blob by itself, so that a
 //! manifest that was lost does not take along the layers it led to. The file is sealed, so that a
@@ -51,7 +51,7 @@ impl ImageRecord {
     pub fn read(path: &Path) -> Result<Option<Self>> {
         let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(None) };
         let damaged = || {
-            Error::integrity("a record of the store is damaged")
+            Error::integrity("a record in the cache is damaged")
                 .fact("path", path.display())
                 .hint("`underpin cache verify` removes it; then fetch the image again")
         };
@@ -65,7 +65,7 @@ impl ImageRecord {
             return Err(damaged());
         }
         let modified = section.file().metadata().and_then(|metadata| metadata.modified());
-        let modified = modified.map_err(|error| Error::io("could not look at the file", path, &error))?;
+        let modified = modified.map_err(|error| Error::io("could not examine the file", path, &error))?;
         record.last_use = (modified > UNIX_EPOCH).then(|| Timestamp::of(modified));
         Ok(Some(record))
     }
@@ -83,7 +83,7 @@ impl ImageRecord {
         temp.commit(&path)
     }
 
-    /// Sets the time of last use. Best effort: a store that is read-only stays as it is.
+    /// Sets the time of last use. Best effort: a cache that is read-only stays as it is.
     pub fn touch(directory: &Path, reference: &str) {
         if let Ok(Some(section)) = regular_file::open(&directory.join(Self::file_name(reference)), Symlinks::Refused) {
             let _ = section.file().set_modified(Timestamp::now().time());
@@ -108,7 +108,7 @@ impl ImageRecord {
 
 /// The names of all record files in the directory.
 pub fn names(directory: &Path) -> Result<Vec<String>> {
-    let failed = |error| Error::io("could not list the records of the store", directory, &error);
+    let failed = |error| Error::io("could not list the records in the cache", directory, &error);
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();

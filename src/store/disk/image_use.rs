@@ -1,4 +1,4 @@
-//! An image that was seen under a name, on its way into the records of the store.
+//! An image that was seen under a name, on its way into the records of the cache.
 //!
 //! A tag that leads elsewhere than it did takes over its record; the image it led to before keeps
 //! one under its digest, so that it ages like any other and is not lost at once.

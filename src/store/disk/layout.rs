@@ -124,7 +124,7 @@ impl LayoutSink {
         }
         let root = self.tree.root();
         atomic::create_directory(root)
-            .map_err(|error| error.hint("only the directory itself is created; the one it stands in must be there"))?;
+            .map_err(|error| error.hint("only the directory itself is created; its parent must exist"))?;
         let held = self.lock()?;
         atomic::sweep(root);
         if check_usable(&self.tree)? == TargetState::Empty {
@@ -217,7 +217,7 @@ enum TargetState {
     Layout,
 }
 
-/// What stands at the target. A directory with other things in it is not ours to fill.
+/// What is at the target. A directory with other files in it is not written to.
 fn check_usable(tree: &LayoutDirectory) -> Result<TargetState> {
     if regular_file::directory(tree.root(), Symlinks::Followed)? == DirectoryState::Missing {
         return Ok(TargetState::Missing);
@@ -230,7 +230,7 @@ fn check_usable(tree: &LayoutDirectory) -> Result<TargetState> {
         }
         if tree.open(MARKER)?.is_none() {
             return Err(Error::input("the directory has other files in it and is not an OCI layout")
-                .hint("name a new or empty directory, or an OCI layout to add to"));
+                .hint("choose a new or empty directory, or an existing OCI layout"));
         }
     }
     layout_reader::check_marker(tree)?;

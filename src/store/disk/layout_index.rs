@@ -1,7 +1,7 @@
 //! The `index.json` of a layout: which images it holds and what they are called
 //! (image-spec, image-layout.md).
 //!
-//! What underpin does not know in it stays as it was. A name stands for one digest: where two
+//! What underpin does not know in it stays as it was. A name means one digest: where two
 //! entries claim it for different images, it is refused rather than guessed.
 
 use serde_json::{Map, Value, json};
@@ -74,7 +74,7 @@ impl LayoutIndex {
         let Some(first) = found.next() else { return Ok(None) };
         match found.find(|other| other.digest != first.digest) {
             None => Ok(Some(first)),
-            Some(other) => Err(Error::input("two images claim one name in index.json")
+            Some(other) => Err(Error::input("two images have the same name in index.json")
                 .fact("tag", name)
                 .fact("one", first.digest)
                 .fact("other", other.digest)),
@@ -121,16 +121,16 @@ impl LayoutIndex {
         if images.all(|other| other.digest == first.digest) {
             return Ok(first);
         }
-        Err(Error::input("there are several images in it, and no tag says which one")
+        Err(Error::input("there are several images in it, and the location has no tag")
             .fact("tags", self.names())
-            .hint("name one: append :TAG or @DIGEST to the location"))
+            .hint("choose one: append :TAG or @DIGEST to the location"))
     }
 
     fn without(&self, tag: &str) -> Error {
         Error::missing("there is no image with this tag in it")
             .fact("tag", tag)
             .fact("tags", self.names())
-            .hint("name one of these, or append @DIGEST to the location")
+            .hint("use one of these tags, or append @DIGEST to the location")
     }
 
     /// The tags there are, for messages.
@@ -204,7 +204,7 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 pub fn check_target(wanted: Option<Digest>, top: &Document) -> Result<()> {
     match wanted {
         Some(wanted) if wanted != top.digest() => {
-            Err(Error::integrity("the image is not the one that the target names")
+            Err(Error::integrity("the image does not have the digest that the target names")
                 .fact("expected", wanted)
                 .fact("got", top.digest()))
         }

@@ -17,7 +17,7 @@ pub const MARKER_BYTES: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
 const MARKER_LIMIT: u64 = 4 << 10;
 
-/// LayoutFiles by their name inside a layout, such as `index.json`.
+/// Files by their name inside a layout, such as `index.json`.
 pub trait LayoutFiles: Send + Sync {
     /// The file, or `None` where there is none. What is there but not a regular file is refused.
     fn open(&self, name: &str) -> Result<Option<Section>>;
@@ -35,7 +35,7 @@ pub fn check_marker(files: &impl LayoutFiles) -> Result<()> {
     let version = object.get("imageLayoutVersion").and_then(Value::as_str).unwrap_or("none");
     match version.strip_prefix("1.0.") {
         Some(patch) if !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()) => Ok(()),
-        _ => Err(Error::input("the OCI layout is of a version that underpin does not know")
+        _ => Err(Error::input("the version of the OCI layout is not supported")
             .fact("version", version)
             .fact("expected", "1.0.0")),
     }
@@ -55,7 +55,7 @@ pub fn blob(files: &impl LayoutFiles, of: &Descriptor) -> Result<Section> {
     let section =
         files.open(&name)?.ok_or_else(|| Error::input("a blob of the image is missing").fact("blob", of.digest))?;
     if section.len() != of.size {
-        return Err(Error::integrity("a blob of the image has another size than its descriptor says")
+        return Err(Error::integrity("a blob of the image does not have the size in its descriptor")
             .fact("blob", of.digest)
             .fact("expected", format_args!("{} bytes", of.size))
             .fact("got", format_args!("{} bytes", section.len()))
@@ -80,7 +80,7 @@ pub fn document_by_digest(files: &impl LayoutFiles, digest: Digest) -> Result<Op
 fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType>) -> Result<Document> {
     let hashed = verified::hash(&mut bytes.as_slice())?;
     if hashed.digest != digest {
-        return Err(Error::integrity("the manifest is not what its digest says")
+        return Err(Error::integrity("the manifest does not match its digest")
             .fact("expected", digest)
             .fact("got", hashed.digest));
     }

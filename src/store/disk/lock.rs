@@ -61,10 +61,10 @@ pub fn directory(path: &Path, mode: LockMode, patience: LockWait, notices: &Noti
             }),
         }
         if wait.is_over() {
-            return Err(Error::new(Kind::Lock, "another process does not let go of the directory")
+            return Err(Error::new(Kind::Lock, "another process keeps the directory locked")
                 .fact("path", path.display())
                 .fact("waited", format_args!("{} s", patience.stop.as_secs()))
-                .hint("look for a stopped process that uses the directory, end it, and run again"));
+                .hint("find the stopped process that uses the directory, end it, and run again"));
         }
     }
 }

@@ -45,7 +45,7 @@ impl NodeRecord {
         Digest::of(endpoint.as_bytes()).hex()
     }
 
-    /// The record of a node in the store `root`, or `None` where there is none.
+    /// The record of a node in the cache `root`, or `None` where there is none.
     pub fn find(endpoint: &str, root: &Path) -> Result<Option<Self>> {
         let found = Self::read(&root.join(NODES).join(Self::file_name(endpoint)))?;
         Ok(found.filter(|record| record.endpoint == endpoint))
@@ -54,7 +54,7 @@ impl NodeRecord {
     pub fn read(path: &Path) -> Result<Option<Self>> {
         let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(None) };
         let damaged = || {
-            Error::integrity("the store's record of a node is damaged")
+            Error::integrity("the cache's record of a node is damaged")
                 .fact("path", path.display())
                 .hint("`underpin cache verify` removes it; the times of use of the node's images are lost")
         };
@@ -64,7 +64,7 @@ impl NodeRecord {
         FORMAT.decode(&section.bytes(LIMIT, "the record of a node")?).map(Some).ok_or_else(damaged)
     }
 
-    /// Puts the record into the store `root`, in place of what was there.
+    /// Puts the record into the cache `root`, in place of what was there.
     pub fn write(&self, root: &Path) -> Result<()> {
         let directory = root.join(NODES);
         create_private(&directory)?;

@@ -1,7 +1,7 @@
 //! A blob on its way into the cache.
 //!
 //! Its fetcher holds a lock on the file, so that a blob is fetched by one process and the others
-//! wait. What has come stays when the fetch is broken off, and the next run goes on from there.
+//! wait. What has arrived stays when the fetch is interrupted, and the next run resumes it.
 //! Nothing is believed: the blob gets its name only when all of it has been hashed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -42,7 +42,7 @@ pub struct Partial {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Filling,
-    /// A write failed. The bytes go nowhere, the fetch goes on.
+    /// A write failed. The bytes are not kept, the fetch continues.
     Abandoned,
 }
 
@@ -159,7 +159,7 @@ fn receive_within(cache: &Cache, layout: &Arc<CacheLayout>, of: &Descriptor, pat
                     seen = len;
                 }
                 wait.pause(|| {
-                    layout.notices().warn(format!("waiting for another process that fetches {}", of.digest));
+                    layout.notices().warn(format!("waiting for another process that is fetching {}", of.digest));
                 });
                 // Stopped, or too slow to wait for: we fetch for ourselves.
                 if wait.is_over() {

@@ -1,7 +1,7 @@
 //! Opens regular files and nothing else.
 //!
 //! A layout may come from anywhere. A blob in it that is a link would make us read, and then
-//! publish, a file of the host; a FIFO would make us wait for ever.
+//! publish, a file of the host; a FIFO would make us wait forever.
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -31,7 +31,7 @@ pub fn open(path: &Path, links: Symlinks) -> Result<Option<Section>> {
     match before {
         Ok(metadata) => check(path, &metadata)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("could not look at the file", path, &error)),
+        Err(error) => return Err(Error::io("could not examine the file", path, &error)),
     }
     let file = match OpenOptions::new().read(true).custom_flags(flags(links)).open(path) {
         Ok(file) => file,
@@ -43,7 +43,7 @@ pub fn open(path: &Path, links: Symlinks) -> Result<Option<Section>> {
 
 /// The whole of an open file, which must be a regular one.
 pub fn section(file: File, path: &Path) -> Result<Section> {
-    let metadata = file.metadata().map_err(|error| Error::io("could not look at the file", path, &error))?;
+    let metadata = file.metadata().map_err(|error| Error::io("could not examine the file", path, &error))?;
     check(path, &metadata)?;
     Ok(Section::new(Arc::new(file), path, metadata.len()))
 }
@@ -78,7 +78,7 @@ fn word(kind: FileType) -> &'static str {
     }
 }
 
-/// Whether a directory stands at a path.
+/// Whether there is a directory at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectoryState {
     There,
@@ -98,7 +98,7 @@ pub fn directory(path: &Path, links: Symlinks) -> Result<DirectoryState> {
             Err(Error::input(format!("expected a directory, found a {found}")).fact("path", path.display()))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(DirectoryState::Missing),
-        Err(error) => Err(Error::io("could not look at the directory", path, &error)),
+        Err(error) => Err(Error::io("could not examine the directory", path, &error)),
     }
 }
 
@@ -200,7 +200,7 @@ impl Seek for SectionReader {
         };
         self.at = target
             .filter(|at| *at <= self.section.len)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek leads out of the file"))?;
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek beyond the end of the file"))?;
         Ok(self.at)
     }
 }

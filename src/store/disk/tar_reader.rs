@@ -107,7 +107,7 @@ fn insert(members: &mut BTreeMap<String, TarMember>, name: String, member: TarMe
     match members.insert(name, member) {
         None => Ok(()),
         Some(TarMember::Directory) if is_directory => Ok(()),
-        Some(_) => Err(Error::input("a name stands twice in the archive")),
+        Some(_) => Err(Error::input("a name occurs twice in the archive")),
     }
 }
 
@@ -116,7 +116,7 @@ fn is_decisive(name: &str) -> bool {
 }
 
 fn cut_off() -> Error {
-    Error::input("the tar file is cut off")
+    Error::input("the tar file is truncated")
 }
 
 /// Compressed archives cannot be read at any place; their name is told.
@@ -154,7 +154,7 @@ pub fn canonical(name: &str) -> Result<String> {
 
 /// The name that the link `from` leads to.
 pub fn linked(from: &str, target: &str) -> Result<String> {
-    let outside = || Error::input("a link in the archive leads out of it").fact("member", from).fact("to", target);
+    let outside = || Error::input("a link in the archive points outside of it").fact("member", from).fact("to", target);
     if target.starts_with('/') {
         return Err(outside());
     }

@@ -102,7 +102,7 @@ fn header(name: &str, kind: EntryType, mode: u32, size: u64) -> Result<Header> {
     let mut header = Header::new_ustar();
     header
         .set_path(name)
-        .map_err(|error| Error::input("a name does not fit into an archive").fact("member", name).cause(error))?;
+        .map_err(|error| Error::input("a name is too long for an archive").fact("member", name).cause(error))?;
     header.set_entry_type(kind);
     header.set_mode(mode);
     header.set_size(size);

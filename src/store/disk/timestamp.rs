@@ -1,4 +1,4 @@
-//! Times as the store keeps them: when an image was first seen, when it was last used. They decide
+//! Times as the cache keeps them: when an image was first seen, when it was last used. They decide
 //! what is collected and never enter a result.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

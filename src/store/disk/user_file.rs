@@ -1,4 +1,4 @@
-//! LayoutFiles that the user named: digests and reports to write, certificates and credentials to read.
+//! Files that the user named: digests and reports to write, certificates and credentials to read.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -21,11 +21,11 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 pub fn check_writable(path: &Path) -> Result<()> {
     let directory = atomic::parent(path);
     if path.is_dir() {
-        Err(Error::usage("a directory stands where a file should be written").fact("path", path.display()))
+        Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
     } else if directory.is_dir() {
         Ok(())
     } else {
-        Err(Error::usage("there is no directory to write the file into").fact("path", path.display()))
+        Err(Error::usage("cannot write the file: its directory does not exist").fact("path", path.display()))
     }
 }
 
@@ -35,7 +35,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error| Error::io("could not write the file", path, &error);
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => {
-            Err(Error::usage("a directory stands where a file should be written").fact("path", path.display()))
+            Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
         }
         Ok(there) if !there.is_file() => {
             OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)

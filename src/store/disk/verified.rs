@@ -37,13 +37,13 @@ pub fn hash(from: &mut dyn Read) -> Result<Hashed> {
 /// Compares what was hashed with what was promised.
 pub fn check(hashed: Hashed, of: &Descriptor) -> Result<()> {
     if hashed.len != of.size {
-        return Err(Error::integrity("blob is not as long as its descriptor says")
+        return Err(Error::integrity("blob does not have the size in its descriptor")
             .fact("digest", of.digest)
             .fact("expected", format_args!("{} bytes", of.size))
             .fact("got", format_args!("{} bytes", hashed.len)));
     }
     if hashed.digest != of.digest {
-        return Err(Error::integrity("blob is not what its digest says")
+        return Err(Error::integrity("blob does not match its digest")
             .fact("expected", of.digest)
             .fact("got", hashed.digest));
     }

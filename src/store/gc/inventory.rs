@@ -1,7 +1,7 @@
-//! What lies in the store: images by their records, and the files that their parts are.
+//! What is in the cache: images by their records, and the files that their parts are.
 //!
-//! Nothing is changed and no link is followed. Files whose names are not the store's own are not
-//! seen here, so nobody's file can be collected.
+//! Nothing is changed and no link is followed. Files whose names are not the cache's own are not
+//! seen here, so no file of somebody else can be collected.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -18,11 +18,11 @@ pub struct Inventory {
     pub images: Vec<StoredImage>,
     /// What there is by digest, whoever it belongs to.
     pub contents: BTreeMap<Digest, StoredContent>,
-    /// Records that cannot be read: roots of nobody knows what.
+    /// Records that cannot be read: what they refer to is unknown.
     pub unreadable: Vec<Error>,
 }
 
-/// An image that the store has a record of, or that a node has.
+/// An image that the cache has a record of, or that a node has.
 #[derive(Debug, Clone)]
 pub struct StoredImage {
     /// What it is called in reports, and what its record is found by.
@@ -41,7 +41,7 @@ pub struct StoredImage {
     pub hold: Option<HoldReason>,
 }
 
-/// What else than an entry keeps an image. Only a node has such claims: in the store, who uses an
+/// What else than an entry keeps an image. Only a node has such claims: in the cache, who uses an
 /// image holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldReason {
@@ -64,7 +64,7 @@ impl StoredImage {
     }
 }
 
-/// What there is of one digest: in the store a blob, a part of it, and indexes.
+/// What there is of one digest: in the cache a blob, a part of it, and indexes.
 #[derive(Debug, Clone)]
 pub struct StoredContent {
     /// None where the digest is an image on a node.
@@ -87,7 +87,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// How many bytes the store has.
+    /// How many bytes the cache has.
     #[must_use]
     pub fn total(&self) -> u64 {
         let records = self.images.iter().map(|image| image.bytes);
@@ -110,9 +110,9 @@ impl Inventory {
         let directory = root.join(IMAGES);
         for newer in versions(&root.join("images"))?.into_iter().filter(|version| *version != directory) {
             self.unreadable.push(
-                Error::input("the store has records of another version of underpin")
+                Error::input("the cache has records of another version of underpin")
                     .fact("path", newer.display())
-                    .hint("collect with the newest underpin that uses this store"),
+                    .hint("run `cache gc` with the newest underpin that uses this cache"),
             );
         }
         if !directory.is_dir() {
@@ -161,7 +161,7 @@ pub fn versions(directory: &Path) -> Result<Vec<PathBuf>> {
 
 /// Names and what they are, in order; nothing where there is no directory.
 fn listed(directory: &Path) -> Result<Vec<(String, fs::Metadata)>> {
-    let failed = |error: io::Error| Error::io("could not look through the store", directory, &error);
+    let failed = |error: io::Error| Error::io("could not list the cache", directory, &error);
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

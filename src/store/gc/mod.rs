@@ -81,10 +81,10 @@ impl LockedCache {
         Ok((inventory, selection))
     }
 
-    /// Collects what [`Store::select`] gives.
+    /// Collects what [`LockedCache::select`] gives.
     pub fn collect(&self, protection: &Protection, policy: &GcPolicy) -> Result<GcSelection> {
         if self.mode != LockMode::Exclusive {
-            return Err(Error::usage("the store is only looked at"));
+            return Err(Error::usage("the cache is open for reading only"));
         }
         let (inventory, selection) = self.choose(protection, policy)?;
         sweep(&self.root);
@@ -105,7 +105,7 @@ fn files_of(root: &Path, inventory: &Inventory, selection: &GcSelection) -> [Vec
     [records, contents.flat_map(|contents| contents.files.iter().cloned()).collect()]
 }
 
-/// Removes the files, one list after the other. The caller holds the store alone.
+/// Removes the files, one list after the other. The caller holds the cache alone.
 fn remove(files: &[Vec<PathBuf>; 2]) -> Result<()> {
     for files in files {
         let mut directories = BTreeSet::new();
@@ -122,14 +122,14 @@ fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io("could not remove a file of the store", path, &error)),
+        Err(error) => Err(Error::io("could not remove a file from the cache", path, &error)),
     }
 }
 
 // The collection after a run, where a size is configured. It gives way at once when others hold the
 // cache, and never changes how the run ended.
 
-/// How large the store may grow by itself.
+/// How large the cache may grow by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheLimit {
     pub max_size: u64,
@@ -137,13 +137,13 @@ pub struct CacheLimit {
     pub protect_files: Vec<PathBuf>,
 }
 
-/// Collects down to the limit, where the store has more.
+/// Collects down to the limit, where the cache has more.
 pub fn after_run(root: &Path, limit: &CacheLimit, notices: &Notices) {
     match collect_down_to(root, limit, notices) {
         Ok(0) => {}
-        Ok(freed) => notices.detail(format!("collected {freed} bytes from the store")),
-        Err(error) if error.kind() == Kind::Lock => notices.detail("the store is in use and was not collected"),
-        Err(error) => notices.warn(format!("the store was not collected: {}", line(&error))),
+        Ok(freed) => notices.detail(format!("collected {freed} bytes from the cache")),
+        Err(error) if error.kind() == Kind::Lock => notices.detail("the cache is in use and was not collected"),
+        Err(error) => notices.warn(format!("the cache was not collected: {}", line(&error))),
     }
 }
 
@@ -155,7 +155,7 @@ fn collect_down_to(root: &Path, limit: &CacheLimit, notices: &Notices) -> Result
     let selection = store.collect(&protection, &policy)?;
     if selection.shortfall() > 0 {
         notices.warn(format!(
-            "the store is {} bytes larger than configured: the rest is protected",
+            "the cache is {} bytes larger than configured: the rest is protected",
             selection.shortfall()
         ));
     }

@@ -19,13 +19,13 @@ pub struct GcPolicy {
 pub enum GcTarget {
     /// None: only age counts.
     Any,
-    /// The store has at most so many bytes.
+    /// The cache has at most so many bytes.
     Size(u64),
     /// When the disk is `high` percent full, it is brought down to `low`.
     Disk { high: u8, low: u8 },
 }
 
-/// The disk that the store, or the images of a node, lie on.
+/// The disk that the cache, or the images of a node, lie on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
     pub capacity: u64,
@@ -36,7 +36,8 @@ impl DiskSpace {
     /// The disk that a directory lies on.
     pub fn of(directory: &Path) -> Result<Self> {
         let found = rustix::fs::statvfs(directory);
-        let found = found.map_err(|error| Error::io("could not ask how full the disk is", directory, &error.into()))?;
+        let found =
+            found.map_err(|error| Error::io("could not read how full the disk is", directory, &error.into()))?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Ok(Self { capacity: bytes(found.f_blocks), available: bytes(found.f_bavail) })
     }
@@ -47,7 +48,7 @@ impl GcPolicy {
         if let GcTarget::Disk { high, low } = self.target
             && (high > 100 || low > high)
         {
-            return Err(Error::usage("--low is at most --high, and both are percents")
+            return Err(Error::usage("--low must be at most --high, and --high at most 100")
                 .fact("high", high)
                 .fact("low", low));
         }

@@ -1,7 +1,7 @@
 //! The list of protected images, from flags, files and settings.
 //!
 //! It is read as a whole before anything else is done. A list that is missing, unreadable, broken,
-//! empty or cut off is an error: nobody can know what it would have protected.
+//! empty or cut off is an error: what it would have protected is unknown.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -61,7 +61,7 @@ impl Protection {
         let bytes = read_file(path, LIST_LIMIT).map_err(unreadable)?;
         let text = String::from_utf8(bytes).map_err(|_| Error::input("the list of protected images is not text"))?;
         if !text.is_empty() && !text.ends_with('\n') {
-            return Err(Error::input("the last line of the list has no end: it may be cut off")
+            return Err(Error::input("the last line of the list has no newline: it may be truncated")
                 .hint("end the last line of the list with a newline"));
         }
         let mut found = 0;
@@ -74,8 +74,8 @@ impl Protection {
             self.add(line.parse().map_err(|error: Error| error.fact("line", number + 1))?)?;
         }
         if found == 0 {
-            return Err(Error::input("the list of protected images has no entry")
-                .hint("write an entry into it, or do without the list"));
+            return Err(Error::input("the list of protected images is empty")
+                .hint("add an entry to it, or run without the list"));
         }
         Ok(())
     }
@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn a_list_that_may_not_be_whole_is_an_error() {
         for (text, why) in [
-            ("", "no entry"),
-            ("# only words\n", "no entry"),
-            ("host:gcr.io\nprefix:gcr.io/distrol", "cut off"),
+            ("", "is empty"),
+            ("# only words\n", "is empty"),
+            ("host:gcr.io\nprefix:gcr.io/distrol", "truncated"),
             ("host:gcr.io\nregex:(\n", "line"),
             ("\0\0\0\0\n", "entry"),
         ] {

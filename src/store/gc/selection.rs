@@ -190,7 +190,7 @@ impl Taking<'_> {
         }
     }
 
-    /// One holder less; what nobody holds any more goes.
+    /// One reference less; what no image refers to any more is removed.
     fn let_go(&mut self, part: Digest) -> u64 {
         match self.holders.get_mut(&part) {
             Some(1) => {

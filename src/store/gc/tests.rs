@@ -1,4 +1,4 @@
-//! The collector on a store in memory and on a store on disk.
+//! The collector on a cache in memory and on a cache on disk.
 
 use std::fs;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn ages_count_from_first_sight_and_from_last_use() {
     );
 }
 
-/// A store on disk with `images`: name, content of each part.
+/// A cache on disk with `images`: name, content of each part.
 fn on_disk(root: &Path, images: &[(&str, &[&[u8]])]) {
     let cache = Cache::open(root, &Notices::silent()).unwrap();
     for (name, parts) in images {

@@ -1,4 +1,4 @@
-//! Verifies everything in the store: blobs by their digests, indexes and records by their seals.
+//! Verifies everything in the cache: blobs by their digests, indexes and records by their checksums.
 //! What is damaged is removed; it counts as missing, and is fetched again when it is wanted.
 
 use std::fs;
@@ -27,7 +27,7 @@ pub struct DamagedCacheFile {
 }
 
 impl LockedCache {
-    /// Reads every byte of the store.
+    /// Reads every byte of the cache.
     pub fn verify(&self, notices: &Notices) -> Result<VerifiedFiles> {
         let inventory = self.inventory()?;
         let mut checked = VerifiedFiles::default();
@@ -67,7 +67,7 @@ impl LockedCache {
     }
 }
 
-/// Half a blob cannot be verified; whoever goes on with it will.
+/// Half a blob cannot be verified; whoever resumes it will.
 fn is_partial(path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.ends_with("partial"))
         && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| Digest::from_hex(name).is_ok())

@@ -62,7 +62,7 @@ impl ClusterNode {
         match policy.max_age {
             Some(most) if known <= most => {
                 self.notices.warn(format!(
-                    "nothing is taken for its age yet: the use of images on this node is known for {} s only",
+                    "nothing is removed for its age yet: the use of images on this node has been recorded for only {} s",
                     known.as_secs()
                 ));
                 GcPolicy { max_age: None, ..policy }
@@ -76,7 +76,7 @@ impl ClusterNode {
             return Err(Error::input("only containerd's images can be pinned")
                 .fact("node", self.endpoint())
                 .fact("runtime", self.runtime())
-                .hint("CRI-O pins what `pinned_images` in its own configuration says; leave out --pin"));
+                .hint("CRI-O pins the `pinned_images` of its own configuration; run without --pin"));
         };
         let protected = survey.inventory.images.iter().filter(|image| protection.covers(image));
         Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
@@ -132,7 +132,7 @@ impl ClusterNode {
             .and_then(|()| lock_directory(&directory, LockMode::Exclusive, patience, &self.notices));
         match held {
             Err(error) if error.kind() == Kind::Io => {
-                self.notices.warn(format!("others may collect on this node too: {}", line(&error)));
+                self.notices.warn(format!("could not lock out other collections on this node: {}", line(&error)));
                 Ok(None)
             }
             held => held.map(Some),
@@ -144,7 +144,7 @@ impl ClusterNode {
             match self.runtime.pin(reference) {
                 Ok(()) => {}
                 Err(CallFailure { how: FailureKind::NotFound, .. }) => {
-                    self.notices.warn(format!("{} is gone and was not pinned", reference.name));
+                    self.notices.warn(format!("{} no longer exists and was not pinned", reference.name));
                 }
                 Err(failure) => {
                     let error = failure.error.fact("not pinned", &reference.name).fact("removed", "nothing");
@@ -164,7 +164,7 @@ impl ClusterNode {
             record.collected = Some(Timestamp::now());
         }
         if let Err(error) = record.write(root) {
-            self.notices.warn(format!("the times of use of this node's images were not kept: {}", line(&error)));
+            self.notices.warn(format!("could not record when this node's images were used: {}", line(&error)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! The part of the CriContainer Runtime Interface that is used: `runtime.v1`, in Kubernetes'
+//! The part of the Container Runtime Interface that is used: `runtime.v1`, in Kubernetes'
 //! `staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto`. The tags are its field numbers; fields
 //! that are left out are skipped when read.
 

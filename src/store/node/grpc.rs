@@ -100,7 +100,7 @@ impl GrpcConnection {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => FailureKind::Lost,
             _ => FailureKind::Refused,
         };
-        let error = Error::new(Kind::Network, "the runtime of the node did not do what it was asked for")
+        let error = Error::new(Kind::Network, "a request to the runtime of the node failed")
             .fact("node", &self.endpoint)
             .fact("method", method.path)
             .fact("status", format_args!("{:?}", status.code()))
@@ -142,13 +142,13 @@ fn silent(endpoint: &Endpoint) -> Error {
     Error::new(Kind::Network, "the runtime of the node does not answer").fact("node", endpoint)
 }
 
-/// What the runtime said, and what happened on the way.
+/// The runtime's message, and what happened in transport.
 fn said(status: &Status) -> String {
     let source = std::error::Error::source(status).map(causes);
     source.map_or_else(|| status.message().to_owned(), |source| format!("{}: {source}", status.message()))
 }
 
-/// An error in one line with all that led to it, each said once.
+/// An error in one line with all its causes, each written once.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut said: Vec<String> = Vec::new();
     let mut next = Some(error);

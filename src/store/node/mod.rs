@@ -1,5 +1,5 @@
 //! A node of a cluster: the images that its container runtime keeps, collected by the same policy and
-//! with the same protection as the store.
+//! with the same protection as the cache.
 //!
 //! ```text
 //! runtime      where the runtime listens, and what is asked of it
@@ -40,10 +40,10 @@ use survey::{RuntimeAnswers, Usage};
 /// How long to wait for a new measurement; containerd makes one every ten seconds.
 const MEASURING: Duration = Duration::from_secs(30);
 
-/// A node, and the store that remembers it.
+/// A node, and the cache that remembers it.
 pub struct ClusterNode {
     runtime: Runtime,
-    /// The directory of the store.
+    /// The directory of the cache.
     root: PathBuf,
     notices: Notices,
 }
@@ -106,9 +106,9 @@ impl ClusterNode {
         }
         let here = self.root.join(NODES);
         if let Some(newer) = versions(&self.root.join("nodes"))?.into_iter().find(|directory| *directory != here) {
-            return Err(Error::input("the store has records of another version of underpin")
+            return Err(Error::input("the cache has records of another version of underpin")
                 .fact("path", newer.display())
-                .hint("collect with the newest underpin that uses this store"));
+                .hint("run `cache gc` with the newest underpin that uses this cache"));
         }
         NodeRecord::find(&self.endpoint().to_string(), &self.root)
     }

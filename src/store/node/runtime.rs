@@ -78,7 +78,7 @@ impl Runtime {
         let status: cri::StatusResponse = self.wire.ask(cri::STATUS, cri::StatusRequest { verbose: true })?;
         let Some(config) = status.info.get("config") else { return Ok(None) };
         let config: Value = serde_json::from_str(config).map_err(|error| {
-            Error::new(Kind::Network, "the runtime describes itself in a way that is not understood")
+            Error::new(Kind::Network, "the runtime's status cannot be parsed")
                 .fact("node", self.endpoint())
                 .cause(error)
         })?;
@@ -130,7 +130,7 @@ impl FromStr for Endpoint {
         if path.is_absolute() {
             return Ok(Self(path.to_owned()));
         }
-        Err(Error::usage("a node is named by the socket of its runtime: unix:///PATH").fact("given", text))
+        Err(Error::usage("a node is given by the socket of its runtime: unix:///PATH").fact("given", text))
     }
 }
 

@@ -1,5 +1,5 @@
 //! A node as the collector sees it: its images with their names, what keeps each, and how long it has
-//! been known. Pure: from what the runtime said and what was remembered.
+//! been known. Pure: from what the runtime answered and what was recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::store::gc::{DiskSpace, GcTarget, HoldReason, ImageName, Inventory, St
 /// More than any image has, so that no sum of what a runtime claims can overflow.
 const LARGEST: u64 = 8 << 40;
 
-/// What the runtime said.
+/// What the runtime answered.
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeAnswers {
     pub images: Vec<cri::CriImage>,
@@ -109,7 +109,7 @@ impl Survey {
 fn id(text: &str) -> Result<Digest> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     Digest::from_hex(hex)
-        .map_err(|_| Error::input("the runtime has an image whose id is no digest").fact("image", text))
+        .map_err(|_| Error::input("the runtime lists an image whose id is not a digest").fact("image", text))
 }
 
 /// The references that containerd keeps for the image: by tag, by digest and by id.
@@ -166,7 +166,7 @@ impl Usage {
         let used = self.0.iter().map(|disk| disk.used_bytes.as_ref().map(|used| used.value));
         let total = used.reduce(|one, two| Some(one?.saturating_add(two?))).flatten();
         total.ok_or_else(|| {
-            Error::input("the runtime of the node does not say how much room images take")
+            Error::input("the runtime of the node does not report how much space images take")
                 .hint("use --high and --low, or --max-age")
         })
     }
@@ -182,7 +182,8 @@ impl Usage {
     pub fn excess(&self, target: GcTarget) -> Result<u64> {
         let unasked = DiskSpace { capacity: 0, available: 0 };
         let disk = |directory: &Path| {
-            DiskSpace::of(directory).map_err(|error| error.hint("say how large the images may be instead: --max-size"))
+            DiskSpace::of(directory)
+                .map_err(|error| error.hint("set the largest size of the images instead: --max-size"))
         };
         match (target, self.directory()) {
             // Down to 100 percent is how to say that nothing shall be collected.
@@ -190,8 +191,8 @@ impl Usage {
             (GcTarget::Size(_), _) => Ok(target.excess(self.total()?, unasked)),
             (GcTarget::Disk { .. }, Some(directory)) => Ok(target.excess(0, disk(&directory)?)),
             (GcTarget::Disk { .. }, None) => {
-                Err(Error::input("the runtime of the node does not say where its images lie")
-                    .hint("say how large the images may be instead: --max-size"))
+                Err(Error::input("the runtime of the node does not report where its images are")
+                    .hint("set the largest size of the images instead: --max-size"))
             }
         }
     }

@@ -23,7 +23,7 @@ pub enum Answer {
     Hang,
 }
 
-/// The answers of each method in turn, of which the last is given for ever, and the calls that came.
+/// The answers of each method in turn, of which the last is given forever, and the calls that came.
 #[derive(Default)]
 struct State {
     answers: HashMap<&'static str, Vec<Answer>>,

@@ -26,7 +26,7 @@ const ALL_CALLS: [Method; 6] = [
     containerd::LIST_CONTAINERS,
 ];
 
-/// A node with the images `a`, `b` and `c`, of 100 bytes each, and the directory of a store.
+/// A node with the images `a`, `b` and `c`, of 100 bytes each, and the directory of a cache.
 struct Stage {
     testing: FakeRuntime,
     directory: TempDir,

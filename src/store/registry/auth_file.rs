@@ -49,7 +49,7 @@ impl AuthFile {
         if bytes.trim_ascii().is_empty() {
             return Ok(None);
         }
-        // The cause would quote the file, so it is only said where the file breaks.
+        // The cause would quote the file, so only the position is shown.
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(object)) => Ok(Some(Self { object, shown })),
             Ok(_) => Err(refuse("is not a JSON object")),

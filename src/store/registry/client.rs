@@ -41,7 +41,7 @@ impl Client {
         Arc::clone(hosts.entry(name.to_ascii_lowercase()).or_insert_with(new))
     }
 
-    /// Makes a call until its answer stands; which may be a refusal.
+    /// Makes a call until its answer is final, which may be a refusal.
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<RegistryAnswer> {
         let url = call.url(call.host.transport().unwrap_or(Transport::Tls))?;
         retry::persist(&self.http, &self.http.limits(&url), &call.about(), async || self.attempt(call).await).await
@@ -175,7 +175,7 @@ impl Client {
         };
         let whole = self.http.body(&mut response, limit).await?;
         if whole.is_cut && status.is_success() {
-            let what = format!("the answer of the registry is larger than {limit} bytes");
+            let what = format!("the registry's answer is larger than {limit} bytes");
             return Err(call.about().error(Kind::Input, what).fact("status", status).into());
         }
         answer.body = match authorization {
@@ -218,7 +218,7 @@ fn after_hops(fault: RequestFault, visited: &[Url]) -> RequestFault {
 }
 
 fn misled(call: &Call<'_>, at: &Url, why: String) -> RequestFault {
-    let error = call.about().error(Kind::Network, "the registry redirects to where underpin does not go");
+    let error = call.about().error(Kind::Network, "the registry redirects to a URL that underpin does not follow");
     error.fact("redirect at", redacted(at)).cause(why).into()
 }
 

@@ -39,7 +39,7 @@ pub(super) fn ask(helper: &str, server: &str, path: Option<&OsStr>, limit: Durat
     let _ = child.wait();
     let answer = outcome.map_err(refuse)?;
     if answer.success {
-        return read(&answer.bytes).map(Some).ok_or_else(|| refuse("answers in a way that is not understood"));
+        return read(&answer.bytes).map(Some).ok_or_else(|| refuse("gave an answer that cannot be parsed"));
     }
     let said = String::from_utf8_lossy(&answer.bytes).to_lowercase();
     if NOTHING.iter().any(|phrase| said.contains(phrase)) { Ok(None) } else { Err(refuse("fails")) }
@@ -102,7 +102,7 @@ fn read(bytes: &[u8]) -> Option<Credential> {
 fn find(helper: &str, path: Option<&OsStr>) -> Result<PathBuf> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if helper.is_empty() || helper.len() > 64 || !helper.bytes().all(plain) {
-        return Err(failed(helper, "has a name that is not of a-z, 0-9 and -"));
+        return Err(failed(helper, "has a name with other characters than a-z, 0-9 and -"));
     }
     let program = format!("docker-credential-{helper}");
     let directories = env::split_paths(path.unwrap_or_default()).filter(|directory| directory.is_absolute());

@@ -1,6 +1,6 @@
 //! A blob on its way down: a reader that mends its own connection.
 //!
-//! After a break it goes on where it was, with `Range`. It promises the right number of bytes, not
+//! After a break it resumes where it was, with `Range`. It promises the right number of bytes, not
 //! the right bytes: whoever reads hashes, and opens the blob again when the digest is wrong.
 
 use std::io::{self, Read};
@@ -117,7 +117,7 @@ impl Download {
         if self.history.ended_early {
             return Err(self.given_up(None));
         }
-        let what = "the registry breaks off blobs and does not resume them";
+        let what = "the registry cuts downloads off and does not resume them";
         Err(call.about().error(Kind::Network, what).fact("blob", self.of.digest).fact("restarts", MOST_RESTARTS))
     }
 
@@ -160,7 +160,7 @@ impl Download {
         }
         let why = fault.map_or_else(|| "it ended early".to_owned(), |fault| fault.text());
         let (blob, at, size) = (self.of.digest, self.next, self.of.size);
-        http.notices.detail(format!("blob {blob} broke off at byte {at} of {size}: {why}; going on there"));
+        http.notices.detail(format!("blob {blob} broke off at byte {at} of {size}: {why}; resuming"));
         if history.stalls > 0 {
             sleep(http.timeouts.ceiling(history.stalls).mul_f64(fastrand::f64())).await;
         }
@@ -244,7 +244,7 @@ impl Read for Download {
 fn refused(call: &Call<'_>, answer: &RegistryAnswer) -> Error {
     let what = match answer.status {
         StatusCode::NOT_FOUND => "the registry does not have this blob",
-        _ => "the registry does not give out this blob",
+        _ => "the registry does not serve this blob",
     };
     http_error::refused(&call.about(), answer, what)
 }

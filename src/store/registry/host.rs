@@ -86,13 +86,13 @@ impl Host {
     }
 
     pub(super) fn settle(&self, transport: Transport) {
-        // A decision that was made before stands.
+        // An earlier decision is kept.
         let _ = self.settled.set(transport);
     }
 
     pub(super) fn url(&self, transport: Transport, path: &str) -> Result<Url> {
         let text = format!("{}://{}{path}", transport.scheme(), self.authority);
-        text.parse().map_err(|_| Error::input("this registry and path make no URL").fact("url", text))
+        text.parse().map_err(|_| Error::input("registry and path do not form a URL").fact("url", text))
     }
 
     /// The way in that the registry asked for last; asking for a token first saves a refusal.

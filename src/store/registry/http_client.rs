@@ -150,7 +150,7 @@ impl HttpClient {
                 }
                 () = sleep(tick) => match pump.phase() {
                     (Phase::Registry, waited) if waited > self.timeouts.idle => {
-                        return Err(RequestFault::timeout("the registry took no bytes", waited));
+                        return Err(RequestFault::timeout("the registry accepted no bytes", waited));
                     }
                     (Phase::Done, waited) if waited > commit => return Err(RequestFault::timeout("no answer", waited)),
                     _ => {}

@@ -63,7 +63,7 @@ pub(super) fn refused(about: &About, answer: &RegistryAnswer, what: &str) -> Err
     let about = About { request: format!("{} {}", about.method(), redacted(&answer.url)), ..about.clone() };
     let error = explained(about.error(kind, what), answer.status, answer.attempts, &complaint);
     if kind == Kind::Auth {
-        error.hint(format!("check that you are logged in to {} and may do this there", about.registry))
+        error.hint(format!("check that you are logged in to {} and have permission to do this", about.registry))
     } else {
         error
     }
@@ -89,7 +89,7 @@ pub(super) fn lost(about: &About, fault: RequestFault, attempts: u32) -> Error {
     match fault {
         RequestFault::Final(error) => error,
         RequestFault::Certificate(text) if text.contains("CaUsedAsEndEntity") => {
-            error("the registry's certificate is that of a CA, which no server may have")
+            error("the registry's certificate is a CA certificate, which a server must not use")
                 .cause(text)
                 .hint("make it with basicConstraints=CA:FALSE, or allow this host with --insecure HOST")
         }
@@ -98,12 +98,14 @@ pub(super) fn lost(about: &About, fault: RequestFault, attempts: u32) -> Error {
             .hint("name the CA with --cacert FILE, or allow this host with --insecure HOST"),
         RequestFault::UnknownHost(text) => error("there is no such host").cause(text),
         RequestFault::Unreachable(text) => error("the registry cannot be reached").cause(text),
-        RequestFault::NotTls(text) => error("the registry does not speak TLS, or breaks it off")
-            .cause(text)
-            .hint("for a registry on plain HTTP pass --insecure HOST"),
+        RequestFault::NotTls(text) => {
+            error("the registry does not speak TLS, or closed the connection during the handshake")
+                .cause(text)
+                .hint("for a registry on plain HTTP pass --insecure HOST")
+        }
         RequestFault::NoAnswer(text) => error("the connection to the registry was lost").cause(text),
         RequestFault::Timeout(text) => error("the registry is too slow").cause(text),
-        RequestFault::BrokenBody(text) => error("the answer of the registry broke off").cause(text),
+        RequestFault::BrokenBody(text) => error("the registry's answer was cut off").cause(text),
     }
 }
 

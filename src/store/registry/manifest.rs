@@ -80,7 +80,11 @@ impl Repository {
         match answer.status.as_u16() {
             200 => Ok(Some(Digest::of(&answer.body))),
             401 | 403 | 404 => Ok(None),
-            _ => Err(http_error::refused(&call.about(), &answer, "the registry does not say what the target is now")),
+            _ => Err(http_error::refused(
+                &call.about(),
+                &answer,
+                "the registry does not report the current digest of the target",
+            )),
         }
     }
 
@@ -147,7 +151,7 @@ struct Mismatch {
 impl Mismatch {
     fn error(&self, about: &About, attempts: u32) -> Error {
         about
-            .error(Kind::Integrity, "the manifest is not the one that was asked for")
+            .error(Kind::Integrity, "the manifest does not have the expected digest")
             .fact("expected", self.expected)
             .fact("got", self.got)
             .fact("attempts", attempts)
@@ -181,8 +185,8 @@ fn declared_type(about: &About, answer: &RegistryAnswer) -> Result<Option<MediaT
 fn unreadable(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "the registry does not have this image",
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "the registry does not let us read this image",
-        _ => "the registry does not give out this manifest",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "the registry denies access to this image",
+        _ => "the registry does not serve this manifest",
     }
 }
 
@@ -195,17 +199,17 @@ fn not_taken(about: &About, answer: &RegistryAnswer, complaint: &Complaint) -> E
     const FIXED: [&str; 4] = ["immutable", "cannot be overwritten", "already exists", "overwrite"];
     const TYPES: [&str; 5] = ["media type", "mediatype", "media-type", "manifest invalid", "manifest_invalid"];
     let (kind, what) = match answer.status.as_u16() {
-        409 | 412 => (Kind::Conflict, "the target tag may not be changed"),
-        400 | 403 if complaint.mentions(&FIXED) => (Kind::Conflict, "the target tag may not be changed"),
+        409 | 412 => (Kind::Conflict, "the target tag cannot be changed"),
+        400 | 403 if complaint.mentions(&FIXED) => (Kind::Conflict, "the target tag cannot be changed"),
         413 => (Kind::Input, "the manifest is too large for this registry"),
         415 => (Kind::Input, "the registry refuses OCI media types"),
         400 | 422 if complaint.mentions(&TYPES) => {
             (Kind::Input, "the registry refuses the manifest: it may not know OCI media types")
         }
         400 | 404 if complaint.mentions(&["unknown"]) => {
-            (Kind::Network, "the registry does not see parts of the image that it took before")
+            (Kind::Network, "the registry does not find parts of the image that it accepted before")
         }
-        _ => return http_error::refused(about, answer, "the registry does not take the manifest"),
+        _ => return http_error::refused(about, answer, "the registry does not accept the manifest"),
     };
     let error = http_error::explained(about.error(kind, what), answer.status, answer.attempts, complaint);
     match kind {

@@ -101,14 +101,14 @@ impl Source for Repository {
         self.runtime.run(async {
             let fetched = self.fetch(&of.digest.to_string(), Some(of.digest)).await?;
             if fetched.bytes.len() as u64 != of.size {
-                return Err(Error::integrity("the manifest has another size than its descriptor says")
+                return Err(Error::integrity("the manifest does not have the size in its descriptor")
                     .fact("registry", self.host.name())
                     .fact("image", format!("{}@{}", self.name(), of.digest))
                     .fact("size", of.size)
                     .fact("got", fetched.bytes.len()));
             }
             if let Some(declared) = fetched.declared.filter(|declared| *declared != of.media_type) {
-                return Err(Error::input("the index says one media type, the registry another")
+                return Err(Error::input("the index and the registry give different media types")
                     .fact("registry", self.host.name())
                     .fact("image", format!("{}@{}", self.name(), of.digest))
                     .fact("index", &of.media_type)

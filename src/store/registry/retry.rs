@@ -41,7 +41,7 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Notes an outcome, and waits where another try is worth it. `false`: this outcome stands.
+    /// Notes an outcome, and waits where another try is worth it. `false`: this outcome is final.
     pub(super) async fn again(
         &mut self,
         http: &HttpClient,
@@ -75,7 +75,7 @@ impl Attempts {
     }
 }
 
-/// Runs `operation` until its outcome stands. An answer that stands may still be a refusal.
+/// Runs `operation` until its outcome is final. A final answer may still be a refusal.
 pub(super) async fn persist(
     http: &HttpClient,
     limits: &HostLimits,
@@ -118,12 +118,12 @@ fn check_quota(about: &About, answer: &RegistryAnswer, made: u32) -> Result<()> 
     }
     let error = about.error(Kind::Network, "the registry's pull quota is used up");
     let error = http_error::explained(error, answer.status, made, &complaint);
-    Err(error.hint(format!("log in to {} for a larger quota, or try again in some hours", about.registry)))
+    Err(error.hint(format!("log in to {} for a larger quota, or try again in a few hours", about.registry)))
 }
 
 fn too_long(about: &About, answer: &RegistryAnswer, wait: Duration, made: u32) -> Error {
     let seconds = wait.as_secs();
-    let error = about.error(Kind::Network, format!("the registry asks to be left alone for {seconds} s"));
+    let error = about.error(Kind::Network, format!("the registry asks to wait for {seconds} s"));
     let error = http_error::explained(error, answer.status, made, &Complaint::of(&answer.body));
     error.hint(format!("try again at {}", httpdate::fmt_http_date(now() + wait)))
 }

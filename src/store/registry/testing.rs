@@ -42,7 +42,7 @@ pub(super) enum End {
     NoAnswer,
     /// The body's length is told by the closing of the connection.
     ByClose,
-    /// The body is repeated for ever.
+    /// The body is repeated forever.
     Endless,
 }
 

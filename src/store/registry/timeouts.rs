@@ -12,7 +12,7 @@ pub(super) const FLOOR: u64 = 1024;
 /// The waits of the client. The default is what `docs/` promises; tests shrink it as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until a connection stands, TLS included.
+    /// Until a connection is established, TLS included.
     pub connect: Duration,
     /// Until the head of an answer is there, counted from the end of the request's body.
     pub header: Duration,

@@ -153,7 +153,7 @@ impl Tokens {
     ) -> Result<Held, RequestFault> {
         let realm = url_policy::accept_realm(&origin.url, &bearer.realm).map_err(|why| {
             call.about()
-                .error(Kind::Auth, "the registry sends us to a token server that is not safe to ask")
+                .error(Kind::Auth, "the registry names a token server that is not safe to contact")
                 .fact("realm", bearer.realm.chars().take(300).collect::<String>())
                 .cause(why)
         })?;
@@ -176,7 +176,8 @@ impl Tokens {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.insert(host.clone()) {
             let registry = call.host.name();
-            http.notices.warn(format!("the credentials for {registry} go to the token server {host}, which it names"));
+            http.notices
+                .warn(format!("the credentials for {registry} are sent to the token server {host}, which it names"));
         }
     }
 

@@ -64,7 +64,7 @@ impl TokenRequest<'_> {
                 return Ok(answer);
             }
             url = self.next(&url, answer.text(LOCATION)).map_err(|why| {
-                about.error(Kind::Auth, "the token server redirects to where it is not safe to ask").cause(why)
+                about.error(Kind::Auth, "the token server redirects to a URL that is not safe to contact").cause(why)
             })?;
         }
         Err(about.error(Kind::Network, "the token server redirects more than 10 times").into())
@@ -145,9 +145,9 @@ impl TokenRequest<'_> {
     fn refused(&self, about: &About, answer: &RegistryAnswer) -> Error {
         let registry = &about.registry;
         let (kind, what) = match answer.status {
-            StatusCode::NOT_FOUND => (Kind::Auth, "there is no token server where the registry says"),
-            status if status.is_client_error() => (Kind::Auth, "the token server refuses"),
-            _ => (Kind::Network, "the token server fails"),
+            StatusCode::NOT_FOUND => (Kind::Auth, "there is no token server at the realm that the registry names"),
+            status if status.is_client_error() => (Kind::Auth, "the token server refused"),
+            _ => (Kind::Network, "the token server failed"),
         };
         let error = about.error(kind, what);
         let error = http_error::explained(error, answer.status, answer.attempts, &Complaint::of(&answer.body));

@@ -102,7 +102,7 @@ impl Repository {
         if answer.status.is_success() {
             return session(&call.about(), &answer);
         }
-        Err(http_error::refused(&call.about(), &answer, "the registry does not let us upload"))
+        Err(http_error::refused(&call.about(), &answer, "the registry denies the upload"))
     }
 
     /// Sends the blob until the registry has it.
@@ -169,7 +169,7 @@ pub(super) fn session(about: &About, answer: &RegistryAnswer) -> Result<Session>
 pub(super) fn next_place(about: &About, answer: &RegistryAnswer) -> Result<Url> {
     url_policy::follow_redirect(&answer.url, answer.text(LOCATION), Errand::Upload).map_err(|why| {
         about
-            .error(Kind::Network, "the registry opens an upload where underpin does not send data")
+            .error(Kind::Network, "the registry names an upload URL that underpin does not send data to")
             .fact("status", answer.status)
             .cause(why)
             .hint("if the registry is behind a proxy, check that it knows its own scheme and host (X-Forwarded-Proto)")
@@ -195,16 +195,17 @@ pub(super) fn unclear(about: &About, answer: RegistryAnswer) -> Result<Result<Re
         return Ok(Err(RequestFault::NoAnswer(format!("the upload session is lost ({})", answer.status))));
     }
     if complaint.is(&["DIGEST_INVALID"]) {
-        let error = about.error(Kind::Integrity, "the registry says that the blob's bytes do not have its digest");
+        let error =
+            about.error(Kind::Integrity, "the registry reports that the uploaded bytes do not match the blob's digest");
         return Err(http_error::explained(error, answer.status, answer.attempts, &complaint));
     }
-    Err(http_error::refused(about, &answer, "the registry does not take the blob"))
+    Err(http_error::refused(about, &answer, "the registry does not accept the blob"))
 }
 
 fn given_up(about: &About, outcome: Result<RegistryAnswer, RequestFault>, attempts: u32) -> Error {
     match outcome {
         Ok(answer) => {
-            http_error::refused(about, &RegistryAnswer { attempts, ..answer }, "the registry does not take the blob")
+            http_error::refused(about, &RegistryAnswer { attempts, ..answer }, "the registry does not accept the blob")
         }
         Err(fault) => http_error::lost(about, fault, attempts),
     }
@@ -288,7 +289,7 @@ impl Repository {
         }
         let about = self.bare(&session.place).about();
         Err(about
-            .error(Kind::Network, "the registry takes the blob neither whole nor in chunks of a sensible size")
+            .error(Kind::Network, "the registry accepts the blob neither whole nor in chunks of a usable size")
             .fact("smallest chunk", session.minimum))
     }
 
@@ -317,7 +318,7 @@ fn read_chunk(stream: Stream, length: u64) -> Result<(Bytes, Stream)> {
 }
 
 fn too_large(call: &Call<'_>, answer: &RegistryAnswer) -> Error {
-    let error = call.about().error(Kind::Input, "the blob is too large for this registry, in chunks too");
+    let error = call.about().error(Kind::Input, "the blob is too large for this registry, even in chunks");
     error.fact("status", answer.status).fact("chunk", CHUNK)
 }
 

@@ -151,7 +151,7 @@ fn what_was_just_pulled_is_left_as_the_kubelet_leaves_it() {
         let run = setup.json(&["gc", "--high", "0", "--low", "0"]);
         assert_eq!((&run["removed"], &run["kept"]["young"]), (&json!([]), &json!(1)), "{run}");
         // Nor for its age: nobody knows how it was used before this node was looked at.
-        let run = setup.run(&["gc", "--max-age", "5m", "--json"]).ok().says("nothing is taken for its age yet");
+        let run = setup.run(&["gc", "--max-age", "5m", "--json"]).ok().says("nothing is removed for its age yet");
         assert_eq!(run.json()["removed"], json!([]));
         assert_eq!(setup.listed(), [name("new")]);
     });

@@ -68,7 +68,7 @@ fn a_disk_of_64_mib_that_fills() {
     // The cache on the full disk is done without, and says so.
     let trial = registries.trial();
     let run = trial.run_with_cache(&disk.path("cache"));
-    trial.gives_the_expected_image(run).says("the cache takes nothing more");
+    trial.gives_the_expected_image(run).says("nothing more is written to the cache");
     let on_it =
         |args: &[&str]| registries.sandbox.underpin(["cache"]).args(args).arg("--cache").arg(disk.path("cache")).run();
     on_it(&["ls"]).ok();

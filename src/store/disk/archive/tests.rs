@@ -79,7 +79,7 @@ fn images_of_two_names_with_one_tag_stand_in_one_docker_archive() {
         holds(tag, text);
     }
     let ambiguous = DockerArchive::source(&local(&path, Some("v1"))).unwrap().top().unwrap_err();
-    assert!(ambiguous.to_string().contains("whole name"), "{ambiguous}");
+    assert!(ambiguous.to_string().contains("full name"), "{ambiguous}");
     let archive = TarReader::open(&path).unwrap().unwrap();
     let index = archive.open(INDEX).unwrap().unwrap().bytes(1 << 20, INDEX).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
