@@ -1,4 +1,4 @@
-//! The presubmit question: what does the image stand on, may it, and could it move?
+//! The presubmit question: what is the image based on, is that allowed, and could it move?
 //!
 //! The same run as `plan`, and beside it the policy on bases and the exception list.
 
@@ -22,7 +22,7 @@ pub struct Question<'a> {
     pub list: Option<&'a ExceptionList>,
 }
 
-/// What one platform stands on.
+/// What one platform is based on.
 struct Stand {
     platform: Platform,
     old_base: OldBase,

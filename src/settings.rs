@@ -62,10 +62,10 @@ fn check_target(source: &Location, target: &Location) -> Result<()> {
     let (Location::Registry(source), Location::Registry(to)) = (source, target) else { return Ok(()) };
     let same = source.name() == to.name() && source.effective_tag() == to.effective_tag();
     if same && to.tag().is_none() && to.digest().is_none() {
-        return Err(Error::usage("--to would move the source's own tag, which it does not name")
+        return Err(Error::usage("--to would overwrite the source's tag without naming it")
             .fact("source", source)
             .fact("target", target)
-            .hint(format!("write the tag out to move it: --to {}", to.without_digest())));
+            .hint(format!("write the tag out to overwrite it: --to {}", to.without_digest())));
     }
     Ok(())
 }

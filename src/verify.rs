@@ -21,7 +21,7 @@ pub fn verify(session: &Session, image: &Location) -> Result<Verification> {
     let job = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
     let derived = run::derive(session, &job)?;
     let derived = derived
-        .ok_or_else(|| Error::input("the new base has none of the image's platforms any more").fact("image", image))?;
+        .ok_or_else(|| Error::input("the new base no longer has any of the image's platforms").fact("image", image))?;
     let outcome = if derived.top.digest() == top.digest() { VerifyOutcome::Same } else { VerifyOutcome::Different };
     Ok(Verification {
         schema: "underpin.verify/v1",
@@ -82,13 +82,13 @@ impl Record {
         match text(FORMAT_KEY) {
             Some(FORMAT) => {}
             Some(other) => {
-                return Err(Error::input("the image was made in another format of underpin")
+                return Err(Error::input("the image has another format version than this underpin")
                     .fact("format", other)
                     .fact("this is", FORMAT)
                     .hint("verify it with the release that made it"));
             }
             None => {
-                return Err(Error::input("the image does not say that underpin made it").fact("missing", FORMAT_KEY));
+                return Err(Error::input("the image does not record that underpin made it").fact("missing", FORMAT_KEY));
             }
         }
         let options = json::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;

@@ -29,7 +29,7 @@ pub struct BatchFile {
 pub struct BatchEntry {
     pub at: Position,
     pub job: Job,
-    /// The exception list, from the file's own folder.
+    /// The exception list, relative to the directory of the file.
     pub exceptions: Option<String>,
     /// Everything that decides the result, as it was written: the lock compares it.
     pub recipe: Value,

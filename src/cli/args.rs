@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::console::Console;
-use super::environment::{cache_folder, limit};
+use super::environment::{cache_directory, limit};
 use super::policy_args::PolicyArgs;
 use crate::error::{Error, Result};
 use crate::oci::Location;
@@ -101,7 +101,7 @@ impl WorldArgs {
         if self.no_cache {
             return CacheChoice::None;
         }
-        cache_folder(self.cache.as_ref()).map_or(CacheChoice::None, CacheChoice::Directory)
+        cache_directory(self.cache.as_ref()).map_or(CacheChoice::None, CacheChoice::Directory)
     }
 
     /// Collects garbage after a run, where a size is configured. Its failures are warnings.

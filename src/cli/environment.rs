@@ -1,4 +1,4 @@
-//! What the environment says: the folders of the user, the settings file, how large the store may be.
+//! What the environment sets: the user's directories, the settings file, the size limit of the cache.
 
 use std::path::PathBuf;
 
@@ -27,24 +27,24 @@ pub(super) fn configured_size(settings: &SettingsFile) -> Result<Option<u64>> {
 /// The settings file: `$UNDERPIN_SETTINGS`, else `underpin/settings.json` in the user's folder for such files.
 pub(super) fn settings_file() -> Result<SettingsFile> {
     let named = std::env::var_os("UNDERPIN_SETTINGS").filter(|file| !file.is_empty()).map(PathBuf::from);
-    let usual = || user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("underpin/settings.json"));
+    let usual = || user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("underpin/settings.json"));
     let place = named.map(SettingsPlace::Named).or_else(|| usual().map(SettingsPlace::Usual));
     settings::read_settings(&place.unwrap_or(SettingsPlace::None))
 }
 
 /// The folder of the cache: as named, else `$UNDERPIN_CACHE`, else the user's.
-pub(super) fn cache_folder(named: Option<&PathBuf>) -> Option<PathBuf> {
+pub(super) fn cache_directory(named: Option<&PathBuf>) -> Option<PathBuf> {
     let variable = std::env::var_os("UNDERPIN_CACHE").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     named.cloned().or(variable).or_else(user_cache)
 }
 
 /// `$XDG_CACHE_HOME/underpin`, else `~/.cache/underpin`; none without a home.
 fn user_cache() -> Option<PathBuf> {
-    user_folder("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("underpin"))
+    user_directory("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("underpin"))
 }
 
 /// The folder that the variable names, else the one of this name in the user's home.
-fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+fn user_directory(variable: &str, in_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }

@@ -34,7 +34,7 @@ impl Man {
         command.build();
         match &self.all {
             Some(folder) => {
-                write_all(&command, folder).map_err(|error| could_not(error).fact("folder", folder.display()))?;
+                write_all(&command, folder).map_err(|error| could_not(error).fact("directory", folder.display()))?;
             }
             None => console.data(&self.page(&command)?),
         }

@@ -18,7 +18,8 @@ pub fn size(text: &str) -> Result<u64> {
 
 /// `90s`, `15m`, `36h`, `30d`, `2w`, or several after another: `1d12h`.
 pub fn duration(text: &str) -> Result<Duration> {
-    let refuse = || Error::usage("not a time: write a number with s, m, h, d or w").fact("given", text);
+    let refuse =
+        || Error::usage("not a duration: write a number with s, m, h, d or w, such as 30d").fact("given", text);
     let mut seconds: u64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -44,7 +45,7 @@ pub fn duration(text: &str) -> Result<Duration> {
 pub fn percent(text: &str) -> Result<u8> {
     let number = text.strip_suffix('%').unwrap_or(text);
     let percent = number.parse().ok().filter(|percent| *percent <= 100 && !number.starts_with('+'));
-    percent.ok_or_else(|| Error::usage("not a percent: write a whole number from 0 to 100").fact("given", text))
+    percent.ok_or_else(|| Error::usage("not a percentage: write a whole number from 0 to 100").fact("given", text))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub enum Place {
     Named(PathBuf),
     /// It is looked for, and need not be there.
     Usual(PathBuf),
-    /// There is no folder to look in.
+    /// There is no directory to look in.
     None,
 }
 
@@ -68,7 +68,7 @@ pub fn read(place: &Place) -> Result<SettingsFile> {
 fn parse(bytes: &[u8], path: &Path) -> Result<SettingsFile> {
     let object = json::read_object(bytes, "the settings file")?;
     let written: Written = serde_json::from_value(object.into())
-        .map_err(|error| Error::input("the settings file has something that is not a setting").cause(error))?;
+        .map_err(|error| Error::input("the settings file is not valid").cause(error))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     Ok(SettingsFile {
         max_size: written.cache.max_size.as_deref().map(amount::size).transpose()?,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
-use super::environment::{cache_folder, settings_file};
+use super::environment::{cache_directory, settings_file};
 use crate::error::{Error, Result};
 use crate::report::to_json;
 use crate::settings::SettingsFile;
@@ -106,7 +106,7 @@ struct StoreArgs {
 impl StoreArgs {
     fn folder(&self) -> Result<PathBuf> {
         let missing = || Error::usage("there is no cache directory").hint("pass --cache DIR");
-        cache_folder(self.cache.as_ref()).ok_or_else(missing)
+        cache_directory(self.cache.as_ref()).ok_or_else(missing)
     }
 
     /// The store for looking at it, or `None`, and said, where there is none.
