@@ -8,7 +8,7 @@ use super::template::MaskedText;
 use super::tree::{self, Lines, ManifestTree, TreeNodeId};
 use super::workload::{self, CommandSite, ObjectName};
 use super::{
-    ChangedCommand, CommandOutcome, KubeOptions, ManifestCommand, RewrittenManifest, Template, json, rewrite, yaml,
+    ChangedCommand, KubeOptions, KubeOutcome, ManifestCommand, RewrittenManifest, Template, json, rewrite, yaml,
 };
 use crate::error::Result;
 
@@ -67,10 +67,10 @@ impl<'a> ParsedManifest<'a> {
     ) -> ManifestCommand {
         let shown = |words: Vec<String>| words.iter().map(|word| self.masked.shown(word)).collect::<Vec<_>>();
         let outcome = match decided.decision {
-            Decision::Unchanged => CommandOutcome::Unchanged,
-            Decision::Refuse(why) => CommandOutcome::Refused(Box::new(self.shown(*why))),
-            Decision::Keep(why) => CommandOutcome::Kept(Box::new(self.shown(*why))),
-            Decision::Change(change) => CommandOutcome::Changed(Box::new(ChangedCommand {
+            Decision::Unchanged => KubeOutcome::Unchanged,
+            Decision::Refuse(why) => KubeOutcome::Refused(Box::new(self.shown(*why))),
+            Decision::Keep(why) => KubeOutcome::Kept(Box::new(self.shown(*why))),
+            Decision::Change(change) => KubeOutcome::Changed(Box::new(ChangedCommand {
                 command: shown(change.command),
                 args: shown(change.args.unwrap_or_default()),
                 environment: change.environment,
@@ -99,12 +99,12 @@ impl<'a> ParsedManifest<'a> {
     }
 
     /// The byte that a command's outcome is about: the construct, or the first word.
-    fn at(&self, site: &CommandSite, outcome: &CommandOutcome) -> usize {
+    fn at(&self, site: &CommandSite, outcome: &KubeOutcome) -> usize {
         let items: Vec<TreeNodeId> =
             site.command.iter().chain(&site.args).flat_map(|list| self.tree.items(*list)).copied().collect();
         let refusal = match outcome {
-            CommandOutcome::Refused(why) | CommandOutcome::Kept(why) => why.refusal.as_ref(),
-            CommandOutcome::Unchanged | CommandOutcome::Changed(_) => None,
+            KubeOutcome::Refused(why) | KubeOutcome::Kept(why) => why.refusal.as_ref(),
+            KubeOutcome::Unchanged | KubeOutcome::Changed(_) => None,
         };
         let place = refusal.and_then(|refusal| Some((items.get(refusal.word)?, refusal.span.start)));
         match (place, items.first()) {

@@ -116,12 +116,12 @@ pub struct ManifestCommand {
     pub what: CommandKind,
     pub position: Position,
     pub before: Vec<String>,
-    pub outcome: CommandOutcome,
+    pub outcome: KubeOutcome,
     pub notes: Vec<CommandNote>,
 }
 
 #[derive(Debug)]
-pub enum CommandOutcome {
+pub enum KubeOutcome {
     Unchanged,
     Changed(Box<ChangedCommand>),
     Refused(Box<KubeRefusal>),
@@ -143,8 +143,7 @@ impl RewrittenManifest {
     /// Whether anything was refused.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        self.refused.is_some()
-            || self.commands.iter().any(|command| matches!(command.outcome, CommandOutcome::Refused(_)))
+        self.refused.is_some() || self.commands.iter().any(|command| matches!(command.outcome, KubeOutcome::Refused(_)))
     }
 }
 

@@ -12,7 +12,7 @@ use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::rules::explain_hint;
 use super::translation::log;
 use crate::error::{Error, printable};
-use crate::kube::{CommandNote, CommandOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
+use crate::kube::{CommandNote, KubeOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
 use crate::rules::{Level, Rule};
 use crate::shell::caret;
 
@@ -74,10 +74,10 @@ enum ManifestOutcome {
 /// The stable word for what became of a command.
 fn verdict(command: &ManifestCommand) -> &'static str {
     match command.outcome {
-        CommandOutcome::Unchanged => "unchanged",
-        CommandOutcome::Changed(_) => "translate",
-        CommandOutcome::Refused(_) => "refuse",
-        CommandOutcome::Kept(_) => "kept",
+        KubeOutcome::Unchanged => "unchanged",
+        KubeOutcome::Changed(_) => "translate",
+        KubeOutcome::Refused(_) => "refuse",
+        KubeOutcome::Kept(_) => "kept",
     }
 }
 
@@ -136,10 +136,10 @@ fn rows(file: &ManifestFile, mode: KubeMode) -> Vec<Row<'_>> {
 fn command_row(command: &ManifestCommand, mode: KubeMode) -> Row<'_> {
     let at = command.position;
     let (outcome, finding) = match &command.outcome {
-        CommandOutcome::Unchanged => (RowOutcome::Unchanged, None),
-        CommandOutcome::Kept(why) => (RowOutcome::Kept, Some(RowFinding::plain(kept_finding(why), Some(at)))),
-        CommandOutcome::Refused(why) => (RowOutcome::Refused, Some(refusal_finding(why, at))),
-        CommandOutcome::Changed(_) => {
+        KubeOutcome::Unchanged => (RowOutcome::Unchanged, None),
+        KubeOutcome::Kept(why) => (RowOutcome::Kept, Some(RowFinding::plain(kept_finding(why), Some(at)))),
+        KubeOutcome::Refused(why) => (RowOutcome::Refused, Some(refusal_finding(why, at))),
+        KubeOutcome::Changed(_) => {
             let outcome = if mode == KubeMode::Check { RowOutcome::ToChange } else { RowOutcome::Changed };
             (outcome, Some(RowFinding::plain(change_finding(command, mode), Some(at))))
         }
@@ -153,7 +153,7 @@ fn command_row(command: &ManifestCommand, mode: KubeMode) -> Row<'_> {
 
 /// The words before and after. With `--check`, the change should have been made.
 fn change_finding(command: &ManifestCommand, mode: KubeMode) -> ReportedFinding {
-    let CommandOutcome::Changed(changed) = &command.outcome else {
+    let KubeOutcome::Changed(changed) = &command.outcome else {
         return ReportedFinding::note(CHANGE, String::new());
     };
     let words = |words: &[String]| serde_json::Value::from(words).to_string();
@@ -201,7 +201,7 @@ pub fn refusals(files: &[ManifestFile]) -> String {
             reason(&mut out, why);
         }
         for command in file.commands() {
-            if let CommandOutcome::Refused(why) = &command.outcome {
+            if let KubeOutcome::Refused(why) = &command.outcome {
                 let _ = writeln!(out, "refused: {}", head(file, command));
                 reason(&mut out, why);
             }
@@ -215,7 +215,7 @@ pub fn refusals(files: &[ManifestFile]) -> String {
 fn refused_rules(file: &ManifestFile) -> Vec<Rule> {
     let whole = file.result.as_ref().ok().and_then(|rewritten| rewritten.refused.as_ref()).map(|(why, _)| why.rule);
     let commands = file.commands().iter().filter_map(|command| match &command.outcome {
-        CommandOutcome::Refused(why) => Some(why.rule),
+        KubeOutcome::Refused(why) => Some(why.rule),
         _ => None,
     });
     whole.into_iter().chain(commands).collect()
@@ -240,11 +240,11 @@ fn reason(out: &mut String, why: &KubeRefusal) {
 pub fn changes(files: &[ManifestFile]) -> String {
     let mut out = String::new();
     for (file, command) in files.iter().flat_map(|file| file.commands().iter().map(move |command| (file, command))) {
-        if let CommandOutcome::Kept(why) = &command.outcome {
+        if let KubeOutcome::Kept(why) = &command.outcome {
             let _ = writeln!(out, "note: {}", head(file, command));
             let _ = writeln!(out, "  [shell-kept] the image has its shell: {}", printable(&why.detail));
         }
-        if !command.notes.is_empty() && !matches!(command.outcome, CommandOutcome::Refused(_)) {
+        if !command.notes.is_empty() && !matches!(command.outcome, KubeOutcome::Refused(_)) {
             let _ = writeln!(out, "note: {}", head(file, command));
             for note in &command.notes {
                 let _ = writeln!(out, "  [{}] {}", note.rule, printable(&note.message));
@@ -257,12 +257,12 @@ pub fn changes(files: &[ManifestFile]) -> String {
 /// One line.
 #[must_use]
 pub fn summary(files: &[ManifestFile], mode: KubeMode) -> String {
-    let count = |wanted: fn(&CommandOutcome) -> bool| {
+    let count = |wanted: fn(&KubeOutcome) -> bool| {
         files.iter().flat_map(ManifestFile::commands).filter(|command| wanted(&command.outcome)).count()
     };
-    let changed = count(|outcome| matches!(outcome, CommandOutcome::Changed(_)));
-    let refused = count(|outcome| matches!(outcome, CommandOutcome::Refused(_)));
-    let others = count(|outcome| matches!(outcome, CommandOutcome::Unchanged | CommandOutcome::Kept(_)));
+    let changed = count(|outcome| matches!(outcome, KubeOutcome::Changed(_)));
+    let refused = count(|outcome| matches!(outcome, KubeOutcome::Refused(_)));
+    let others = count(|outcome| matches!(outcome, KubeOutcome::Unchanged | KubeOutcome::Kept(_)));
     let done = if mode == KubeMode::Write { "translated" } else { "to translate" };
     format!("files: {}; commands: {changed} {done}, {refused} refused, {others} unchanged\n", files.len())
 }
@@ -295,9 +295,9 @@ fn refusal_json(why: &KubeRefusal, at: Position) -> Value {
 
 fn command_json(command: &ManifestCommand) -> Value {
     let (changed, why) = match &command.outcome {
-        CommandOutcome::Changed(changed) => (Some(changed), None),
-        CommandOutcome::Refused(why) | CommandOutcome::Kept(why) => (None, Some(why)),
-        CommandOutcome::Unchanged => (None, None),
+        KubeOutcome::Changed(changed) => (Some(changed), None),
+        KubeOutcome::Refused(why) | KubeOutcome::Kept(why) => (None, Some(why)),
+        KubeOutcome::Unchanged => (None, None),
     };
     let env: Map<String, Value> = changed
         .map(|changed| changed.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect())

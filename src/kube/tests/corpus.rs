@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{CommandOutcome, LogChoice, options, rewrite};
+use super::{KubeOutcome, LogChoice, options, rewrite};
 use crate::shell::{CommandContext, Declared, Frozen, Verdict, translate};
 
 fn strings(value: &Value) -> Vec<String> {
@@ -55,18 +55,18 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
             let rewritten = rewrite(&text, &options(LogChoice::Stdout)).unwrap();
             let [command] = rewritten.commands.as_slice() else { panic!("{text}") };
             match (&verdict, &command.outcome) {
-                (Verdict::Unchanged(_), CommandOutcome::Unchanged) => assert_eq!(rewritten.text, text),
-                (Verdict::Refuse(expected), CommandOutcome::Refused(why)) => {
+                (Verdict::Unchanged(_), KubeOutcome::Unchanged) => assert_eq!(rewritten.text, text),
+                (Verdict::Refuse(expected), KubeOutcome::Refused(why)) => {
                     assert_eq!(why.rule.id(), expected.reason.word(), "{text}");
                     assert_eq!(rewritten.text, text);
                 }
-                (Verdict::Translate(exec), CommandOutcome::Changed(became)) => {
+                (Verdict::Translate(exec), KubeOutcome::Changed(became)) => {
                     assert_eq!(became.command, exec.argv(), "{text}");
                     assert_eq!(became.environment, exec.environment, "{text}");
                     changed += 1;
                 }
                 // In these places a command has no surroundings of its own.
-                (Verdict::Translate(exec), CommandOutcome::Refused(why)) => {
+                (Verdict::Translate(exec), KubeOutcome::Refused(why)) => {
                     let is_alone = exec.environment.is_empty() && exec.workdir.is_none();
                     assert!(
                         why.rule.id() == "env-taken"

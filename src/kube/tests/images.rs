@@ -1,6 +1,6 @@
 //! What an image shows decides, where one was named.
 
-use super::{CommandOutcome, KubeOptions, LogChoice, options, pod, rewrite, rule};
+use super::{KubeOptions, KubeOutcome, LogChoice, options, pod, rewrite, rule};
 use crate::examine::Klog;
 use crate::kube::{Images, ProgramFacts, ProgramQuery};
 use crate::shell::logs::Spelling;
@@ -32,10 +32,10 @@ fn verdict(images: &One, logs: LogChoice, lines: &str) -> String {
     let rewritten = rewrite(&pod(&format!("image: i\n{lines}")), &KubeOptions { images, ..options(logs) }).unwrap();
     let [command] = rewritten.commands.as_slice() else { panic!() };
     match &command.outcome {
-        CommandOutcome::Unchanged => "unchanged".to_owned(),
-        CommandOutcome::Kept(_) => "kept".to_owned(),
-        CommandOutcome::Refused(_) => rule(command).unwrap().to_owned(),
-        CommandOutcome::Changed(changed) => [changed.command.clone(), changed.args.clone()].concat().join(" "),
+        KubeOutcome::Unchanged => "unchanged".to_owned(),
+        KubeOutcome::Kept(_) => "kept".to_owned(),
+        KubeOutcome::Refused(_) => rule(command).unwrap().to_owned(),
+        KubeOutcome::Changed(changed) => [changed.command.clone(), changed.args.clone()].concat().join(" "),
     }
 }
 

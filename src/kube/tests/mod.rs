@@ -6,7 +6,7 @@ mod hostile;
 mod images;
 mod refusals;
 
-use super::{CommandOutcome, KubeOptions, ManifestCommand, NoImages, RewrittenManifest, Template, rewrite};
+use super::{KubeOptions, KubeOutcome, ManifestCommand, NoImages, RewrittenManifest, Template, rewrite};
 use crate::plan::{KlogStyle, LogChoice};
 
 fn options(logs: LogChoice) -> KubeOptions<'static> {
@@ -25,7 +25,7 @@ fn rewritten(text: &str) -> RewrittenManifest {
 
 /// The rules that refused, and whether the text stayed as it was.
 fn refused(text: &str, rewritten: &RewrittenManifest) -> Vec<&'static str> {
-    if rewritten.commands.iter().all(|command| !matches!(command.outcome, CommandOutcome::Changed(_))) {
+    if rewritten.commands.iter().all(|command| !matches!(command.outcome, KubeOutcome::Changed(_))) {
         assert_eq!(rewritten.text, text, "nothing changed, so the text is the same");
     }
     rewritten.commands.iter().filter_map(rule).collect()
@@ -33,7 +33,7 @@ fn refused(text: &str, rewritten: &RewrittenManifest) -> Vec<&'static str> {
 
 fn rule(command: &ManifestCommand) -> Option<&'static str> {
     match &command.outcome {
-        CommandOutcome::Refused(why) => Some(why.rule.id()),
+        KubeOutcome::Refused(why) => Some(why.rule.id()),
         _ => None,
     }
 }

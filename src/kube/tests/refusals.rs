@@ -1,6 +1,6 @@
 //! What is left as it is, each with a twin that is rewritten.
 
-use super::{CommandOutcome, KubeOptions, LogChoice, Template, options, pod, refused, rewrite, rewritten};
+use super::{KubeOptions, KubeOutcome, LogChoice, Template, options, pod, refused, rewrite, rewritten};
 use crate::kube::{KubeRefusal, Position};
 use crate::rules::{Family, Level, Rule};
 
@@ -95,7 +95,7 @@ fn a_refusal_points_at_the_construct() {
         let text = pod(lines);
         let rewritten = rewritten(&text);
         let [command] = rewritten.commands.as_slice() else { panic!() };
-        assert!(matches!(&command.outcome, CommandOutcome::Refused(why) if why.refusal.is_some()), "{text}");
+        assert!(matches!(&command.outcome, KubeOutcome::Refused(why) if why.refusal.is_some()), "{text}");
         assert_eq!(command.position, Position { line, column }, "{text}");
     }
 }
