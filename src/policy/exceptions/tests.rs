@@ -46,7 +46,7 @@ fn what_is_wrong_with_a_row_is_said_with_its_line() {
         ("|a|b|", Some("no reason")),
         ("||b|c|", Some("no component")),
         ("|a b|b|c|", Some("not the name of an image")),
-        ("|a|b|c|lost|", Some("which nobody sees: lost")),
+        ("|a|b|c|lost|", Some("so readers do not see: lost")),
         ("|a|b|c \\| kept|", None),
     ] {
         let problems = list(&page(rows)).problems();
