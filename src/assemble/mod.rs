@@ -1,7 +1,6 @@
 //! From a plan to final bytes and digests. Decides nothing; what it needs of the world, the bytes of
 //! the source's layers and space to work in, it asks for through [`LayerSource`].
 
-mod check;
 mod image;
 mod layer;
 mod scratch;

@@ -5,6 +5,7 @@
 
 pub mod base;
 mod facts;
+mod full_image;
 pub mod klog;
 mod oddity;
 pub mod ownership;
@@ -12,10 +13,9 @@ pub mod packages;
 mod subject;
 #[cfg(test)]
 pub mod testing;
-mod whole;
 
 pub use facts::{Facts, LayerFacts, look};
+pub use full_image::{FullImage, FullPlatform, ProgramAnswer, log_runner_in};
 pub use klog::Klog;
 pub use oddity::Oddity;
 pub use subject::{Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};
-pub use whole::{Shown, Whole, WholePlatform, log_runner_in};

@@ -4,11 +4,9 @@
 //! What is missing is taken over from the source: the lines of the user, of its primary group and of
 //! the groups that it is a member of. Never the source's files: they describe the old base.
 
-use super::account_file::{self as file, AccountFile, number};
+use crate::layer::RootPath;
 use crate::process::Container;
 use crate::rootfs::Root;
-
-pub use super::account_file::Which;
 
 /// A user or group by name that neither the rebased root nor the source has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +118,7 @@ impl Merge {
                 before
             }
         };
-        let line = file::line(&line);
+        let line = line_of(&line);
         (self.out.uid, self.out.gid) = (line.id(), line.group_id());
         self.primary_group(line.group_id(), source);
         Some(line.name().to_vec())
@@ -128,7 +126,7 @@ impl Merge {
 
     /// A number whose name means another number by now: the number alone does.
     fn is_taken(&self, line: &[u8]) -> bool {
-        let name = String::from_utf8_lossy(file::line(line).name()).into_owned();
+        let name = String::from_utf8_lossy(line_of(line).name()).into_owned();
         self.now.passwd.named(&name).is_some()
     }
 
@@ -153,9 +151,9 @@ impl Merge {
         let before = source.group.named(group).map(|line| line.with_only(b""));
         if let Some(now) = self.now.group.named(group).map(|line| line.bytes().to_vec()) {
             self.compare(Which::Group, &now, before.as_deref());
-            self.out.gid = file::line(&now).id();
+            self.out.gid = line_of(&now).id();
         } else if let Some(line) = before {
-            self.out.gid = file::line(&line).id();
+            self.out.gid = line_of(&line).id();
             self.now.group.add(&line);
             self.added(Which::Group, &line);
         } else {
@@ -165,7 +163,7 @@ impl Merge {
 
     /// Runtimes give a process the groups that list its user.
     fn memberships(&mut self, user: &[u8], source: &AccountFile) {
-        let of_user = |line: &file::Line<'_>| line.members().any(|member| member == user);
+        let of_user = |line: &Line<'_>| line.members().any(|member| member == user);
         for line in source.lines().filter(of_user) {
             let name = String::from_utf8_lossy(line.name()).into_owned();
             match self.now.group.named(&name).map(|now| (now.id(), of_user(&now))) {
@@ -190,7 +188,7 @@ impl Merge {
 
     fn compare(&mut self, which: Which, now: &[u8], before: Option<&[u8]>) {
         let Some(before) = before else { return };
-        let (now, before) = (file::line(now), file::line(before));
+        let (now, before) = (line_of(now), line_of(before));
         if let (Some(after), Some(before)) = (now.id(), before.id())
             && after != before
         {
@@ -210,7 +208,7 @@ impl Merge {
             Which::Passwd => "user",
             Which::Group => "group",
         };
-        let line = file::line(line);
+        let line = line_of(line);
         let name = String::from_utf8_lossy(line.name());
         self.out.added.push(format!("{kind} {name} ({})", line.id().unwrap_or_default()));
         self.changed(which);
@@ -234,4 +232,126 @@ impl Merge {
         }
         out
     }
+}
+
+/// Which of the two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Passwd,
+    Group,
+}
+
+impl Which {
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Passwd => "/etc/passwd",
+            Self::Group => "/etc/group",
+        }
+    }
+}
+
+/// The content of an account file. One that is missing or could not be read is empty: what it
+/// says is not known.
+#[derive(Debug, Clone, Default)]
+struct AccountFile {
+    content: Vec<u8>,
+}
+
+/// One account: `name:x:id:…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Line<'a>(&'a [u8]);
+
+impl AccountFile {
+    fn of(root: &Root<'_>, which: Which) -> Self {
+        let path = RootPath::new(which.path()).ok();
+        let file = path.as_ref().and_then(|path| root.resolve(path).ok());
+        let content = file.and_then(|file| root.content(file.node)).unwrap_or_default();
+        Self { content: content.to_vec() }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let lines = self.content.split(|byte| *byte == b'\n');
+        lines.map(Line).filter(|line| !line.name().is_empty() && line.id().is_some())
+    }
+
+    fn named(&self, name: &str) -> Option<Line<'_>> {
+        self.lines().find(|line| line.name() == name.as_bytes())
+    }
+
+    fn numbered(&self, id: u64) -> Option<Line<'_>> {
+        self.lines().find(|line| line.id() == Some(id))
+    }
+
+    /// Adds a line at the end.
+    fn add(&mut self, line: &[u8]) {
+        if !self.content.is_empty() && !self.content.ends_with(b"\n") {
+            self.content.push(b'\n');
+        }
+        self.content.extend_from_slice(line);
+        self.content.push(b'\n');
+    }
+
+    /// Adds a member to the group of this name.
+    fn add_member(&mut self, group: &str, member: &[u8]) {
+        let mut lines: Vec<Vec<u8>> = self.content.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let line = lines.iter_mut().find(|line| Line(line).name() == group.as_bytes() && Line(line).id().is_some());
+        if let Some(line) = line {
+            if Line(line).members().next().is_some() {
+                line.push(b',');
+            }
+            line.extend_from_slice(member);
+        }
+        self.content = lines.join(b"\n".as_slice());
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self.content
+    }
+}
+
+impl<'a> Line<'a> {
+    fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    fn name(self) -> &'a [u8] {
+        self.field(0).unwrap_or_default()
+    }
+
+    fn id(self) -> Option<u64> {
+        number(self.field(2)?)
+    }
+
+    /// The primary group of a user.
+    fn group_id(self) -> Option<u64> {
+        number(self.field(3)?)
+    }
+
+    /// The members of a group.
+    fn members(self) -> impl Iterator<Item = &'a [u8]> {
+        let members = self.field(3).unwrap_or_default().split(|byte| *byte == b',');
+        members.filter(|member| !member.is_empty())
+    }
+
+    /// The group's line with this member only, or with none.
+    fn with_only(self, member: &[u8]) -> Vec<u8> {
+        let fields: Vec<&[u8]> = self.0.split(|byte| *byte == b':').take(3).chain([member]).collect();
+        fields.join(b":".as_slice())
+    }
+
+    fn field(self, at: usize) -> Option<&'a [u8]> {
+        self.0.split(|byte| *byte == b':').nth(at)
+    }
+}
+
+/// A line that stands alone.
+fn line_of(bytes: &[u8]) -> Line<'_> {
+    Line(bytes)
+}
+
+/// A number as account files hold it, and nothing else.
+fn number(field: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(field).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse().ok()
 }

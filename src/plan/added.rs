@@ -7,8 +7,7 @@ use super::accounts::{self, Accounts, Which};
 use super::directories::{self, Owner, Way};
 use super::extract;
 use super::layers::Roots;
-use super::log_file;
-use super::log_runner::Runner;
+use super::logs::Runner;
 use super::new_layer::NewLayer;
 use crate::examine::PlatformSubject;
 use crate::layer::{Entry, EntryKind, RootPath};
@@ -91,7 +90,7 @@ impl Added {
     }
 
     fn log_dir(&mut self, container: &Container, roots: &Roots<'_>) -> DirectoryState {
-        let Some(path) = log_file::directory(container) else { return DirectoryState::NotNeeded };
+        let Some(path) = log_directory(container) else { return DirectoryState::NotNeeded };
         let (uid, gid) = (self.accounts.uid, self.accounts.gid.unwrap_or_default());
         let owner = Owner { uid: uid.unwrap_or_default(), gid };
         let state = self.directory(&path, "log folder", roots, owner);
@@ -102,9 +101,7 @@ impl Added {
             _ => return state,
         };
         match uid {
-            Some(uid) if !log_file::can_write(like, &path, uid, gid) => {
-                DirectoryState::ReadOnly { path: path.to_string(), uid }
-            }
+            Some(uid) if !can_write(like, &path, uid, gid) => DirectoryState::ReadOnly { path: path.to_string(), uid },
             _ => state,
         }
     }
@@ -160,4 +157,39 @@ fn account_path(which: Which, rebased: &Root<'_>) -> Option<RootPath> {
         None => Some(path),
         Some(_) => rebased.resolve(&path).ok().map(|found| found.path),
     }
+}
+
+/// The flags of klog and of the log runners that name one file.
+const FLAGS: [&str; 4] = ["--log-file", "--log_file", "-log-file", "-log_file"];
+
+/// The directory of the log file that the command names. `None` where there is none, where it is a
+/// device, and where a volume will be mounted over it.
+fn log_directory(container: &Container) -> Option<RootPath> {
+    let argv = container.command.argv();
+    let file = argv.iter().enumerate().find_map(|(at, word)| {
+        let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
+        let value = value.or_else(|| argv.get(at + 1).map(String::as_str));
+        FLAGS.contains(&flag).then_some(value).flatten()
+    })?;
+    let directory = RootPath::new(file).ok().filter(|_| file.starts_with('/'))?.parent()?;
+    let is_device = matches!(directory.components().next(), Some(b"dev" | b"proc" | b"sys"));
+    (!is_device && !is_mounted(container, &directory)).then_some(directory)
+}
+
+fn is_mounted(container: &Container, directory: &RootPath) -> bool {
+    let volumes = container.members.get("Volumes").and_then(serde_json::Value::as_object);
+    let mut volumes = volumes.into_iter().flat_map(|volumes| volumes.keys()).filter_map(|key| RootPath::new(key).ok());
+    volumes.any(|volume| directory.is_within(&volume))
+}
+
+/// Whether a process with these numbers can make a file in the directory.
+fn can_write(root: &Root<'_>, directory: &RootPath, uid: u64, gid: u64) -> bool {
+    let Ok(found) = root.resolve(directory) else { return false };
+    let bits = match found.node {
+        _ if uid == 0 => return true,
+        node if node.uid() == uid => node.mode() >> 6,
+        node if node.gid() == gid => node.mode() >> 3,
+        node => node.mode(),
+    };
+    bits & 0o3 == 0o3
 }

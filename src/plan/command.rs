@@ -4,7 +4,6 @@
 //! binary, the runner of its new base. A command that needs no shell is left alone, and so is one
 //! whose shell is in the rebased root.
 
-mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -12,9 +11,9 @@ use std::collections::BTreeMap;
 
 use super::healthcheck::{self, HealthOutcome};
 use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
-use super::options::RebaseOptions;
+use super::options::{CommandWords, RebaseOptions};
 use crate::layer::RootPath;
-use crate::process::{Container, search};
+use crate::process::{Command, Container, search};
 use crate::rootfs::Root;
 use crate::shell::logs::Strategy;
 use crate::shell::{self, CommandContext, ExecCommand, Log, Note, Reason, Refusal, Trailing, Verdict};
@@ -102,7 +101,7 @@ pub(super) struct Translator<'a> {
 
 /// The container without its shell, and what that took.
 pub(super) fn translate(container: Container, translator: &Translator<'_>) -> (Container, ExecForm) {
-    let container = shape::overridden(container, translator.options);
+    let container = overridden(container, translator.options);
     let (container, dropped) = translator.without_lost_init(container);
     let (mut container, mut form) = translator.command(container);
     form.init_dropped = dropped;
@@ -120,7 +119,7 @@ impl Translator<'_> {
             return (container, Vec::new());
         }
         let dropped = argv.iter().take(lead).cloned().collect();
-        container.set_command(shape::without_first(&container.command, lead));
+        container.set_command(without_first(&container.command, lead));
         (container, dropped)
     }
 
@@ -196,12 +195,12 @@ impl Translator<'_> {
             Err(outcome) => return (container, ExecForm::stuck(outcome)),
         };
         let lead = meaning.init.len() + log.as_ref().map_or(0, |log| log.choice.words_before(&own, &argv));
-        let command = shape::split(&container.command, argv, passed, meaning.trailing);
+        let command = split(&container.command, argv, passed, meaning.trailing);
         let form = ExecForm {
             outcome: CommandOutcome::Translated,
             log,
             notes: meaning.notes.iter().cloned().chain(notes).collect(),
-            cmd_cleared: shape::cleared(&container.command, &command),
+            cmd_cleared: cleared(&container.command, &command),
             lead,
             ..ExecForm::default()
         };
@@ -255,3 +254,49 @@ fn without_ignored_cmd(verdict: Verdict, container: &Container, place: &CommandC
 
 /// The words, the log, and what it changes.
 type Kept = (Vec<String>, Option<KeptLog>, Vec<Note>);
+
+fn words(words: Vec<String>) -> Option<Vec<String>> {
+    (!words.is_empty()).then_some(words)
+}
+
+/// `--entrypoint` and `--cmd` take the place of what the image has.
+fn overridden(mut container: Container, options: &RebaseOptions) -> Container {
+    if !options.overrides_command() {
+        return container;
+    }
+    let Command { entrypoint, cmd } = container.command.clone();
+    let given = |given: &Option<CommandWords>, there| given.as_ref().map_or(there, |given| words(given.0.clone()));
+    let entrypoint = given(&options.entrypoint, entrypoint);
+    let cmd = given(&options.cmd, cmd);
+    container.set_command(Command { entrypoint, cmd });
+    container
+}
+
+/// The command without its first words.
+fn without_first(command: &Command, count: usize) -> Command {
+    let entrypoint = command.entrypoint.clone().unwrap_or_default();
+    let rest = count.saturating_sub(entrypoint.len());
+    let cmd = command.cmd.clone().unwrap_or_default();
+    Command {
+        entrypoint: words(entrypoint.into_iter().skip(count).collect()),
+        cmd: words(cmd.into_iter().skip(rest).collect()),
+    }
+}
+
+/// Where the words go. Where only CMD was there, only CMD is there again.
+fn split(before: &Command, argv: Vec<String>, passed: &[String], trailing: Trailing) -> Command {
+    if before.entrypoint.as_ref().is_none_or(Vec::is_empty) {
+        return Command { entrypoint: None, cmd: words(argv.into_iter().chain(passed.iter().cloned()).collect()) };
+    }
+    let cmd = match trailing {
+        Trailing::Passed => words(passed.to_vec()),
+        Trailing::Ignored => None,
+    };
+    Command { entrypoint: words(argv), cmd }
+}
+
+/// CMD, where it was there and its words are part of the command no more.
+fn cleared(before: &Command, after: &Command) -> Option<Vec<String>> {
+    let had = before.entrypoint.is_some() && after.cmd.is_none();
+    before.cmd.clone().filter(|cmd| had && !cmd.is_empty())
+}

@@ -1,4 +1,9 @@
-//! The config of the result.
+//! The config of the result, and in it what a container starts with: three-way merge of old base,
+//! source and new base.
+//!
+//! One rule for every member: what the source took over from its old base is replaced by the new
+//! base's value, what the source set itself stays. [`TABLE`] says how each member is compared.
+//! Where the old base's config is not known, whatever the source has counts as its own.
 
 use serde_json::{Map, Value};
 
@@ -6,14 +11,152 @@ use super::history;
 use super::layers::Layers;
 use super::options::Epoch;
 use crate::examine::PlatformSubject;
-use crate::oci::json;
-use crate::process::Container;
+use crate::oci::{is_dangerous, json};
+use crate::process::{Command, Container, MEMBER_ORDER, set_member};
+
+/// The container as if the source had been built on the new base.
+pub(super) fn rebased(subject: &PlatformSubject) -> Container {
+    let old = subject.old_base.image.as_ref().map(|image| Container::of(&image.config));
+    let old = old.unwrap_or_else(|| Container { members: Map::new(), command: Command::default() });
+    let (source, new) = (Container::of(&subject.source.config), Container::of(&subject.base.config));
+    let command = inherit_command(&old.command, &source.command, &new.command);
+    let members = merge(&old.members, source.members, &new.members, &command);
+    Container { members, command }
+}
+
+/// How a member of the container is merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Merge {
+    /// As one value.
+    Whole,
+    /// Key by key.
+    Keys,
+    /// Entry by entry, see [`merge_variables`].
+    Environment,
+}
+
+/// The rows, in the order in which they are written. The command has its own rule ([`inherit_command`]).
+const TABLE: [(&str, Merge); 10] = [
+    ("User", Merge::Whole),
+    ("ExposedPorts", Merge::Keys),
+    ("Env", Merge::Environment),
+    ("Volumes", Merge::Keys),
+    ("WorkingDir", Merge::Whole),
+    ("Labels", Merge::Keys),
+    ("StopSignal", Merge::Whole),
+    ("Healthcheck", Merge::Whole),
+    ("Shell", Merge::Whole),
+    ("OnBuild", Merge::Whole),
+];
+
+fn merge(
+    old: &Map<String, Value>,
+    source: Map<String, Value>,
+    new: &Map<String, Value>,
+    command: &Command,
+) -> Map<String, Value> {
+    let mut out = source;
+    for (member, how) in TABLE {
+        let merged = match how {
+            Merge::Whole => whole(old.get(member), out.get(member), new.get(member)),
+            Merge::Keys => keys(old.get(member), out.get(member), new.get(member)),
+            Merge::Environment => variables(old.get(member), out.get(member), new.get(member)),
+        };
+        set_member(&mut out, member, merged);
+    }
+    let words = |words: &Option<Vec<String>>| words.as_ref().map(|words| Value::from(words.clone()));
+    set_member(&mut out, "Entrypoint", words(&command.entrypoint));
+    set_member(&mut out, "Cmd", words(&command.cmd));
+    json::ordered(out, &MEMBER_ORDER)
+}
+
+/// `null`, `""`, `[]` and `{}` all mean "not set" to every runtime.
+fn set(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    })
+}
+
+fn whole(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
+    if set(source) == set(old) { set(new).cloned() } else { set(source).cloned() }
+}
+
+fn keys(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
+    let map = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+    let (old, source, new) = (map(old), map(source), map(new));
+    let mut out = Map::new();
+    for key in new.keys().chain(source.keys()) {
+        let inherited = source.get(key) == old.get(key);
+        let value = if inherited { new.get(key) } else { source.get(key) };
+        if let Some(value) = value.filter(|_| !is_dangerous(key)) {
+            out.insert(key.clone(), value.clone());
+        }
+    }
+    (!out.is_empty()).then_some(Value::Object(out))
+}
+
+fn variables(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
+    let words = |value: Option<&Value>| -> Vec<String> {
+        value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let merged = merge_variables(&words(old), &words(source), &words(new));
+    (!merged.is_empty()).then(|| merged.into())
+}
+
+/// The environment of the result: the new base's entries first, as if the image had been built on
+/// it, then what the source set itself. An entry that the source inherited from its old base
+/// gives way to the new base's.
+fn merge_variables(old: &[String], source: &[String], new: &[String]) -> Vec<String> {
+    let own: Vec<String> = source.iter().filter(|entry| !old.contains(entry)).cloned().collect();
+    let removed = |entry: &str| is_set(old, entry) && !is_set(source, entry);
+    let mut out: Vec<String> = Vec::new();
+    for entry in new.iter().filter(|entry| !removed(entry)) {
+        if !is_set(&own, entry) {
+            out.push(entry.clone());
+        } else if !is_set(&out, entry) {
+            // A variable that the source changes keeps the place that the new base gives it.
+            out.extend(own.iter().filter(|own| name(own) == name(entry)).cloned());
+        }
+    }
+    let placed = out.clone();
+    out.extend(own.into_iter().filter(|own| !is_set(&placed, own)));
+    out
+}
+
+fn name(entry: &str) -> &str {
+    entry.split('=').next().unwrap_or_default()
+}
+
+fn is_set(environment: &[String], entry: &str) -> bool {
+    environment.iter().any(|other| name(other) == name(entry))
+}
+
+/// The command as if the source had been built on the new base.
+fn inherit_command(old: &Command, source: &Command, new: &Command) -> Command {
+    if source.argv().is_empty() {
+        return new.clone();
+    }
+    let inherited = |source: &Option<Vec<String>>, old: &Option<Vec<String>>| {
+        source.as_ref().is_some_and(|words| !words.is_empty()) && source == old
+    };
+    let entrypoint_inherited = inherited(&source.entrypoint, &old.entrypoint);
+    let own_entrypoint = source.entrypoint.as_ref().is_some_and(|words| !words.is_empty()) && !entrypoint_inherited;
+    let cmd_inherited = inherited(&source.cmd, &old.cmd) && !own_entrypoint;
+    Command {
+        entrypoint: if entrypoint_inherited { new.entrypoint.clone() } else { source.entrypoint.clone() },
+        cmd: if cmd_inherited { new.cmd.clone() } else { source.cmd.clone() },
+    }
+}
 
 const CONFIG_ORDER: [&str; 10] =
     ["created", "author", "architecture", "os", "os.version", "os.features", "variant", "config", "rootfs", "history"];
 
 /// The whole config but for the layers; members nobody knows survive from the source.
-pub(super) fn merge(
+pub(super) fn whole_config(
     subject: &PlatformSubject,
     container: &Container,
     layers: &Layers,
@@ -27,4 +170,137 @@ pub(super) fn merge(
     config.insert("rootfs".into(), Value::Null);
     config.insert("history".into(), history::merge(subject, layers));
     json::ordered(config, &CONFIG_ORDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn merged(old: &Value, source: &Value, new: &Value) -> Value {
+        let map = |value: &Value| value.as_object().cloned().unwrap();
+        Value::Object(merge(&map(old), map(source), &map(new), &Command::default()))
+    }
+
+    /// For each row: inherited is replaced, own stays, unset takes the new base's, removed stays removed.
+    #[test]
+    fn every_row_of_the_table_keeps_the_rule() {
+        for (member, how) in TABLE {
+            let (a, b, c) = match how {
+                Merge::Environment => (json!(["K=a"]), json!(["K=b"]), json!(["K=c"])),
+                Merge::Keys => (json!({"k": "a"}), json!({"k": "b"}), json!({"k": "c"})),
+                Merge::Whole if matches!(member, "Shell" | "OnBuild") => (json!(["a"]), json!(["b"]), json!(["c"])),
+                Merge::Whole if member == "Healthcheck" => {
+                    (json!({"Test": ["a"]}), json!({"Test": ["b"]}), json!({"Test": ["c"]}))
+                }
+                Merge::Whole => (json!("a"), json!("b"), json!("c")),
+            };
+            let with = |value: &Value| json!({ member: value });
+            assert_eq!(merged(&with(&a), &with(&a), &with(&c)), with(&c), "{member}: inherited is replaced");
+            assert_eq!(merged(&with(&a), &with(&b), &with(&c)), with(&b), "{member}: own value stays");
+            assert_eq!(merged(&json!({}), &json!({}), &with(&c)), with(&c), "{member}: unset takes the new base's");
+            assert_eq!(
+                merged(&json!({}), &with(&b), &json!({})),
+                with(&b),
+                "{member}: own value stays where nobody else has one"
+            );
+            assert_eq!(
+                merged(&with(&a), &with(&a), &json!({})),
+                json!({}),
+                "{member}: inherited goes with the old base"
+            );
+            assert_eq!(merged(&with(&a), &json!({}), &with(&c)), json!({}), "{member}: removed stays removed");
+        }
+    }
+
+    #[test]
+    fn empty_means_unset() {
+        for empty in [json!(null), json!("")] {
+            let merged = merged(&json!({}), &json!({ "User": empty }), &json!({"User": "65532"}));
+            assert_eq!(merged, json!({"User": "65532"}));
+        }
+    }
+
+    #[test]
+    fn dangerous_labels_stay_behind_and_unknown_members_survive() {
+        let source = json!({"ArgsEscaped": true, "Labels": {"a": "1", "containerd.io/restart.loguri": "binary:///x"}, "Odd": [1]});
+        let new = json!({"Labels": {"cdi.k8s.io/x": "y"}});
+        assert_eq!(merged(&json!({}), &source, &new), json!({"ArgsEscaped": true, "Labels": {"a": "1"}, "Odd": [1]}));
+    }
+}
+
+#[cfg(test)]
+mod environment_tests {
+    use super::*;
+
+    #[test]
+    fn environment_merges_entry_by_entry() {
+        for (why, old, source, new, expected) in [
+            ("inherited gives way", &["PATH=/old"][..], &["PATH=/old"][..], &["PATH=/new"][..], &["PATH=/new"][..]),
+            ("own value stays", &["PATH=/old"], &["PATH=/app:/old"], &["PATH=/new"], &["PATH=/app:/old"]),
+            (
+                "own value keeps the base's place",
+                &[],
+                &["A=1", "PATH=/app"],
+                &["PATH=/new", "B=2"],
+                &["PATH=/app", "B=2", "A=1"],
+            ),
+            ("inherited and unknown to the new base goes", &["GONE=1"], &["GONE=1", "A=1"], &[], &["A=1"]),
+            ("new base adds", &[], &["A=1"], &["SSL_CERT_FILE=/x"], &["SSL_CERT_FILE=/x", "A=1"]),
+            ("removed stays removed", &["X=1"], &[], &["X=2"], &[]),
+            ("odd entries are carried", &[], &["*", "NAME", "", "A=1", "A=2"], &[], &["*", "NAME", "", "A=1", "A=2"]),
+            ("both values of a doubled name stay in order", &[], &["A=1", "A=2"], &["A=0"], &["A=1", "A=2"]),
+        ] {
+            let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            assert_eq!(merge_variables(&words(old), &words(source), &words(new)), words(expected), "{why}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod inherited_command_tests {
+    use super::*;
+
+    fn command(entrypoint: Option<&[&str]>, cmd: Option<&[&str]>) -> Command {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Command { entrypoint: entrypoint.map(words), cmd: cmd.map(words) }
+    }
+
+    #[test]
+    fn what_the_source_says_runs() {
+        let none = command(None, None);
+        let bash = command(None, Some(&["bash"]));
+        let tini = command(Some(&["/tini", "--"]), None);
+        let debug = command(Some(&["/busybox/sh"]), None);
+        let app = command(Some(&["/app"]), None);
+        for (why, old, source, new, expected) in [
+            ("own entrypoint stays", &bash, app.clone(), &none, app.clone()),
+            ("own entrypoint takes no cmd of the new base", &bash, app.clone(), &bash, app.clone()),
+            (
+                "own cmd takes no entrypoint of the new base",
+                &none,
+                command(None, Some(&["/app"])),
+                &debug,
+                command(None, Some(&["/app"])),
+            ),
+            (
+                "inherited entrypoint gives way",
+                &tini,
+                command(Some(&["/tini", "--"]), Some(&["/app"])),
+                &none,
+                command(None, Some(&["/app"])),
+            ),
+            ("inherited cmd gives way", &bash, bash.clone(), &none, none.clone()),
+            ("no command is the new base's", &none, none.clone(), &debug, debug.clone()),
+            (
+                "own entrypoint keeps an equal cmd",
+                &bash,
+                command(Some(&["/app"]), Some(&["bash"])),
+                &none,
+                command(Some(&["/app"]), Some(&["bash"])),
+            ),
+        ] {
+            assert_eq!(inherit_command(old, &source, new), expected, "{why}");
+        }
+    }
 }

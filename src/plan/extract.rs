@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::directories;
-use super::layers::{Becomes, Layers, Needs, OwnLayer, source_root};
-use super::leaving::{Bulk, Sums, reason};
+use super::layers::{Becomes, Bulk, Layers, Needs, OwnLayer, Sums, reason, source_root};
 use super::new_layer::NewLayer;
 use crate::examine::base::Sureness;
 use crate::examine::ownership::{Ownership, Side};

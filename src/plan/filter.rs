@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::directories;
-use super::layers::{Becomes, Layers, OwnLayer};
-use super::leaving::{Bulk, Sums, reason};
+use super::layers::{Becomes, Bulk, Layers, OwnLayer, Sums, reason};
 use super::new_layer::NewLayer;
 use crate::examine::ownership::{Ownership, Side};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};

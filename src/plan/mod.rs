@@ -1,24 +1,17 @@
 //! Every decision of a run, made before anything is written: what the container starts with, what
 //! becomes of each layer, what is added. `assemble` decides nothing.
 
-mod account_file;
 mod accounts;
 mod added;
 mod annotations;
 mod command;
 mod config;
-mod container;
 mod directories;
-mod environment;
 mod extract;
 mod filter;
 mod healthcheck;
 mod history;
-mod inherited_command;
 mod layers;
-mod leaving;
-mod log_file;
-mod log_runner;
 mod logs;
 mod need;
 mod new_layer;
@@ -40,8 +33,7 @@ pub use added::{Added, DirectoryState};
 pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
 pub use command::{CommandOutcome, ExecForm, KeptLog};
 pub use healthcheck::HealthOutcome;
-pub use layers::{Body, Fate, Inherited, Layers, PlannedLayer, Roots};
-pub use leaving::{Bulk, Leaving};
+pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roots};
 pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::Need;
 pub use new_layer::NewLayer;
@@ -189,7 +181,7 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
         ImagePlan::AsIs(Box::new(subject.source.clone()))
     } else {
         ImagePlan::New(NewImage {
-            config: config::merge(subject, &container, &layers, options.source_date_epoch),
+            config: config::whole_config(subject, &container, &layers, options.source_date_epoch),
             manifest: annotations::manifest(image, subject, options),
             diff_ids: expected(subject, &layers),
             mtime: options.source_date_epoch.map_or(0, |epoch| i64::try_from(epoch.0).unwrap_or_default()),
@@ -211,12 +203,12 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
 fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> (Container, ExecForm, Layers) {
     let begun = Layers::begin(subject, facts, options);
     let scene = begun.scene(subject, options);
-    let container = container::rebased(subject);
-    let brought = subject.runner.as_ref().and_then(|runner| log_runner::of_image(runner, &scene));
+    let container = config::rebased(subject);
+    let brought = subject.runner.as_ref().and_then(|runner| logs::runner_of_image(runner, &scene));
     let at = brought
         .as_ref()
         .map(|runner| logs::RunnerAt { path: runner.path.to_string(), from: "the image of --log-runner" });
-    let at = at.or_else(|| log_runner::in_root(&scene, &container));
+    let at = at.or_else(|| logs::runner_in_root(&scene, &container));
     let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
     let shells = if options.extract { &base } else { &scene };
     let translator = command::Translator { root: &scene, shells, runner: at.as_ref(), options };

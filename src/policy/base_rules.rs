@@ -6,8 +6,8 @@
 
 use super::base_policy::{BaseName, BasePolicy, CurrentBase};
 use super::exceptions::Exception;
-use crate::rules::Rule;
-use crate::rules::{Finding, Level};
+
+use crate::rules::{Finding, Level, Rule};
 
 /// What the policy says of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,25 +1,28 @@
-//! The rules themselves: each a small function from facts to findings.
+//! Puts all rules to a pass, in the order of a report; those about its base and its config are here.
 
-use super::{needs, program, seam, shell, surroundings};
+use super::{command, layers, logs, needs, program, user, workdir};
 use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
 use crate::oci::{Platform, is_dangerous};
-use crate::plan::{CommandOutcome, OnMissing, Pass};
-use crate::rules::Rule;
-use crate::rules::{Allow, Finding, Level, apply_allowed};
+use crate::plan::{OnMissing, Pass};
+use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 
 /// Puts every rule to one platform.
 #[must_use]
 pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(program::judge(&pass.startup, &pass.subject.platform));
-    findings.extend(shell::judge(pass));
+    findings.extend(command::judge(pass));
     findings.extend(needs::judge(&pass.startup));
-    findings.extend(surroundings::judge(pass));
-    findings.extend(seam::judge(pass));
-    findings.extend(cmd_changes_meaning(pass));
+    findings.extend(user::judge(pass));
+    findings.extend(workdir::workdir_missing(pass));
+    findings.extend(logs::log_dir_missing(pass));
+    findings.extend(command::healthcheck_missing(pass));
+    findings.extend(layers::judge(pass));
+    findings.extend(workdir::entrypoint_relative(pass));
+    findings.extend(command::cmd_changes_meaning(pass));
     findings.extend(old_base(pass));
-    findings.extend(layer_odd(pass));
+    findings.extend(layers::layer_odd(pass));
     findings.extend(config_odd(pass));
     findings.extend(labels_dropped(&pass.subject));
     findings.extend(attestations(&pass.subject));
@@ -42,21 +45,6 @@ pub fn missing_platforms(image: &Subject, on_missing: OnMissing) -> Vec<MissingP
         finding: platform_missing(image, platform, on_missing),
     };
     image.missing.iter().map(missing).collect()
-}
-
-fn cmd_changes_meaning(pass: &Pass) -> Option<Finding> {
-    let Pass { facts, draft, .. } = pass;
-    let (before, after) = (facts.command.argv(), draft.container.command.argv());
-    let is_inherited = matches!(draft.form.outcome, CommandOutcome::Unchanged) && draft.form.init_dropped.is_empty();
-    if before == after || !is_inherited || draft.command_overridden {
-        return None;
-    }
-    let message = "part of the command came from the old base and is the new base's now";
-    Some(
-        Finding::new(Rule::CmdChangesMeaning, Level::Warn, message)
-            .evidence(format!("{before:?} became {after:?}"))
-            .fix("set ENTRYPOINT and CMD in the image itself if this is not what you want"),
-    )
 }
 
 fn old_base(pass: &Pass) -> Vec<Finding> {
@@ -90,11 +78,6 @@ fn old_base(pass: &Pass) -> Vec<Finding> {
         ),
     };
     notes.chain(verdict).collect()
-}
-
-fn layer_odd(pass: &Pass) -> Vec<Finding> {
-    let notes = pass.facts.layer_notes.iter().chain(&pass.draft.layers.notes);
-    notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone())).collect()
 }
 
 fn config_odd(pass: &Pass) -> Vec<Finding> {

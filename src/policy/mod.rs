@@ -5,17 +5,19 @@
 
 mod base_policy;
 mod base_rules;
+mod command;
 pub mod exceptions;
 mod judge;
+mod layers;
+mod logs;
 mod needs;
 mod program;
-mod seam;
-mod shell;
 #[cfg(test)]
 mod start_tests;
-mod surroundings;
 #[cfg(test)]
 mod tests;
+mod user;
+mod workdir;
 
 pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile};
 pub use base_rules::{BaseVerdict, Movable, judge_base};

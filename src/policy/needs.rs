@@ -2,8 +2,8 @@
 
 use crate::elf::{Linkage, ShownBy};
 use crate::process::{Absent, Helper, Start, Startup};
-use crate::rules::Rule;
-use crate::rules::{Finding, Level};
+
+use crate::rules::{Finding, Level, Rule};
 
 pub(super) fn judge(startup: &Startup) -> Vec<Finding> {
     let Start::Found(started) = &startup.program else { return Vec::new() };

@@ -4,8 +4,8 @@
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
 use crate::oci::Platform;
 use crate::process::{Presence, Start, Started, Startup};
-use crate::rules::Rule;
-use crate::rules::{Finding, Level};
+
+use crate::rules::{Finding, Level, Rule};
 
 pub(super) fn judge(startup: &Startup, platform: &Platform) -> Vec<Finding> {
     let wrappers = startup.wrappers.iter().flat_map(|start| judge_start(start, None, platform));

@@ -3,14 +3,13 @@
 
 mod absent;
 mod container;
-mod health;
 mod helper;
 mod program;
 mod startup;
 
 pub use absent::Absent;
 pub use container::{Command, Container, DEFAULT_PATH, MEMBER_ORDER, set_member};
-pub use health::Health;
+
 pub use helper::{Helper, is_seen, is_there};
 pub use program::{Presence, Start, Started, search, start};
-pub use startup::{Setup, Startup, look};
+pub use startup::{Health, Setup, Startup, look};

@@ -1,9 +1,10 @@
 //! What happens when a container of the result starts: asked of the rebased root, and of the
 //! source's root about what the rebased one lacks.
 
+use serde_json::Value;
+
 use super::absent::{self, Absent};
 use super::container::Container;
-use super::health::{self, Health};
 use super::helper::{Helper, helpers};
 use super::program::{Presence, Start, search, start};
 use crate::layer::LayerContents;
@@ -65,12 +66,32 @@ pub fn look<'l>(
             Start::Lost { name, .. } => search(source, container, name).map(|found| found.file.path.to_string()),
             _ => None,
         },
-        health: health::look(container, rebased),
+        health: look_at_health(container, rebased),
         helpers: helpers(rebased, own, &of_command),
         tools: absent::tools_of_source(&tools, container, source),
         libraries: absent::libraries_of_source(&libraries, source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),
         wrappers,
         program,
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// There is none, or what it runs is there, or it is a shell's: see `exec_form`.
+    Fine,
+    /// Its program is not in the rebased root.
+    Lost { name: String, reasons: String },
+}
+
+fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
+    let test = container.members.get("Healthcheck").and_then(|check| check.get("Test")).and_then(Value::as_array);
+    let words: Vec<&str> = test.into_iter().flatten().filter_map(Value::as_str).collect();
+    match words.split_first() {
+        Some((&"CMD", [name, ..])) => match root.search(name, container.search_path(), &container.working_dir()) {
+            Ok(_) => Health::Fine,
+            Err(lost) => Health::Lost { name: (*name).to_owned(), reasons: lost.to_string() },
+        },
+        _ => Health::Fine,
     }
 }

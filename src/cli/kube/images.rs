@@ -5,38 +5,38 @@ use std::collections::BTreeMap;
 use super::super::args::{Work, WorldArgs};
 use super::super::console::Console;
 use crate::error::{Error, Result};
-use crate::examine::{Klog, Shown, Whole};
+use crate::examine::{Klog, ProgramAnswer, FullImage};
 use crate::kube::{Answer, Images, Question};
 use crate::oci::Location;
 use crate::store::Session;
 
 /// Images that were fetched, by the names that manifests have for them.
-pub(super) struct Fetched(BTreeMap<String, Whole>);
+pub(super) struct Fetched(BTreeMap<String, FullImage>);
 
 impl Images for Fetched {
     fn ask(&self, image: &str, question: &Question<'_>) -> Option<Answer> {
         let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
         let shown = whole.platforms.iter().map(|one| (one, one.show(question.program, question.path, question.folder)));
         let mut shown = shown.map(|(one, shown)| match shown.missing {
-            Some(why) => Shown { missing: Some(format!("{why} ({})", one.platform)), ..shown },
+            Some(why) => ProgramAnswer { missing: Some(format!("{why} ({})", one.platform)), ..shown },
             None => shown,
         });
         let first = shown.next()?;
         let all = shown.fold(first, both);
-        let Shown { entrypoint, missing, klog, runner } = all;
+        let ProgramAnswer { entrypoint, missing, klog, runner } = all;
         Some(Answer { image: whole.origin.pinned(), entrypoint, missing, klog, runner })
     }
 }
 
 /// What holds for two platforms.
-fn both(one: Shown, two: Shown) -> Shown {
+fn both(one: ProgramAnswer, two: ProgramAnswer) -> ProgramAnswer {
     let klog = match (&one.klog, &two.klog) {
         (a, b) if a == b => one.klog,
         (Klog::Proven(_), Klog::Proven(_)) => Klog::Unknown("its platforms spell the flags differently".to_owned()),
         (Klog::Proven(_), _) => two.klog,
         _ => one.klog,
     };
-    Shown {
+    ProgramAnswer {
         entrypoint: if one.entrypoint.is_empty() { two.entrypoint } else { one.entrypoint },
         missing: one.missing.or(two.missing),
         klog,

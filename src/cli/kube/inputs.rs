@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::super::args::{Work, WorldArgs};
 use super::super::console::Console;
 use crate::error::{Error, Result};
-use crate::examine::{Klog, Shown, Whole};
+use crate::examine::{FullImage, Klog, ProgramAnswer};
 use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
 use crate::oci::Location;
 use crate::store::Session;
@@ -132,32 +132,32 @@ fn too_long() -> Error {
 }
 
 /// Images that were fetched, by the names that manifests have for them.
-pub(super) struct FetchedImages(BTreeMap<String, Whole>);
+pub(super) struct FetchedImages(BTreeMap<String, FullImage>);
 
 impl Images for FetchedImages {
     fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
         let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
         let shown = whole.platforms.iter().map(|one| (one, one.show(query.program, query.path, query.directory)));
         let mut shown = shown.map(|(one, shown)| match shown.missing {
-            Some(why) => Shown { missing: Some(format!("{why} ({})", one.platform)), ..shown },
+            Some(why) => ProgramAnswer { missing: Some(format!("{why} ({})", one.platform)), ..shown },
             None => shown,
         });
         let first = shown.next()?;
         let all = shown.fold(first, both);
-        let Shown { entrypoint, missing, klog, runner } = all;
+        let ProgramAnswer { entrypoint, missing, klog, runner } = all;
         Some(ProgramFacts { image: whole.origin.pinned(), entrypoint, missing, klog, runner })
     }
 }
 
 /// What holds for two platforms.
-fn both(one: Shown, two: Shown) -> Shown {
+fn both(one: ProgramAnswer, two: ProgramAnswer) -> ProgramAnswer {
     let klog = match (&one.klog, &two.klog) {
         (a, b) if a == b => one.klog,
         (Klog::Proven(_), Klog::Proven(_)) => Klog::Unknown("its platforms spell the flags differently".to_owned()),
         (Klog::Proven(_), _) => two.klog,
         _ => one.klog,
     };
-    Shown {
+    ProgramAnswer {
         entrypoint: if one.entrypoint.is_empty() { two.entrypoint } else { one.entrypoint },
         missing: one.missing.or(two.missing),
         klog,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::content::{self, Content};
-use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, buildpacks, history, provenance};
+use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, clues, history};
 use crate::error::{Error, Result};
 use crate::oci::{Image, Location};
 use crate::process::Command;
@@ -121,7 +121,7 @@ fn label_clue(source: &Image) -> Option<Clue> {
 }
 
 fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
-    let Some(run_image) = buildpacks::read(&source.config) else { return Ok(Answer::Nothing(None)) };
+    let Some(run_image) = clues::buildpacks_run_image(&source.config) else { return Ok(Answer::Nothing(None)) };
     for location in run_image.clue.iter().flat_map(|clue| &clue.locations) {
         match lookup.clue(location)? {
             Some(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
@@ -137,7 +137,7 @@ fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
 fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let statements = lookup.statements()?;
     let mut best: Option<OldBase> = None;
-    for clue in statements.iter().flat_map(provenance::clues) {
+    for clue in statements.iter().flat_map(clues::materials) {
         let Some(location) = clue.locations.first() else { continue };
         let Some(image) = lookup.clue(location)? else { continue };
         let longer = best.as_ref().is_none_or(|best| image.layers.len() > best.layers);

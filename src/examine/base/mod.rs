@@ -5,17 +5,14 @@
 //! content answer where no base is named, and are never called proof. Missing or wrong history
 //! never changes which layers are kept once a base is known.
 
-mod buildpacks;
-mod clue;
+mod clues;
 mod content;
 mod history;
 mod ladder;
-mod provenance;
-mod purl;
 #[cfg(test)]
 mod tests;
 
-pub use clue::Clue;
+pub use clues::Clue;
 pub use ladder::{Known, find};
 
 use std::fmt;

@@ -5,15 +5,11 @@
 //! the entry, or an entry that a package's installation must have made. All else is the
 //! application's: what is kept without need is only large, what is dropped without proof is lost.
 
-mod folders;
 mod generated;
-mod hard_links;
-mod links;
 mod paths;
-mod pattern;
+mod settle;
 #[cfg(test)]
 mod tests;
-mod trust;
 
 use self::generated::Generated;
 use super::packages::{self, Claim, Database, LayerPackages};
@@ -116,8 +112,8 @@ pub fn of(layer: &LayerIndex) -> LayerOwnership {
     let generated = (packages.database == Database::Read).then(|| Generated::of(layer, &packages));
     let alone = |entry: &Entry| alone(entry, &packages, generated.as_ref());
     let mut entries: Vec<Ownership> = layer.entries.iter().map(alone).collect();
-    hard_links::hold(&layer.entries, &mut entries);
-    folders::settle(&layer.entries, &mut entries);
+    settle::hold_hard_links(&layer.entries, &mut entries);
+    settle::settle_directories(&layer.entries, &mut entries);
     LayerOwnership { entries, packages }
 }
 

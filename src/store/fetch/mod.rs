@@ -16,7 +16,7 @@ use super::{Source, StoreAccess, parallel};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
-    Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject, Whole, WholePlatform,
+    Fetched, FullImage, FullPlatform, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject,
 };
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
@@ -149,14 +149,14 @@ impl Fetcher<'_> {
     }
 
     /// One image with all its layers, for every platform it has.
-    pub fn whole(&self, location: &Location) -> Result<Whole> {
+    pub fn whole(&self, location: &Location) -> Result<FullImage> {
         let source = self.opened(location)?;
         let (chosen, _) = self.chosen(&source, &[])?;
         let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
             let layers = self.read_layers(&source, &image.layers)?;
-            Ok(WholePlatform { platform, image, layers })
+            Ok(FullPlatform { platform, image, layers })
         });
-        Ok(Whole { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
+        Ok(FullImage { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
     }
 
     /// A location is resolved once a run, whoever asks for it.

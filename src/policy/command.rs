@@ -1,10 +1,9 @@
-//! The rules about the shell that stood before the program, and the log that it wrote.
+//! The rules about the command: what became of its shell, its init, its script; and the health check.
 
-use crate::examine::Klog;
-use crate::plan::{ChosenStrategy, CommandOutcome, ExecForm, HealthOutcome, KeptLog, NoStrategy, Pass};
-use crate::rules::Rule;
-use crate::rules::{Finding, Level};
-use crate::shell::logs::Strategy;
+use super::logs;
+use crate::plan::{CommandOutcome, ExecForm, HealthOutcome, Pass};
+use crate::process::Health;
+use crate::rules::{Finding, Level, Rule};
 use crate::shell::{Note, Reason, Refusal, caret};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
@@ -14,9 +13,9 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
         CommandOutcome::Unchanged => {}
         CommandOutcome::Translated => findings.extend(notes(form)),
         CommandOutcome::Refused(refusal) => findings.push(needs_shell(pass, refusal)),
-        CommandOutcome::NoLog(none) => findings.push(no_strategy(none)),
+        CommandOutcome::NoLog(none) => findings.push(logs::no_strategy(none)),
     }
-    findings.extend(form.log.iter().flat_map(log));
+    findings.extend(form.log.iter().flat_map(logs::strategy));
     findings.extend(cmd_cleared(form));
     findings.extend(init_dropped(form));
     findings.extend(form.script.iter().map(|script| script_read(script)));
@@ -61,50 +60,6 @@ fn health(refusal: &Refusal) -> Finding {
         .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator")
 }
 
-/// The rule and the words for what the binary shows of klog.
-fn not_proven(klog: &Klog) -> (Rule, String) {
-    match klog {
-        Klog::Glog => (Rule::UsesGlog, "it logs with glog, which has no flag for a log file".to_owned()),
-        Klog::Removed(why) => (Rule::LogFlagRemoved, why.clone()),
-        Klog::Unknown(why) => (Rule::LogFlagUnknown, why.clone()),
-        Klog::Proven(_) => (Rule::LogFlagUnknown, String::new()),
-    }
-}
-
-const CHOICES: &str = "choose: --logs klog with a program that takes klog's flags; --logs runner with --log-runner REF, such as registry.k8s.io/build-image/go-runner; --logs stdout, and let the container runtime keep the log";
-
-fn no_strategy(none: &NoStrategy) -> Finding {
-    let (rule, why) = not_proven(&none.klog);
-    let message = format!("the shell wrote the log to {}, and nobody would without it", none.path);
-    Finding::new(rule, Level::Refuse, message).about(&none.path).evidence(why).fix(CHOICES)
-}
-
-/// Which strategy was taken and why; and a refusal where klog's flags were asked for without proof.
-fn log(log: &KeptLog) -> Vec<Finding> {
-    let ChosenStrategy { strategy, why, unproven } = &log.choice;
-    let unproven = unproven.as_ref().map(|klog| {
-        let (rule, why) = not_proven(klog);
-        Finding::new(
-            rule,
-            Level::Refuse,
-            "klog's flags were asked for, and the program does not show that it takes them",
-        )
-        .about(&log.path)
-        .evidence(why)
-        .fix(format!("pass --allow {} if you know better, or {CHOICES}", rule.id()))
-    });
-    let (word, others) = match strategy {
-        Strategy::Klog(_) => ("klog's own flags", "--logs runner, --logs stdout"),
-        Strategy::Runner(_) => ("a log runner", "--logs klog, --logs stdout"),
-        Strategy::Stdout => ("nobody; it goes to the container's log", "--logs klog, --logs runner"),
-    };
-    let chosen = Finding::new(Rule::LogStrategy, Level::Note, format!("{} is now written by {word}", log.path))
-        .about(&log.path)
-        .evidence(why.clone())
-        .fix(format!("the alternatives are {others}"));
-    unproven.into_iter().chain([chosen]).collect()
-}
-
 /// What the translation changes: what differs when the container runs, and what was frozen.
 fn notes(form: &ExecForm) -> Vec<Finding> {
     let finding = |note: &Note| {
@@ -147,6 +102,35 @@ fn init_dropped(form: &ExecForm) -> Option<Finding> {
         Finding::new(Rule::Pid1Changes, Level::Note, "the program is the first process now, without an init before it")
             .evidence(form.init_dropped.join(" "))
             .fix("it must reap its children and handle SIGTERM itself; where it does not, put a static init into the image"),
+    )
+}
+
+pub(super) fn cmd_changes_meaning(pass: &Pass) -> Option<Finding> {
+    let Pass { facts, draft, .. } = pass;
+    let (before, after) = (facts.command.argv(), draft.container.command.argv());
+    let is_inherited = matches!(draft.form.outcome, CommandOutcome::Unchanged) && draft.form.init_dropped.is_empty();
+    if before == after || !is_inherited || draft.command_overridden {
+        return None;
+    }
+    let message = "part of the command came from the old base and is the new base's now";
+    Some(
+        Finding::new(Rule::CmdChangesMeaning, Level::Warn, message)
+            .evidence(format!("{before:?} became {after:?}"))
+            .fix("set ENTRYPOINT and CMD in the image itself if this is not what you want"),
+    )
+}
+
+pub(super) fn healthcheck_missing(pass: &Pass) -> Option<Finding> {
+    let (message, evidence) = match &pass.startup.health {
+        Health::Fine => return None,
+        Health::Lost { name, reasons } => {
+            (format!("the health check runs {name}, which is not in the rebased image"), reasons)
+        }
+    };
+    Some(
+        Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
+            .evidence(evidence)
+            .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator"),
     )
 }
 

@@ -1,9 +1,7 @@
-//! The rules about where the application meets its new base.
+//! The rules about layers: where those of the application meet the new base, and odd entries.
 
 use crate::plan::Pass;
-use crate::process::{Container, Start};
-use crate::rules::Rule;
-use crate::rules::{Finding, Level};
+use crate::rules::{Finding, Level, Rule};
 
 /// So many paths are named in one finding; the others are counted.
 const NAMED: usize = 10;
@@ -49,7 +47,6 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
             "build these layers with plain paths",
         ),
         keep_missing(pass),
-        entrypoint_relative(pass),
     ];
     findings.into_iter().flatten().collect()
 }
@@ -71,24 +68,7 @@ fn keep_missing(pass: &Pass) -> Option<Finding> {
     list(Rule::KeepMissing, Level::Refuse, "--keep names what the image does not have", &paths, "correct the path")
 }
 
-/// A relative program is looked for in the working folder, which may be another one now.
-fn entrypoint_relative(pass: &Pass) -> Option<Finding> {
-    let Pass { subject, draft, startup, .. } = pass;
-    let program = draft.container.command.program().filter(|name| name.contains('/') && !name.starts_with('/'))?;
-    let directory = |container: &Container| match container.text("WorkingDir") {
-        "" => "/".to_owned(),
-        path => path.to_owned(),
-    };
-    let (before, after) = (directory(&Container::of(&subject.source.config)), directory(&draft.container));
-    let is_found = matches!(startup.program, Start::Found(_));
-    (before != after && is_found).then(|| {
-        Finding::new(
-            Rule::EntrypointRelative,
-            Level::Warn,
-            format!("{program} is looked for in another working folder"),
-        )
-        .about(&program)
-        .evidence(format!("{before} in the source, {after} on the new base"))
-        .fix("write the program with its full path, or set WORKDIR in the image itself")
-    })
+pub(super) fn layer_odd(pass: &Pass) -> Vec<Finding> {
+    let notes = pass.facts.layer_notes.iter().chain(&pass.draft.layers.notes);
+    notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone())).collect()
 }

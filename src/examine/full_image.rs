@@ -12,13 +12,13 @@ use crate::rootfs::{Root, merge};
 
 /// An image with all its layers.
 #[derive(Debug)]
-pub struct Whole {
+pub struct FullImage {
     pub origin: Origin,
-    pub platforms: Vec<WholePlatform>,
+    pub platforms: Vec<FullPlatform>,
 }
 
 #[derive(Debug)]
-pub struct WholePlatform {
+pub struct FullPlatform {
     pub platform: Platform,
     pub image: Image,
     pub layers: Vec<Arc<LayerIndex>>,
@@ -26,7 +26,7 @@ pub struct WholePlatform {
 
 /// What one platform shows of a program.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct ProgramAnswer {
     pub entrypoint: Vec<String>,
     /// Why it does not start, where it does not.
     pub missing: Option<String>,
@@ -35,10 +35,10 @@ pub struct Shown {
     pub runner: Option<String>,
 }
 
-impl WholePlatform {
+impl FullPlatform {
     /// Looks for a program, with the `PATH` and the working directory of the image unless others are given.
     #[must_use]
-    pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> Shown {
+    pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> ProgramAnswer {
         let root = merge(self.layers.iter().map(AsRef::as_ref));
         let container = Container::of(&self.image.config);
         let path = path.unwrap_or_else(|| container.search_path());
@@ -49,7 +49,7 @@ impl WholePlatform {
             Err(lost) => Some(lost.to_string().replace('\n', "; ")),
             Ok(_) => facts.and_then(|facts| lacks(&root, facts)),
         };
-        Shown {
+        ProgramAnswer {
             entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
             missing,
             klog: klog::look(facts),

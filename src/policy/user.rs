@@ -1,0 +1,41 @@
+//! The rules about the user that the image runs as.
+
+use crate::plan::{OtherNumber, Pass, UnknownAccount, Which};
+use crate::rules::{Finding, Level, Rule};
+
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let accounts = &pass.draft.layers.added.accounts;
+    let unknown = accounts.unknown.iter().map(user_missing);
+    unknown.chain(accounts.other_numbers.iter().map(other_number)).chain(user_by_name(pass)).collect()
+}
+
+fn user_missing(account: &UnknownAccount) -> Finding {
+    let message = format!("the image runs as {}, which neither the new base nor the source knows", account.name);
+    Finding::new(Rule::UserMissing, Level::Refuse, message)
+        .about(account.which.path())
+        .evidence(format!("{} has no line for it", account.which.path()))
+        .fix("write USER as a number, such as 65532:65532 (Kubernetes' runAsNonRoot wants one, too)")
+}
+
+fn other_number(account: &OtherNumber) -> Finding {
+    let kind = match account.which {
+        Which::Passwd => "user",
+        Which::Group => "group",
+    };
+    let message = format!("{kind} {} has another number on the new base", account.name);
+    Finding::new(Rule::AccountNumber, Level::Warn, message)
+        .about(account.which.path())
+        .evidence(format!("{} in the source, {} on the new base", account.before, account.after))
+        .fix("files that belong to the old number are not the user's any more: write USER as a number")
+}
+
+fn user_by_name(pass: &Pass) -> Option<Finding> {
+    let user = pass.draft.container.text("User");
+    let name = user.split(':').next().filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))?;
+    let number = pass.draft.layers.added.accounts.uid.map_or_else(|| "a number".to_owned(), |uid| uid.to_string());
+    Some(
+        Finding::new(Rule::UserByName, Level::Warn, format!("the image runs as {name}, by name"))
+            .evidence("Kubernetes' runAsNonRoot refuses an image whose user is not a number")
+            .fix(format!("write USER as {number}")),
+    )
+}
