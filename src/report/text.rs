@@ -49,8 +49,12 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
         line(out, format_args!("  program   {} ({})", printable(&binary.path), kind.trim_end()));
     }
     if platform.old_base.is_some() {
-        let (before, after) = (platform.size.before, platform.size.after);
-        line(out, format_args!("  size      {} → {}", ByteSize(before), ByteSize(after)));
+        let before = ByteSize(platform.size.before);
+        // A refused image has no size after the move.
+        match &platform.digest {
+            Some(_) => line(out, format_args!("  size      {before} → {}", ByteSize(platform.size.after))),
+            None => line(out, format_args!("  size      {before}")),
+        }
     }
     for finding in &platform.findings {
         finding_lines(out, finding);
