@@ -20,7 +20,7 @@ use crate::plan::Top;
 
 pub use image::{AssembledImage, image};
 pub use layer::{LayerSource, MadeLayer};
-pub use scratch::{Made, Nameless, Scratch};
+pub use scratch::{Made, MadeBytes, Scratch, Workspace};
 
 /// The finished result. Invariant: every blob and child that `top` leads to is listed, and every
 /// image has passed the check on its layers.

@@ -1,99 +1,107 @@
-//! Bytes that are being made: small ones in memory, large ones in a file that has no name.
+//! Bytes that are being made: in memory here, or wherever [`LayerSource`](super::LayerSource) keeps
+//! large ones.
 
-use std::fs::File;
+use std::fmt::Debug;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::Error;
-
 /// Space to work in. It is gone when it is dropped.
-#[derive(Debug)]
-pub enum Scratch {
-    Memory(Cursor<Vec<u8>>),
-    File(Nameless),
+pub trait Workspace: Read + Write + Seek + Send + Debug {
+    /// No more is written: from here on it can be read, by several at once.
+    fn finish(self: Box<Self>) -> Arc<dyn MadeBytes>;
 }
 
-/// A file that has no name, and the folder it is in.
-#[derive(Debug)]
-pub struct Nameless {
-    pub file: File,
-    pub folder: PathBuf,
+/// Bytes that do not change any more.
+pub trait MadeBytes: Send + Sync + Debug {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
 }
 
-impl Nameless {
-    /// What failed is a folder that somebody has to make room in, so it is named.
-    fn named<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
-        outcome.map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => error,
-            _ => Error::io("could not use a temporary file in the folder", &self.folder, &error).into(),
-        })
-    }
-}
+#[derive(Debug)]
+pub struct Scratch(Box<dyn Workspace>);
 
 impl Scratch {
     #[must_use]
     pub fn memory() -> Self {
-        Self::Memory(Cursor::new(Vec::new()))
+        Self::new(Memory(Cursor::new(Vec::new())))
     }
 
-    /// No more is written: from here on it can be read, by several at once.
+    #[must_use]
+    pub fn new(space: impl Workspace + 'static) -> Self {
+        Self(Box::new(space))
+    }
+
     pub(super) fn finish(self) -> Made {
-        match self {
-            Self::Memory(bytes) => Made(Place::Memory(bytes.into_inner().into())),
-            Self::File(nameless) => Made(Place::File(Arc::new(nameless))),
-        }
+        Made(self.0.finish())
     }
 }
 
 impl Read for Scratch {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Memory(bytes) => bytes.read(into),
-            Self::File(nameless) => nameless.named((&nameless.file).read(into)),
-        }
+        self.0.read(into)
     }
 }
 
 impl Write for Scratch {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Memory(memory) => memory.write(bytes),
-            Self::File(nameless) => nameless.named((&nameless.file).write(bytes)),
-        }
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Memory(memory) => memory.flush(),
-            Self::File(nameless) => nameless.named((&nameless.file).flush()),
-        }
+        self.0.flush()
     }
 }
 
 impl Seek for Scratch {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Self::Memory(memory) => memory.seek(to),
-            Self::File(nameless) => nameless.named((&nameless.file).seek(to)),
-        }
+        self.0.seek(to)
+    }
+}
+
+#[derive(Debug)]
+struct Memory(Cursor<Vec<u8>>);
+
+impl Workspace for Memory {
+    fn finish(self: Box<Self>) -> Arc<dyn MadeBytes> {
+        Arc::new(self.0.into_inner())
+    }
+}
+
+impl MadeBytes for Vec<u8> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        { rest }.read(into)
+    }
+}
+
+impl Read for Memory {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Seek for Memory {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
     }
 }
 
 /// Bytes that were made. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Made(Place);
-
-#[derive(Debug, Clone)]
-enum Place {
-    Memory(Arc<[u8]>),
-    File(Arc<Nameless>),
-}
+pub struct Made(Arc<dyn MadeBytes>);
 
 impl Made {
     pub(super) fn of(bytes: Vec<u8>) -> Self {
-        Self(Place::Memory(bytes.into()))
+        Self(Arc::new(bytes))
     }
 
     /// The bytes from the start, whoever else is reading them.
@@ -111,13 +119,7 @@ pub struct MadeReader {
 
 impl Read for MadeReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = match &self.made.0 {
-            Place::File(nameless) => nameless.named(nameless.file.read_at(into, self.at))?,
-            Place::Memory(bytes) => {
-                let rest = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
-                { rest }.read(into)?
-            }
-        };
+        let read = self.made.0.read_at(into, self.at)?;
         self.at += read as u64;
         Ok(read)
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use super::Ended;
 use super::console::Console;
 use crate::error::{Error, Kind, Result};
+use crate::store::disk::{create_directories, write_file};
 
 /// Print a manual page
 #[derive(Debug, Args)]
@@ -33,8 +34,9 @@ impl Man {
         let mut command = command.disable_help_subcommand(true);
         command.build();
         match &self.all {
-            Some(folder) => {
-                write_all(&command, folder).map_err(|error| could_not(error).fact("directory", folder.display()))?;
+            Some(directory) => {
+                create_directories(directory)?;
+                write_all(&command, directory)?;
             }
             None => console.data(&self.page(&command)?),
         }
@@ -48,9 +50,7 @@ impl Man {
                 .fact("command", self.words.join(" "))
                 .hint("`underpin --help` lists the commands"));
         };
-        let mut text = Vec::new();
-        page(found).render(&mut text).map_err(could_not)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        Ok(String::from_utf8_lossy(&render(&page(found))?).into_owned())
     }
 }
 
@@ -59,12 +59,14 @@ fn page(command: &clap::Command) -> clap_mangen::Man {
     clap_mangen::Man::new(command.clone()).source(concat!("underpin ", env!("CARGO_PKG_VERSION")))
 }
 
-fn write_all(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    page(command).generate_to(folder)?;
-    command.get_subcommands().try_for_each(|below| write_all(below, folder))
+fn write_all(command: &clap::Command, directory: &Path) -> Result<()> {
+    let page = page(command);
+    write_file(&directory.join(page.get_filename()), &render(&page)?)?;
+    command.get_subcommands().try_for_each(|below| write_all(below, directory))
 }
 
-fn could_not(error: std::io::Error) -> Error {
-    Error::new(Kind::Io, "the manual could not be written").cause(error)
+fn render(page: &clap_mangen::Man) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    page.render(&mut text).map_err(|error| Error::new(Kind::Io, "could not make the manual page").cause(error))?;
+    Ok(text)
 }

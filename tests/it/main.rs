@@ -33,6 +33,7 @@ mod limits;
 mod local_faults;
 mod logs;
 mod make;
+mod module_order;
 mod node;
 mod old_base;
 mod proves;

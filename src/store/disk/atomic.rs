@@ -130,6 +130,11 @@ pub fn sync_directory(path: &Path) -> Result<()> {
     }
 }
 
+/// Creates the directory `path` and those that lead to it.
+pub fn create_directories(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|error| Error::io("could not create the directory", path, &error))
+}
+
 /// Creates the directory `path` itself, durably; one that is there is fine.
 pub fn create_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {

@@ -31,7 +31,7 @@ mod verified;
 mod testing;
 
 pub use archive::{ArchiveSink, OciArchive};
-pub use atomic::{scratch as scratch_file, sync_directory};
+pub use atomic::{create_directories, scratch as scratch_file, sync_directory};
 pub use cache::Cache;
 pub use cache_layout::{FileState, IMAGES, create_private, file_state, has_known_version, line, sweep};
 pub use docker_archive::DockerArchive;
