@@ -216,7 +216,7 @@ fn a_folder_that_is_no_store_is_said_and_left() {
     for folder in [home.clone(), home.join("none")] {
         for command in ["ls", "match", "gc", "verify"] {
             let run = setup.registries.sandbox.underpin(["cache", command, "--cache"]).arg(&folder).run().ok();
-            run.says("there is no store");
+            run.says("there is no cache");
         }
     }
     assert!(home.join("mine").exists() && !home.join("none").exists());
