@@ -62,7 +62,7 @@ fn its_shards_are_its_completions() {
     let pod = |index: i32| sandbox.underpin(&words).env("JOB_COMPLETION_INDEX", index.to_string()).run();
     pod(0).ok();
     pod(completions - 1).ok();
-    assert_eq!(pod(completions).says("below the number of shards").code(), Some(2));
+    assert_eq!(pod(completions).says("I must be a number from 0 to N-1").code(), Some(2));
 }
 
 /// What the API server asks for beyond the types (pkg/apis/batch/validation).

@@ -7,7 +7,7 @@
 //! test binary.
 
 #![allow(dead_code, unused_imports, clippy::print_stderr, clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unused_self)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
