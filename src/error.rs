@@ -70,10 +70,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// Boxed inside, so that `Result<T>` stays one word wider than `T`.
 #[derive(Clone)]
-pub struct Error(Box<Parts>);
+pub struct Error(Box<ErrorParts>);
 
 #[derive(Clone)]
-struct Parts {
+struct ErrorParts {
     kind: Kind,
     what: String,
     facts: Vec<(&'static str, String)>,
@@ -83,7 +83,7 @@ struct Parts {
 
 impl Error {
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self(Box::new(Parts { kind, what: what.into(), facts: Vec::new(), causes: Vec::new(), hints: Vec::new() }))
+        Self(Box::new(ErrorParts { kind, what: what.into(), facts: Vec::new(), causes: Vec::new(), hints: Vec::new() }))
     }
 
     pub fn usage(what: impl Into<String>) -> Self {

@@ -15,7 +15,7 @@ use underpin::rootfs::{Root, merge};
 #[path = "../../src/rootfs/tests/model.rs"]
 mod model;
 
-use model::{Item, Names, modelled, names, text};
+use model::{Item, PathNames, modelled, names, text};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "a-", "a", "b", "..", "."];
 
@@ -75,7 +75,7 @@ fn path(text: &str) -> RootPath {
 }
 
 /// The root in the model's terms. An entry's offset holds its position in the layer.
-fn items(root: &Root<'_>) -> BTreeMap<Names, Item> {
+fn items(root: &Root<'_>) -> BTreeMap<PathNames, Item> {
     let from = |node: &underpin::rootfs::FileNode<'_>| {
         let position = usize::try_from(node.entry()?.offset).ok()?;
         Some((node.content_layer(), position))

@@ -9,10 +9,10 @@ use super::blocks::Blocks;
 use super::blocks::ByteSource;
 use super::entry::{Entry, EntryList};
 use super::limits::Limits;
-use super::member::TarMember;
+use super::member::ParsedMember;
 use super::member::{entry_kind, entry_path};
 use super::path::shown;
-use super::reader::{TarItem, TarReader};
+use super::reader::{MemberReader, TarItem};
 use crate::error::{Error, Result};
 
 /// The entries of the tar that begins where `archive` does, in its order. Their data is jumped
@@ -26,7 +26,7 @@ pub fn list_archive(archive: impl Read + Seek, limits: &Limits) -> Result<Vec<En
 }
 
 fn entries<T: ByteSource>(blocks: &mut Blocks<T>, limits: &Limits) -> Result<Vec<Entry>> {
-    let mut tar = TarReader::new(blocks, limits);
+    let mut tar = MemberReader::new(blocks, limits);
     let mut entries = EntryList::of("archive");
     while let Some(found) = tar.step()? {
         let TarItem::Member(member) = found else { continue };
@@ -40,7 +40,7 @@ fn entries<T: ByteSource>(blocks: &mut Blocks<T>, limits: &Limits) -> Result<Vec
     Ok(entries.finish())
 }
 
-fn check(member: &TarMember) -> Result<()> {
+fn check(member: &ParsedMember) -> Result<()> {
     if member.sparse.is_some() || member.sparse_records {
         return Err(
             Error::input("archive has a sparse entry, which is not supported").hint("pack it again without --sparse")

@@ -23,7 +23,7 @@ pub(super) struct ExtendedHeaders {
 
 /// An entry with everything that is said about it.
 #[derive(Debug)]
-pub(super) struct TarMember {
+pub(super) struct ParsedMember {
     pub(super) typeflag: u8,
     pub(super) name: Vec<u8>,
     pub(super) link: Vec<u8>,
@@ -87,7 +87,7 @@ impl ExtendedHeaders {
     }
 
     /// The entry that `header` begins.
-    pub(super) fn apply(self, header: TarHeader, block: &[u8; BLOCK]) -> Result<TarMember> {
+    pub(super) fn apply(self, header: TarHeader, block: &[u8; BLOCK]) -> Result<ParsedMember> {
         let records = self.records.unwrap_or_default();
         let sparse_records = records.sparse.stated;
         let sparse = records.sparse.describe()?;
@@ -106,7 +106,7 @@ impl ExtendedHeaders {
             b'S' => old_gnu_sparse(header.format, block)?,
             _ => pax_sparse(sparse, typeflag, stored)?,
         };
-        Ok(TarMember {
+        Ok(ParsedMember {
             typeflag,
             name,
             link: prevailing(header.link, records.linkpath, self.long_link)?,
@@ -125,7 +125,7 @@ impl ExtendedHeaders {
     }
 }
 
-impl TarMember {
+impl ParsedMember {
     /// The entry of the list that the member becomes, once it is known where and what it is.
     pub(super) fn entry(self, path: RootPath, kind: EntryKind, offset: u64) -> Entry {
         let Self { mode, uid, gid, mtime, xattrs, sparse, .. } = self;
@@ -204,7 +204,7 @@ pub(super) fn entry_path(name: &[u8], limits: &Limits) -> Result<RootPath> {
 }
 
 /// The kind of an entry. Types that runtimes refuse are refused by name.
-pub(super) fn entry_kind(member: &TarMember, path: &RootPath, limits: &Limits) -> Result<EntryKind> {
+pub(super) fn entry_kind(member: &ParsedMember, path: &RootPath, limits: &Limits) -> Result<EntryKind> {
     let kind = match member.typeflag {
         b'0' | b'S' => EntryKind::File { size: member.size },
         b'1' => EntryKind::Hardlink(hardlink_target(member, path, limits)?),
@@ -227,7 +227,7 @@ pub(super) fn entry_kind(member: &TarMember, path: &RootPath, limits: &Limits) -
 }
 
 /// Whether the target exists is decided for the whole root: it may be in a lower layer.
-fn hardlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Result<RootPath> {
+fn hardlink_target(member: &ParsedMember, link: &RootPath, limits: &Limits) -> Result<RootPath> {
     let target = entry_path(&member.link, limits).map_err(|error| error.fact("hard link", link))?;
     if target.is_root() || target == *link {
         return Err(Error::input("hard link to a directory or to itself").fact("entry", link));
@@ -235,7 +235,7 @@ fn hardlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Resu
     Ok(target)
 }
 
-fn symlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Result<Vec<u8>> {
+fn symlink_target(member: &ParsedMember, link: &RootPath, limits: &Limits) -> Result<Vec<u8>> {
     if member.link.len() > limits.path {
         return Err(over("target of a symbolic link is", format!("{} bytes", limits.path)).fact("entry", link));
     }
@@ -245,7 +245,7 @@ fn symlink_target(member: &TarMember, link: &RootPath, limits: &Limits) -> Resul
     Ok(member.link.clone())
 }
 
-fn device(member: &TarMember) -> Result<(u32, u32)> {
+fn device(member: &ParsedMember) -> Result<(u32, u32)> {
     let number = |value: i64| {
         u32::try_from(value)
             .map_err(|_| Error::input("device number is out of range for Linux").fact("entry", shown(&member.name)))

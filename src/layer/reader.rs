@@ -7,7 +7,7 @@ use super::blocks::ByteSource;
 use super::blocks::{BLOCK, Blocks};
 use super::header::{TarHeader, text};
 use super::limits::{Limits, over};
-use super::member::{ExtendedHeaders, SparseForm, TarMember, positive};
+use super::member::{ExtendedHeaders, ParsedMember, SparseForm, positive};
 use super::path::shown;
 use super::pax::{self, PaxRecords};
 use super::sparse::{self, MapContinues};
@@ -16,18 +16,18 @@ use crate::error::{Error, Result};
 /// One item of a tar.
 pub(super) enum TarItem {
     /// The blocks is at its data, which has to be passed before the next step.
-    Member(TarMember),
+    Member(ParsedMember),
     /// Records for all members that follow. Go, and so every runtime, ignores them.
     IgnoredRecords,
 }
 
-pub(super) struct TarReader<'a, T> {
+pub(super) struct MemberReader<'a, T> {
     blocks: &'a mut Blocks<T>,
     limits: &'a Limits,
     extended: ExtendedHeaders,
 }
 
-impl<'a, T: ByteSource> TarReader<'a, T> {
+impl<'a, T: ByteSource> MemberReader<'a, T> {
     pub(super) fn new(blocks: &'a mut Blocks<T>, limits: &'a Limits) -> Self {
         Self { blocks, limits, extended: ExtendedHeaders::default() }
     }
@@ -134,7 +134,7 @@ impl<'a, T: ByteSource> TarReader<'a, T> {
         })
     }
 
-    fn member(&mut self, header: TarHeader, block: &[u8; BLOCK]) -> Result<TarMember> {
+    fn member(&mut self, header: TarHeader, block: &[u8; BLOCK]) -> Result<ParsedMember> {
         let name = shown(&header.name);
         let extended = std::mem::take(&mut self.extended);
         let member = extended.apply(header, block).map_err(|error| error.fact("header of", name))?;
@@ -160,7 +160,7 @@ impl<'a, T: ByteSource> TarReader<'a, T> {
     }
 
     /// A size that the tar cannot have is refused before anything is read.
-    fn check_size(&self, member: &TarMember) -> Result<()> {
+    fn check_size(&self, member: &ParsedMember) -> Result<()> {
         let most = self.limits.unpacked;
         if self.offset().saturating_add(member.stored) > most || member.size > most {
             return Err(over("entry is", format!("{most} bytes")).fact("entry", shown(&member.name)));

@@ -10,10 +10,10 @@ use super::capture::{CaptureChoice, Captured, CapturedFiles, Purpose};
 use super::entry::{Entry, EntryKind, EntryList};
 use super::index::IndexedProgram;
 use super::limits::Limits;
-use super::member::{SparseForm, TarMember};
+use super::member::{ParsedMember, SparseForm};
 use super::member::{entry_kind, entry_path};
 use super::path::RootPath;
-use super::reader::{TarItem, TarReader};
+use super::reader::{MemberReader, TarItem};
 use super::sparse::{self, MapPlace};
 use super::whiteout;
 use crate::elf::Probe;
@@ -29,8 +29,8 @@ pub(super) struct WalkResult {
 
 /// Walks to the end of the blocks, so that all of it is hashed.
 pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Limits) -> Result<WalkResult> {
-    let mut walk = Walk {
-        tar: TarReader::new(blocks, limits),
+    let mut walk = TarWalk {
+        tar: MemberReader::new(blocks, limits),
         limits,
         entries: EntryList::of("layer"),
         captured: CapturedFiles::default(),
@@ -48,8 +48,8 @@ pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Li
     Ok(listing)
 }
 
-struct Walk<'a, T> {
-    tar: TarReader<'a, T>,
+struct TarWalk<'a, T> {
+    tar: MemberReader<'a, T>,
     limits: &'a Limits,
     entries: EntryList,
     captured: CapturedFiles,
@@ -57,8 +57,8 @@ struct Walk<'a, T> {
     notes: LayerNotes,
 }
 
-impl<T: ByteSource> Walk<'_, T> {
-    fn member(&mut self, member: TarMember) -> Result<()> {
+impl<T: ByteSource> TarWalk<'_, T> {
+    fn member(&mut self, member: ParsedMember) -> Result<()> {
         let path = entry_path(&member.name, self.limits)?;
         if member.idle_size {
             self.notes.add(NoteKind::SizeWithoutData, &path);
@@ -78,7 +78,7 @@ impl<T: ByteSource> Walk<'_, T> {
     }
 
     /// Passes over the entry's data, and keeps it where later stages read it.
-    fn data(&mut self, member: &TarMember, path: &RootPath, kind: &EntryKind) -> Result<()> {
+    fn data(&mut self, member: &ParsedMember, path: &RootPath, kind: &EntryKind) -> Result<()> {
         if member.sparse == Some(SparseForm::Pax(MapPlace::BeforeData)) {
             return self.check_sparse_data(member.stored);
         }

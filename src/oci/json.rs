@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// Reads one strict JSON document. `what` names it in messages.
 pub fn read(bytes: &[u8], what: &str) -> Result<Value> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict(Keys::Fixed)
+    let value = Strict(KeyRule::Fixed)
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| Error::input(format!("{what} is not acceptable JSON")).cause(error))?;
@@ -57,14 +57,14 @@ pub fn ordered(mut object: Map<String, Value>, order: &[&str]) -> Map<String, Va
 const CHOSEN: [&str; 4] = ["Labels", "annotations", "ExposedPorts", "Volumes"];
 
 #[derive(Clone, Copy)]
-enum Keys {
+enum KeyRule {
     /// Field names of a format: equal when their case is folded.
     Fixed,
     /// Words of a user: equal when they are the same bytes.
     Chosen,
 }
 
-impl Keys {
+impl KeyRule {
     fn below(key: &str) -> Self {
         if CHOSEN.contains(&key) { Self::Chosen } else { Self::Fixed }
     }
@@ -78,7 +78,7 @@ impl Keys {
 }
 
 /// A deserialiser seed for a `Value` in which no object has the same key twice.
-struct Strict(Keys);
+struct Strict(KeyRule);
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Strict(Keys::Fixed))? {
+        while let Some(item) = seq.next_element_seed(Strict(KeyRule::Fixed))? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for Strict {
             if !seen.insert(self.0.identity(&key)) {
                 return Err(de::Error::custom(format_args!("duplicate key {key:?}")));
             }
-            let value = map.next_value_seed(Strict(Keys::below(&key)))?;
+            let value = map.next_value_seed(Strict(KeyRule::below(&key)))?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

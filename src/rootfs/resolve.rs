@@ -140,7 +140,7 @@ pub struct TriedPath {
     pub reason: NotFoundReason,
 }
 
-/// NotFoundReason a path did not do.
+/// Why a path was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotFoundReason {
     /// Nothing is at this path, which has no link in it.

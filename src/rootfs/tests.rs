@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::testing::{entry, layer, path};
 use super::{NotFoundReason, Root, merge};
 use crate::layer::{Entry, EntryKind, LayerIndex};
-use model::{Item, Names, modelled, names, text};
+use model::{Item, PathNames, modelled, names, text};
 
 /// Few names, so that everything meets everything.
 fn written() -> impl Strategy<Value = String> {
@@ -40,7 +40,7 @@ fn stack() -> impl Strategy<Value = Vec<Vec<Entry>>> {
 }
 
 /// The root in the model's terms.
-fn items(root: &Root<'_>) -> BTreeMap<Names, Item> {
+fn items(root: &Root<'_>) -> BTreeMap<PathNames, Item> {
     let item = |node: &super::FileNode<'_>| Item {
         from: node.source().map(|source| (source.layer, source.position)),
         kind: node.kind().clone(),

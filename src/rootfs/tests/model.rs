@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// A path as its names.
-pub type Names = Vec<String>;
+pub type PathNames = Vec<String>;
 
 /// The place of the entry that gave a file its content, as (layer, position), and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,19 +17,19 @@ pub struct Item {
 }
 
 #[derive(Debug, Default)]
-pub struct Model {
-    pub items: BTreeMap<Names, Item>,
+pub struct MergeModel {
+    pub items: BTreeMap<PathNames, Item>,
     /// What the current layer has put, and all directories above.
-    upper: BTreeSet<Names>,
+    upper: BTreeSet<PathNames>,
     pub unapplied: usize,
 }
 
-pub fn names(written: &str) -> Names {
+pub fn names(written: &str) -> PathNames {
     written.split('/').filter(|name| !name.is_empty() && *name != ".").map(str::to_owned).collect()
 }
 
 /// As `names`, with `.`, which only a directory has.
-fn steps(written: &str) -> Names {
+fn steps(written: &str) -> PathNames {
     written.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
@@ -37,23 +37,23 @@ pub fn text(path: &RootPath) -> String {
     String::from_utf8(path.as_bytes().to_vec()).unwrap()
 }
 
-impl Model {
-    fn link(&self, at: &Names) -> Option<String> {
+impl MergeModel {
+    fn link(&self, at: &PathNames) -> Option<String> {
         match &self.items.get(at)?.kind {
             EntryKind::Symlink(target) => Some(String::from_utf8(target.clone()).unwrap()),
             _ => None,
         }
     }
 
-    fn is_directory(&self, at: &Names) -> bool {
+    fn is_directory(&self, at: &PathNames) -> bool {
         at.is_empty() || self.items.get(at).is_some_and(|item| item.kind == EntryKind::Directory)
     }
 
     /// Follows links as long as there are some, starting over each time; names that are not there
     /// are taken as they are.
-    fn real(&self, mut todo: Names) -> Option<Names> {
+    fn real(&self, mut todo: PathNames) -> Option<PathNames> {
         for _ in 0..=40 {
-            let mut done = Names::new();
+            let mut done = PathNames::new();
             let mut next = None;
             for (at, name) in todo.iter().enumerate() {
                 if name == ".." {
@@ -63,7 +63,7 @@ impl Model {
                 done.push(name.clone());
                 if let Some(target) = self.link(&done) {
                     done.pop();
-                    let start = if target.starts_with('/') { Names::new() } else { done.clone() };
+                    let start = if target.starts_with('/') { PathNames::new() } else { done.clone() };
                     next = Some([start, names(&target), todo[at + 1..].to_vec()].concat());
                     break;
                 }
@@ -76,7 +76,7 @@ impl Model {
         None
     }
 
-    fn remove(&mut self, at: &Names) {
+    fn remove(&mut self, at: &PathNames) {
         self.items.retain(|names, _| !names.starts_with(at));
     }
 
@@ -93,19 +93,19 @@ impl Model {
     }
 
     /// Only the directory of a path is followed.
-    fn place(&self, mut written: Names) -> Option<Names> {
+    fn place(&self, mut written: PathNames) -> Option<PathNames> {
         let Some(name) = written.pop() else { return Some(written) };
         let mut at = self.real(written)?;
         at.push(name);
         Some(at)
     }
 
-    fn white_out(&mut self, at: &Names, keep: Option<&Names>) {
+    fn white_out(&mut self, at: &PathNames, keep: Option<&PathNames>) {
         let upper = &self.upper;
         self.items.retain(|names, _| !names.starts_with(at) || upper.contains(names) || Some(names) == keep);
     }
 
-    fn put(&mut self, at: Names, entry: &Entry, from: (usize, usize)) -> Option<()> {
+    fn put(&mut self, at: PathNames, entry: &Entry, from: (usize, usize)) -> Option<()> {
         for end in 1..at.len() {
             let above = at[..end].to_vec();
             if self.items.contains_key(&above) && !self.is_directory(&above) {
@@ -132,18 +132,18 @@ impl Model {
         Some(())
     }
 
-    fn insert(&mut self, at: Names, item: Item) {
+    fn insert(&mut self, at: PathNames, item: Item) {
         self.upper.extend((1..=at.len()).map(|end| at[..end].to_vec()));
         self.items.insert(at, item);
     }
 
     /// Where the kernel would end up: there every name on the way has to be there.
-    pub fn resolve(&self, written: &Names, links: &mut usize) -> Option<Names> {
-        let mut at = Names::new();
+    pub fn resolve(&self, written: &PathNames, links: &mut usize) -> Option<PathNames> {
+        let mut at = PathNames::new();
         self.step_through(&mut at, written, links).then_some(at)
     }
 
-    fn step_through(&self, at: &mut Names, written: &[String], links: &mut usize) -> bool {
+    fn step_through(&self, at: &mut PathNames, written: &[String], links: &mut usize) -> bool {
         written.iter().all(|name| {
             if !self.is_directory(at) {
                 return false;
@@ -167,8 +167,8 @@ impl Model {
     }
 }
 
-pub fn modelled(layers: &[LayerIndex]) -> Model {
-    let mut model = Model::default();
+pub fn modelled(layers: &[LayerIndex]) -> MergeModel {
+    let mut model = MergeModel::default();
     for (number, layer) in layers.iter().enumerate() {
         model.upper.clear();
         for (position, entry) in layer.entries.iter().enumerate() {
