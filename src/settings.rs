@@ -1,18 +1,19 @@
 //! What a run was asked to do, checked before the world is touched.
 
-mod amount;
-mod file;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{Location, Platform};
+use crate::oci::{Location, Platform, json};
 use crate::plan::RebaseOptions;
 use crate::policy::exceptions::Exception;
 use crate::rules::Allow;
+use crate::store::disk::read_file;
 use crate::store::fetch::Request;
-
-pub use amount::{duration, percent, size};
-pub use file::{Place as SettingsPlace, SettingsFile, read as read_settings};
 
 /// One image's move.
 #[derive(Debug, Clone)]
@@ -70,6 +71,111 @@ fn check_target(source: &Location, target: &Location) -> Result<()> {
     Ok(())
 }
 
+/// `20GiB`, `500MB`, `1048576`.
+pub fn size(text: &str) -> Result<u64> {
+    // The crate would take a size that does not fit for the largest there is.
+    let is_plain = text.starts_with(|c: char| c.is_ascii_digit()) && text.len() <= 24;
+    let size = text.parse::<ByteSize>().ok().filter(|size| is_plain && size.as_u64() < u64::MAX);
+    size.map(|size| size.as_u64()).ok_or_else(|| {
+        Error::usage("not a size: write bytes, or a number with KiB, MiB, GiB, MB, GB").fact("given", text)
+    })
+}
+
+/// `90s`, `15m`, `36h`, `30d`, `2w`, or several after another: `1d12h`.
+pub fn duration(text: &str) -> Result<Duration> {
+    let refuse =
+        || Error::usage("not a duration: write a number with s, m, h, d or w, such as 30d").fact("given", text);
+    let mut seconds: u64 = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(refuse)?;
+        let (number, unit) = rest.split_at(digits);
+        let mut unit = unit.chars();
+        let each = match unit.next() {
+            Some('s') => 1,
+            Some('m') => 60,
+            Some('h') => 3_600,
+            Some('d') => 86_400,
+            Some('w') => 604_800,
+            _ => return Err(refuse()),
+        };
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(each));
+        seconds = part.and_then(|part| seconds.checked_add(part)).ok_or_else(refuse)?;
+        rest = unit.as_str();
+    }
+    if text.is_empty() { Err(refuse()) } else { Ok(Duration::from_secs(seconds)) }
+}
+
+/// `85` or `85%`.
+pub fn percent(text: &str) -> Result<u8> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let percent = number.parse().ok().filter(|percent| *percent <= 100 && !number.starts_with('+'));
+    percent.ok_or_else(|| Error::usage("not a percentage: write a whole number from 0 to 100").fact("given", text))
+}
+
+const FILE_LIMIT: u64 = 4 << 20;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SettingsFile {
+    pub max_size: Option<u64>,
+    pub protect: Vec<String>,
+    pub protect_files: Vec<PathBuf>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    cache: WrittenCache,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCache {
+    max_size: Option<String>,
+    protect: Vec<String>,
+    protect_files: Vec<PathBuf>,
+}
+
+/// Where the settings file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingsPlace {
+    /// The user named it: it must be there.
+    Named(PathBuf),
+    /// It is looked for, and need not be there.
+    Usual(PathBuf),
+    /// There is no directory to look in.
+    None,
+}
+
+/// Reads the settings; none where there is no file.
+pub fn read_settings(place: &SettingsPlace) -> Result<SettingsFile> {
+    let (path, may_be_missing) = match place {
+        SettingsPlace::Named(path) => (path, false),
+        SettingsPlace::Usual(path) => (path, true),
+        SettingsPlace::None => return Ok(SettingsFile::default()),
+    };
+    match read_file(path, FILE_LIMIT) {
+        Ok(bytes) => parse(&bytes, path).map_err(|error| error.fact("settings", path.display())),
+        Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => Ok(SettingsFile::default()),
+        Err(error) => {
+            Err(Error::input("the settings file cannot be read").fact("settings", path.display()).cause(error))
+        }
+    }
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<SettingsFile> {
+    let object = json::read_object(bytes, "the settings file")?;
+    let written: Written = serde_json::from_value(object.into())
+        .map_err(|error| Error::input("the settings file is not valid").cause(error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    Ok(SettingsFile {
+        max_size: written.cache.max_size.as_deref().map(size).transpose()?,
+        protect: written.cache.protect,
+        // Beside the file that names them.
+        protect_files: written.cache.protect_files.iter().map(|file| folder.join(file)).collect(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +193,69 @@ mod tests {
             let result = check_target(&source.parse().unwrap(), &target.parse().unwrap());
             assert_eq!(result.is_ok(), allowed, "{source} -> {target}");
         }
+    }
+}
+
+#[cfg(test)]
+mod amount_tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_as_people_write_them() {
+        for (text, bytes) in
+            [("0", 0), ("10", 10), ("2KiB", 2048), ("1 MiB", 1 << 20), ("1.5KiB", 1536), ("3GB", 3_000_000_000)]
+        {
+            assert_eq!(size(text).unwrap(), bytes, "{text}");
+        }
+        for (text, seconds) in
+            [("0s", 0), ("90s", 90), ("2m", 120), ("36h", 129_600), ("1d12h", 129_600), ("2w", 1_209_600)]
+        {
+            assert_eq!(duration(text).unwrap().as_secs(), seconds, "{text}");
+        }
+        assert_eq!((percent("85").unwrap(), percent("0%").unwrap(), percent("100").unwrap()), (85, 0, 100));
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for bad in ["", "-1", "x", "10 apples", "99999999999999999999", "99999999999GiB", ".5", "1e9"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "5", "s", "-5s", "5y", "99999999999999999999s", "99999999999999999w", "1h-1m", "1.5h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "-1", "+5", "101", "x", "5%%", "0.5"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod file_tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_and_lists_stand_beside_the_file() {
+        let text = br#"{"cache":{"max_size":"2KiB","protect":["host:gcr.io"],"protect_files":["list","/etc/list"]}}"#;
+        let settings = parse(text, Path::new("/home/u/settings.json")).unwrap();
+        assert_eq!(settings.max_size, Some(2048));
+        assert_eq!(settings.protect, ["host:gcr.io"]);
+        assert_eq!(settings.protect_files, [Path::new("/home/u/list"), Path::new("/etc/list")]);
+        assert_eq!(parse(b"{}", Path::new("x")).unwrap(), SettingsFile::default());
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        for bad in ["", "[]", "{", r#"{"cashe":{}}"#, r#"{"cache":{"protects":[]}}"#, r#"{"cache":{"max_size":5}}"#] {
+            assert!(parse(bad.as_bytes(), Path::new("x")).is_err(), "{bad}");
+        }
+        assert!(parse(br#"{"cache":{"protect":["a"],"protect":["b"]}}"#, Path::new("x")).is_err(), "written twice");
+    }
+
+    #[test]
+    fn only_a_file_that_was_named_must_be_there() {
+        assert_eq!(read_settings(&SettingsPlace::Usual("/no/such/file".into())).unwrap(), SettingsFile::default());
+        assert_eq!(read_settings(&SettingsPlace::None).unwrap(), SettingsFile::default());
+        assert!(read_settings(&SettingsPlace::Named("/no/such/file".into())).is_err());
+        assert!(read_settings(&SettingsPlace::Usual("/".into())).is_err(), "there, and not to be read");
     }
 }

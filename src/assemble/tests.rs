@@ -11,7 +11,7 @@ use crate::plan::testing::pass;
 use crate::plan::{Epoch, ImagePlan, Pass, RebaseOptions, top};
 
 fn assembled(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Result<Assembled> {
-    let images = passes.iter().map(|pass| image_of(pass)).collect::<Result<Vec<_>>>()?;
+    let images = passes.iter().map(image_of).collect::<Result<Vec<_>>>()?;
     join(&top(image, passes, options), image, images)
 }
 

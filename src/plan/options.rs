@@ -226,7 +226,7 @@ pub enum KlogStyle {
     Underscore,
 }
 
-/// CommandWords as ENTRYPOINT and CMD have them. An empty list clears them.
+/// The words of ENTRYPOINT or CMD. An empty list clears them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CommandWords(pub Vec<String>);
 
@@ -353,6 +353,7 @@ mod text {
 mod text_or_none {
     use super::{Deserialize, Deserializer, FromStr, Serializer, fmt, one_line};
 
+    #[expect(clippy::ref_option, reason = "serde passes the field as it is")]
     pub(super) fn serialize<T: fmt::Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => to.collect_str(value),

@@ -4,7 +4,6 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
-mod async_runtime;
 mod cached_blob;
 pub mod disk;
 pub mod fetch;
@@ -12,8 +11,6 @@ pub mod gc;
 mod layer_store;
 pub mod node;
 mod notice;
-mod offline_source;
-mod open;
 pub mod parallel;
 mod progress;
 pub mod publish;
@@ -24,9 +21,9 @@ mod traffic;
 
 pub use layer_store::LayerStore;
 pub use notice::{Notice, Notices};
-pub use open::{Opener, StoreAccess};
+
 pub use parallel::OnceMap;
 pub use progress::{Meter, Progress};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
-pub use source_sink::{Blob, Delivery, Sink, Source, Stream};
+pub use source_sink::{Blob, Delivery, Opener, Sink, Source, StoreAccess, Stream};
 pub use traffic::{Tally, Traffic};

@@ -1,10 +1,7 @@
 //! `underpin cache`: the local store and its collector, which works on a node too.
 
 mod gc;
-mod ls;
-mod matches;
 mod node;
-mod verify;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,18 +13,19 @@ use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
 use super::environment::{cache_directory, settings_file};
-use crate::error::{Error, Result};
-use crate::report::to_json;
+use crate::error::{Error, Result, printable};
+use crate::report::{CacheCheck, CacheListing, EntryMatches, NodeListing, to_json};
 use crate::settings::SettingsFile;
 use crate::store::disk::{LockMode, LockWait};
 use crate::store::gc::{Inventory, LockedCache, Protection};
+use node::NodeArgs;
 
 /// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Cache {
     #[command(subcommand)]
-    command: Command,
+    command: CacheCommand,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -38,29 +36,29 @@ const EXAMPLES: &str = "Examples:
   underpin cache gc --max-size 20GiB --protect host:registry.example";
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Ls(ls::Ls),
-    Match(matches::Match),
+enum CacheCommand {
+    Ls(Ls),
+    Match(Match),
     Gc(gc::Gc),
-    Verify(verify::Verify),
+    Verify(VerifyCache),
 }
 
 impl Cache {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         match &self.command {
-            Command::Ls(ls) => ls.run(console),
-            Command::Match(matches) => matches.run(console),
-            Command::Gc(gc) => gc.run(console),
-            Command::Verify(verify) => verify.run(console),
+            CacheCommand::Ls(ls) => ls.run(console),
+            CacheCommand::Match(matches) => matches.run(console),
+            CacheCommand::Gc(gc) => gc.run(console),
+            CacheCommand::Verify(verify) => verify.run(console),
         }
     }
 
     pub(super) fn say(&self) -> SayArgs {
         match &self.command {
-            Command::Ls(ls) => ls.store.say,
-            Command::Match(matches) => matches.store.say,
-            Command::Gc(gc) => gc.store.say,
-            Command::Verify(verify) => verify.store.say,
+            CacheCommand::Ls(ls) => ls.store.say,
+            CacheCommand::Match(matches) => matches.store.say,
+            CacheCommand::Gc(gc) => gc.store.say,
+            CacheCommand::Verify(verify) => verify.store.say,
         }
     }
 }
@@ -139,5 +137,107 @@ impl StoreArgs {
             console.notices().warn(crate::store::disk::line(error));
         }
         Ok((protection, inventory))
+    }
+}
+
+/// List cached images: shared and own size, age, last use, and what protects them
+#[derive(Debug, Args)]
+#[command(after_help = LS_EXAMPLES, disable_help_flag = true)]
+pub struct Ls {
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const LS_EXAMPLES: &str = "Examples:
+  # what is in the cache
+  underpin cache ls
+
+  # the images of this node, and what protects them
+  underpin cache ls --cri unix:///run/containerd/containerd.sock --protect-file protected.txt
+
+  # unprotected images, for scripts
+  underpin cache ls --json | jq '.images[] | select(.protected_by == [])'";
+
+impl Ls {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        if let Some(node) = self.node.connect(&self.store, console)? {
+            let protection = self.store.protection(&settings_file()?)?;
+            let listing = NodeListing::new(&node, &node.survey()?, node.used()?, &protection);
+            show(console, &listing, NodeListing::to_text);
+        } else {
+            let (protection, inventory) = self.store.inventory(console)?;
+            let listing = CacheListing::new(&self.store.folder()?, &inventory, &protection);
+            show(console, &listing, CacheListing::to_text);
+        }
+        Ok(Ended::Done)
+    }
+}
+
+/// Show which images each --protect entry matches, and warn if it matches none
+#[derive(Debug, Args)]
+#[command(after_help = MATCH_EXAMPLES, disable_help_flag = true)]
+pub struct Match {
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const MATCH_EXAMPLES: &str = "Examples:
+  # does the list protect what it should?
+  underpin cache match --protect-file protected.txt
+
+  # what would it protect on this node?
+  underpin cache match --cri unix:///run/containerd/containerd.sock --protect-file protected.txt
+
+  # try a pattern
+  underpin cache match --protect 'regex:^registry\\.example/base/.*:v[0-9]+$'";
+
+impl Match {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let node = self.node.connect(&self.store, console)?;
+        let (protection, inventory) = match &node {
+            Some(node) => (self.store.protection(&settings_file()?)?, node.survey()?.inventory),
+            None => self.store.inventory(console)?,
+        };
+        let place = if node.is_some() { "on the node" } else { "in the cache" };
+        let matched = EntryMatches::all(&inventory, &protection);
+        show(console, &matched, |all| all.iter().map(EntryMatches::to_text).collect());
+        if matched.is_empty() {
+            console.say("no --protect entry was given, so nothing is protected\n");
+        }
+        for one in matched.iter().filter(|one| one.images.is_empty()) {
+            console.say(&format!("warning: {} protects no image {place}\n", printable(&one.entry)));
+        }
+        Ok(Ended::Done)
+    }
+}
+
+/// Check the hash of everything in the cache, and remove what is damaged; exit 1 if anything was
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES, disable_help_flag = true)]
+pub struct VerifyCache {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const VERIFY_EXAMPLES: &str = "Examples:
+  # after a machine crash or disk errors
+  underpin cache verify
+
+  # which images must be fetched again
+  underpin cache verify --json | jq -r '.damaged[].images[]'";
+
+impl VerifyCache {
+    pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        // Not used here; but who verifies with a list wants to know that the list is sound.
+        self.store.protection(&settings_file()?)?;
+        let store = self.store.look(console)?;
+        let checked = store.map(|store| store.verify(&console.notices())).transpose()?.unwrap_or_default();
+        let check = CacheCheck::new(&self.store.folder()?, &checked);
+        show(console, &check, CacheCheck::to_text);
+        Ok(if check.damaged.is_empty() { Ended::Done } else { Ended::Refused })
     }
 }

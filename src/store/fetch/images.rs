@@ -1,19 +1,19 @@
 //! Documents and images by descriptor, from the cache where it has them.
 
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::memory::Memory;
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Manifest};
-use crate::store::disk::Cache;
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Location, Manifest, MediaType, Platform};
+use crate::store::disk::{Cache, ImageAccess, ImageUse};
 use crate::store::{OnceMap, Source};
 
 pub(super) struct Loader<'a> {
     pub place: &'a dyn Source,
     pub cache: &'a Cache,
     pub small: &'a OnceMap<Digest, Arc<[u8]>>,
-    pub memory: &'a Memory,
+    pub memory: &'a ImageRecorder,
     pub jobs: usize,
 }
 
@@ -81,5 +81,39 @@ impl Loader<'_> {
             }
         }
         Err(Error::integrity("blob is not what its digest and size say").fact("expected", of.digest).fact("got", got))
+    }
+}
+
+/// One image of a run, as far as the store has been told.
+pub(super) struct ImageRecorder {
+    location: Location,
+    digest: Digest,
+    media_type: MediaType,
+    told: Mutex<BTreeSet<Digest>>,
+}
+
+impl ImageRecorder {
+    pub fn new(location: &Location, top: &Document) -> Self {
+        let told = Mutex::default();
+        Self { location: location.clone(), digest: top.digest(), media_type: top.media_type().clone(), told }
+    }
+
+    /// These blobs belong to the image; with the platform whose manifest they were found by.
+    pub fn add(&self, cache: &Cache, platform: Option<(&Platform, Digest)>, parts: impl IntoIterator<Item = Digest>) {
+        let fresh: Vec<Digest> = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.into_iter().chain([self.digest]).filter(|part| told.insert(*part)).collect()
+        };
+        if fresh.is_empty() && platform.is_none() {
+            return;
+        }
+        cache.remember(&ImageUse {
+            location: &self.location,
+            digest: self.digest,
+            media_type: &self.media_type,
+            platforms: platform.map(|(platform, manifest)| (platform.to_string(), manifest)).into_iter().collect(),
+            parts: fresh,
+            used: ImageAccess::Read,
+        });
     }
 }

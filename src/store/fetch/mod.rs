@@ -1,11 +1,9 @@
 //! From names to a [`Subject`]: resolves each tag once, reads the documents, finds the old base,
 //! and reads every layer above it. After this nothing is asked of the network but to publish.
 
-mod clue_place;
 mod images;
 mod layers;
 mod lookup;
-mod memory;
 mod select;
 
 use std::collections::HashSet;
@@ -23,10 +21,10 @@ use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, 
 use crate::plan::{Need, RebaseOptions};
 use crate::process::Start;
 
+use images::ImageRecorder;
 use images::Loader;
 use layers::LayerReader;
 use lookup::Looker;
-use memory::Memory;
 use select::{Listed, Listing};
 
 pub use lookup::Patience;
@@ -172,7 +170,7 @@ impl Fetcher<'_> {
         let place = self.tools.places.source(location)?;
         let top = place.top()?;
         self.tools.cache.keep_small(&top.digest(), top.bytes());
-        let memory = Memory::new(location, &top);
+        let memory = ImageRecorder::new(location, &top);
         memory.add(&self.tools.cache, None, []);
         let origin = Origin { location: location.clone(), top };
         Ok(Arc::new(Opened { origin, place, small: OnceMap::default(), layers: OnceMap::default(), memory }))
@@ -294,7 +292,7 @@ pub struct Opened {
     small: OnceMap<Digest, Arc<[u8]>>,
     /// Indexes of layers that were read from it.
     layers: OnceMap<Digest, Arc<LayerIndex>>,
-    memory: Memory,
+    memory: ImageRecorder,
 }
 
 impl Opened {

@@ -13,7 +13,7 @@ use tonic_prost::ProstCodec;
 
 use super::runtime::Endpoint;
 use crate::error::{Error, Kind, Result};
-use crate::store::async_runtime::AsyncRuntime;
+use crate::store::parallel::AsyncRuntime;
 
 /// Some hundred bytes are needed for an image; no node has a hundred thousand of them.
 const ANSWER_LIMIT: usize = 64 << 20;

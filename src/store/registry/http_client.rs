@@ -19,8 +19,8 @@ use super::timeouts::{FLOOR, Timeouts};
 use super::upload_body::{Phase, Pump};
 use super::url_policy::{Reach, redacted, same_authority};
 use crate::error::{Error, Kind, Result};
-use crate::store::async_runtime::aside;
 use crate::store::disk::read_file;
+use crate::store::parallel::aside;
 use crate::store::{Notices, Stream, Traffic};
 
 /// A registry that has taken all bytes of a large blob needs time to hash and move them.

@@ -52,7 +52,7 @@ pub use timeouts::Timeouts;
 
 use crate::error::Result;
 use crate::oci::Reference;
-use crate::store::async_runtime::AsyncRuntime;
+use crate::store::parallel::AsyncRuntime;
 use crate::store::{Notices, Traffic};
 
 /// What the user decides about registries.

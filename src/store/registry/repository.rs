@@ -12,7 +12,7 @@ use super::http_client::Payload;
 use super::token::TokenScope;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, RepositoryName};
-use crate::store::async_runtime::AsyncRuntime;
+use crate::store::parallel::AsyncRuntime;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.

@@ -19,7 +19,7 @@ use super::token::TokenScope;
 use super::url_policy::{self, Errand};
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, RepositoryName};
-use crate::store::async_runtime::aside;
+use crate::store::parallel::aside;
 use crate::store::{Blob, Delivery, Stream};
 
 /// Below this size a blob is sent sooner than it is asked for.
