@@ -3,29 +3,40 @@
 //! The flow, one value per arrow:
 //!
 //! ```text
-//! cli ► settings ► run ► fetch ► Subject ► examine ► Facts ► policy ► Findings ► plan ► Plan
-//!                                                                                        │
-//!       cli ◄ report ◄ Receipt ◄ publish ◄ Assembled ◄ assemble ◄────────────────────────┘
+//! argv, env, config file                     registry · layout · archive
+//!       │                                              │
+//!       ▼                                              ▼
+//! cli ► settings ► run ► fetch ► Subject ──► for each platform, one Pass:
+//!                                              examine ► Facts     what the source is
+//!                                              plan    ► Draft     what it will be: every decision
+//!                                              process ► Startup   what a runtime would start
+//!                                              policy  ► Findings  every difference that matters
+//!       cli ◄ report ◄ Receipt ◄ publish ◄ Assembled ◄ assemble ◄──┘
 //! ```
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | [`error`], [`yaml`] | errors with facts and hints; settings files with lines and columns |
 //! | [`oci`] | the values: digest, diff id, reference, platform, documents |
 //! | [`elf`] | the bytes of a program to its linkage, machine and Go facts |
 //! | [`layer`] | compressed tar bytes to an index of typed entries |
 //! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
 //! | [`shell`] | a command or script to what it would execute, and where its output goes |
-//! | [`examine`] | questions put to an image: its old base, its command |
-//! | [`policy`] | the rules, and the findings they make |
-//! | [`plan`] | every decision: command, config, layers, annotations |
-//! | [`assemble`] | a plan to final bytes and digests |
+//! | [`process`] | a config on a root to what a runtime would start |
+//! | [`examine`] | facts of an image: its old base, its packages, who owns its files |
+//! | [`rules`] | the table of rules, and findings |
+//! | [`plan`] | every decision: options, command, config, layers, annotations |
+//! | [`policy`] | puts the rules to a pass; the base-image policy and the exception list |
+//! | [`assemble`] | a draft to final bytes and digests |
 //! | [`kube`] | Kubernetes manifests as text: commands without their shell, every other byte as it was |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
 //! | [`report`] | one model, one file per format |
+//! | [`settings`] | what a run was asked to do |
 //! | [`run`], [`verify`], [`check`] | the flow itself, the flow again, and the flow as a question |
-//! | [`settings`], [`world`], [`cli`] | the rim |
+//! | [`batch`] | many images: the batch file, the lock file, shards |
+//! | [`cli`] | one small file per command |
 //!
-//! A module uses only those listed before it; network and disk are touched in [`store`] only.
+//! A module uses only those listed before it, which a test holds; network and disk are touched in [`store`] only.
 //!
 //! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
 //! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
@@ -58,7 +69,6 @@ pub mod settings;
 pub mod shell;
 pub mod store;
 pub mod verify;
-
 pub mod yaml;
 
 #[cfg(test)]

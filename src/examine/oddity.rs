@@ -51,7 +51,7 @@ fn environment(config: &Config) -> Vec<Oddity> {
             None => "it has no `=`; some runtimes take the host's value",
             Some(("", _)) => "it has no name",
             Some(("LD_PRELOAD", _)) => "it loads a library into every program",
-            Some((name, _)) if !seen.insert(name) => "the name stands twice; runtimes take the last",
+            Some((name, _)) if !seen.insert(name) => "the name is set twice; runtimes use the last",
             Some(_) => continue,
         };
         let name = entry.split('=').next().unwrap_or_default();

@@ -79,7 +79,7 @@ fn by_klog(klog: &Klog, style: KlogStyle) -> ChosenStrategy {
     let unproven = match klog {
         // Go's `flag` package ends at a name that it does not know, or never gets to see it.
         Klog::Proven(Spelling::Underscore) if spelling == Spelling::Dash => {
-            Some(Klog::Unknown("it does not normalise the names of flags, and knows log_file only".to_owned()))
+            Some(Klog::Unknown("it does not normalize flag names and accepts only log_file".to_owned()))
         }
         Klog::Proven(_) => None,
         Klog::Glog | Klog::Removed(_) | Klog::Unknown(_) => Some(klog.clone()),

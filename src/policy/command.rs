@@ -39,7 +39,7 @@ fn needs_shell(pass: &Pass, refusal: &Refusal) -> Finding {
     Finding::new(Rule::NeedsShell, Level::Refuse, message)
         .about(shell)
         .evidence(pointed(refusal))
-        .fix(format!("{}; or say the command yourself with --entrypoint and --cmd", hint(refusal.reason)))
+        .fix(format!("{}; or override the command with --entrypoint and --cmd", hint(refusal.reason)))
 }
 
 /// What can be done about it in an image: hints of `translate` name flags that only it has.
@@ -87,7 +87,7 @@ fn cmd_cleared(form: &ExecForm) -> Option<Finding> {
 
 /// Who starts the container with a command of their own may still name the script.
 fn script_read(script: &str) -> Finding {
-    let message = format!("the command says now what {script} said, which is still there and cannot start");
+    let message = format!("{script} is inlined into the command; the file stays in the image but cannot run");
     Finding::new(Rule::ShellRemoved, Level::Warn, message)
         .about(script)
         .fix(format!("where a manifest names {script} as its command, remove that or name the program"))

@@ -63,7 +63,7 @@ fn old_base(pass: &Pass) -> Vec<Finding> {
             )
             .evidence(format!("layers 1 to {} are taken as the old base", old.layers))
             .fix(format!(
-                "check with `underpin inspect`, then pass --old-base REF, or layers:{} to say the same",
+                "check with `underpin inspect`, then pass --old-base REF, or layers:{} to confirm",
                 old.layers
             )),
         ),
@@ -84,7 +84,7 @@ fn config_odd(pass: &Pass) -> Vec<Finding> {
     let finding = |odd: &crate::examine::Oddity| {
         Finding::new(Rule::ConfigOdd, Level::Warn, format!("{} is carried as it is: {}", odd.member, odd.why))
             .evidence(format!("{} {:?}", odd.member, odd.value))
-            .fix("mend it where the image is built")
+            .fix("fix it where the image is built")
     };
     pass.facts.oddities.iter().map(finding).collect()
 }

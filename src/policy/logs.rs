@@ -19,7 +19,7 @@ fn not_proven(klog: &Klog) -> (Rule, String) {
 
 pub(super) fn no_strategy(none: &NoStrategy) -> Finding {
     let (rule, why) = not_proven(&none.klog);
-    let message = format!("the shell wrote the log to {}, and nobody would without it", none.path);
+    let message = format!("without the shell, nothing writes {}", none.path);
     Finding::new(rule, Level::Refuse, message).about(&none.path).evidence(why).fix(CHOICES)
 }
 
@@ -37,13 +37,17 @@ pub(super) fn strategy(log: &KeptLog) -> Vec<Finding> {
         .evidence(why)
         .fix(format!("pass --allow {} if you know better, or {CHOICES}", rule.id()))
     });
-    let (word, others) = match strategy {
-        Strategy::Klog(_) => ("klog's own flags", "--logs runner, --logs stdout"),
-        Strategy::Runner(_) => ("a log runner", "--logs klog, --logs stdout"),
-        Strategy::Stdout => ("nobody; it goes to the container's log", "--logs klog, --logs runner"),
+    let path = &log.path;
+    let (message, others) = match strategy {
+        Strategy::Klog(_) => (format!("{path} is now written by klog's own flags"), "--logs runner, --logs stdout"),
+        Strategy::Runner(_) => (format!("{path} is now written by a log runner"), "--logs klog, --logs stdout"),
+        Strategy::Stdout => (
+            format!("{path} is no longer written; the output goes to the container's log"),
+            "--logs klog, --logs runner",
+        ),
     };
-    let chosen = Finding::new(Rule::LogStrategy, Level::Note, format!("{} is now written by {word}", log.path))
-        .about(&log.path)
+    let chosen = Finding::new(Rule::LogStrategy, Level::Note, message)
+        .about(path)
         .evidence(why.clone())
         .fix(format!("the alternatives are {others}"));
     unproven.into_iter().chain([chosen]).collect()
@@ -59,6 +63,6 @@ pub(super) fn log_dir_missing(pass: &Pass) -> Option<Finding> {
         Finding::new(Rule::LogDirMissing, Level::Refuse, format!("the log cannot be written in {path}"))
             .about(path)
             .evidence(evidence)
-            .fix("declare the folder as a VOLUME, or make it in the image for the user that it runs as"),
+            .fix("declare the directory as a VOLUME, or create it in the image for the user it runs as"),
     )
 }

@@ -59,13 +59,13 @@ fn cannot_start(helper: &Helper) -> bool {
 fn dynamic_helper(helper: &Helper) -> Finding {
     let what = match helper.linkage {
         Linkage::Script => "is a script that cannot start",
-        _ => "is not static and cannot start",
+        _ => "is not statically linked and cannot start",
     };
     Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{} {what} in the rebased image", helper.path))
         .about(&helper.path)
         .evidence(format!("needs {}", helper.lacks.join(", ")))
         .fix(format!(
-            "leave it out or build it static, or pass --allow dynamic-helper={} if it is never run",
+            "leave it out or build it statically, or pass --allow dynamic-helper={} if it is never run",
             helper.path
         ))
 }

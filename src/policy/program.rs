@@ -27,7 +27,7 @@ fn entrypoint_missing(name: &str, reasons: &str, lost_in: Option<&str>) -> Findi
     let (evidence, fix) = match lost_in {
         Some(path) => (
             format!("{reasons}; the source has it at {path}, from its old base"),
-            "put it into the image itself, or bring it along with --keep",
+            "add it to the image itself, or keep it with --keep",
         ),
         None => {
             (reasons.to_owned(), "the source does not have it either: correct ENTRYPOINT or CMD, or check --old-base")
@@ -58,16 +58,16 @@ fn refuse_file(started: &Started, what: &str, evidence: String) -> Finding {
     Finding::new(Rule::NotABinary, Level::Refuse, format!("{} {what}", started.path))
         .about(&started.path)
         .evidence(evidence)
-        .fix("let ENTRYPOINT name a static program that the image brings along")
+        .fix("set ENTRYPOINT to a statically linked program in the image")
 }
 
 fn dynamic_binary(started: &Started) -> Option<Finding> {
     let program = started.program.as_ref().filter(|program| program.linkage == Linkage::Dynamic)?;
     Some(
-        Finding::new(Rule::DynamicBinary, Level::Refuse, format!("{} is not static", started.path))
+        Finding::new(Rule::DynamicBinary, Level::Refuse, format!("{} is not statically linked", started.path))
             .about(&started.path)
             .evidence(needs(program))
-            .fix("build it static (Go: CGO_ENABLED=0, C: -static or -static-pie), or keep it on a base with these libraries"),
+            .fix("build it statically (Go: CGO_ENABLED=0, C: -static or -static-pie), or keep it on a base with these libraries"),
     )
 }
 

@@ -10,11 +10,11 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
 }
 
 fn user_missing(account: &UnknownAccount) -> Finding {
-    let message = format!("the image runs as {}, which neither the new base nor the source knows", account.name);
+    let message = format!("the image runs as {}, which exists neither on the new base nor in the source", account.name);
     Finding::new(Rule::UserMissing, Level::Refuse, message)
         .about(account.which.path())
         .evidence(format!("{} has no line for it", account.which.path()))
-        .fix("write USER as a number, such as 65532:65532 (Kubernetes' runAsNonRoot wants one, too)")
+        .fix("set USER to a number, such as 65532:65532 (Kubernetes' runAsNonRoot requires one)")
 }
 
 fn other_number(account: &OtherNumber) -> Finding {
@@ -26,7 +26,7 @@ fn other_number(account: &OtherNumber) -> Finding {
     Finding::new(Rule::AccountNumber, Level::Warn, message)
         .about(account.which.path())
         .evidence(format!("{} in the source, {} on the new base", account.before, account.after))
-        .fix("files that belong to the old number are not the user's any more: write USER as a number")
+        .fix("files owned by the old number no longer belong to the user: set USER to a number")
 }
 
 fn user_by_name(pass: &Pass) -> Option<Finding> {
@@ -36,6 +36,6 @@ fn user_by_name(pass: &Pass) -> Option<Finding> {
     Some(
         Finding::new(Rule::UserByName, Level::Warn, format!("the image runs as {name}, by name"))
             .evidence("Kubernetes' runAsNonRoot refuses an image whose user is not a number")
-            .fix(format!("write USER as {number}")),
+            .fix(format!("set USER to {number}")),
     )
 }

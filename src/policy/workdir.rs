@@ -7,14 +7,14 @@ use crate::rules::{Finding, Level, Rule};
 pub(super) fn workdir_missing(pass: &Pass) -> Option<Finding> {
     let DirectoryState::Blocked { path, why } = &pass.draft.layers.added.working_dir else { return None };
     Some(
-        Finding::new(Rule::WorkdirMissing, Level::Refuse, format!("the working folder {path} cannot be used"))
+        Finding::new(Rule::WorkdirMissing, Level::Refuse, format!("the working directory {path} cannot be used"))
             .about(path)
             .evidence(why)
-            .fix("let WORKDIR name a folder that the image brings along"),
+            .fix("set WORKDIR to a directory that the image contains"),
     )
 }
 
-/// A relative program is looked for in the working folder, which may be another one now.
+/// A relative program is resolved in the working directory, which may be another one now.
 pub(super) fn entrypoint_relative(pass: &Pass) -> Option<Finding> {
     let Pass { subject, draft, startup, .. } = pass;
     let program = draft.container.command.program().filter(|name| name.contains('/') && !name.starts_with('/'))?;
@@ -28,7 +28,7 @@ pub(super) fn entrypoint_relative(pass: &Pass) -> Option<Finding> {
         Finding::new(
             Rule::EntrypointRelative,
             Level::Warn,
-            format!("{program} is looked for in another working folder"),
+            format!("{program} is resolved in another working directory"),
         )
         .about(&program)
         .evidence(format!("{before} in the source, {after} on the new base"))

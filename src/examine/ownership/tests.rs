@@ -24,7 +24,7 @@ fn installed(list: &str) -> Layer {
 }
 
 const MADE: &str = "made by the installation of a package";
-const PASSAGE: &str = "folder on the way to the application";
+const PASSAGE: &str = "directory on the way to the application";
 
 #[test]
 fn some_paths_are_the_systems_in_every_layer() {
@@ -278,18 +278,18 @@ fn folders_belong_with_what_they_lead_to() {
             ("usr/share/p", "package p"),
             ("usr/share/q", PASSAGE),
             ("usr/share/q-like", "application"),
-            ("srv/unlisted", "folder of the system's files"),
-            ("srv", "folder of every system"),
+            ("srv/unlisted", "directory of the system's files"),
+            ("srv", "directory of every system"),
             ("opt", PASSAGE),
             ("opt/app", "application"),
             ("data", "application"),
-            ("home", "folder of every system"),
-            ("tmp", "folder of every system"),
+            ("home", "directory of every system"),
+            ("tmp", "directory of every system"),
             ("var/log", "application"),
             ("var/tmp", "application"),
             ("var/cache/apt", "package cache"),
-            ("etc", "folder of every system"),
-            ("mnt", "folder of every system"),
+            ("etc", "directory of every system"),
+            ("mnt", "directory of every system"),
             ("mnt/old", "whiteout"),
         ],
     );
