@@ -36,7 +36,7 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let inspected = inspect(&fetcher, question.job)?;
     let stands = inspected.platforms.iter().map(|platform| stand(&fetcher, question, platform)).collect::<Vec<_>>();
     let (movable, plan) = movable(session, question, &stands);
-    let recorded = question.list.and_then(|list| list.of(source));
+    let recorded = question.list.and_then(|list| list.exception_for(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
     let platforms = stands.iter().map(|stand| {
         let (verdict, findings) = judge_base(question.policy, &stand.current, recorded, &movable, &component);
@@ -63,7 +63,7 @@ fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform)
 
 fn candidates(question: &Question<'_>) -> Vec<Location> {
     let job = question.job;
-    let recorded = question.list.and_then(|list| list.of(&job.source));
+    let recorded = question.list.and_then(|list| list.exception_for(&job.source));
     let recorded = recorded.and_then(|exception| exception.base.parse().ok());
     let mut all: Vec<Location> = job.options.known_bases.clone();
     for location in question.policy.images().into_iter().chain(recorded).chain([job.options.base.clone()]) {

@@ -85,7 +85,7 @@ impl Lock {
 
     /// The entry of the image, where it was made by the same recipe.
     #[must_use]
-    pub fn of(&self, entry: &BatchEntry) -> Option<&Locked> {
+    pub fn entry_for(&self, entry: &BatchEntry) -> Option<&Locked> {
         self.images.get(&entry_key(entry)).filter(|locked| locked.recipe == entry.recipe)
     }
 
@@ -120,7 +120,7 @@ fn key(source: &str, targets: &[String]) -> String {
 
 impl Locked {
     /// What a finished move leaves in the lock.
-    pub fn of(entry: &BatchEntry, report: &Report, result: Digest) -> Result<Self> {
+    pub fn record(entry: &BatchEntry, report: &Report, result: Digest) -> Result<Self> {
         let old_base = report.platforms.iter().filter_map(|platform| {
             let old = platform.old_base.as_ref()?;
             let text = match (&old.reference, old.layers) {
@@ -204,7 +204,7 @@ mod tests {
 
         changes.put(&entries[0], None);
         lock.apply(&changes);
-        assert!(lock.of(&entries[0]).is_none() && lock.of(&entries[1]).is_some());
+        assert!(lock.entry_for(&entries[0]).is_none() && lock.entry_for(&entries[1]).is_some());
         lock.retain(&entries[..1]);
         assert_eq!(lock, Lock::default());
     }
@@ -221,7 +221,7 @@ mod tests {
             ("images: [{source: a, target: x.io/b:c, base: z}]", false),
             ("images: [{source: a, target: x.io/b:d}]", false),
         ] {
-            assert_eq!(lock.of(&entries(text)[0]).is_some(), expected, "{text}");
+            assert_eq!(lock.entry_for(&entries(text)[0]).is_some(), expected, "{text}");
         }
     }
 

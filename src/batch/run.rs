@@ -95,7 +95,7 @@ enum LockChange {
 
 /// One image: its row, and the change of its entry in the lock.
 fn one(session: &Session, entry: &BatchEntry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
-    let locked = batch.lock.of(entry).filter(|_| batch.locking != Locking::Update);
+    let locked = batch.lock.entry_for(entry).filter(|_| batch.locking != Locking::Update);
     match attempt(session, entry, locked, batch.locking) {
         Ok(done) => done,
         Err(error) => (failed(&entry.job, error), LockChange::None),
@@ -132,7 +132,7 @@ fn rebase(session: &Session, entry: &BatchEntry, job: &Job) -> Result<(BatchRow,
     let report: Report = flow::rebase(session, job)?;
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
-        Some(digest) => LockChange::Put(Box::new(Locked::of(entry, &report, digest.parse()?)?)),
+        Some(digest) => LockChange::Put(Box::new(Locked::record(entry, &report, digest.parse()?)?)),
         None => LockChange::Forget,
     };
     Ok((moved(&entry.job, report), change))

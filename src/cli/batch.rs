@@ -100,7 +100,7 @@ impl Batch {
             if entry.job.targets.is_empty() {
                 return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
             }
-            let list = lists.of(entry, &policy)?;
+            let list = lists.list_for(entry, &policy)?;
             entry.replace_job(policy.apply_list(entry.job.clone(), list.as_deref()));
         }
         Ok(entries)

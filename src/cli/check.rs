@@ -124,7 +124,7 @@ impl Check {
         let Some(path) = self.batch.as_deref() else { return Ok(asked) };
         let mut lists = BatchLists::beside(path);
         for entry in read_batch(path)?.images {
-            let list = lists.of(&entry, policy)?;
+            let list = lists.list_for(&entry, policy)?;
             let mut job = entry.job;
             if self.base.is_some() {
                 job.options.base = base.clone();
@@ -163,8 +163,11 @@ fn unmatched(asked: &[Asked]) -> Vec<String> {
 }
 
 fn unmatched_of(list: &ExceptionList, asked: &[Asked]) -> Vec<String> {
-    let matched: HashSet<&str> =
-        asked.iter().filter_map(|one| list.of(&one.job.source)).map(|exception| exception.component.as_str()).collect();
+    let matched: HashSet<&str> = asked
+        .iter()
+        .filter_map(|one| list.exception_for(&one.job.source))
+        .map(|exception| exception.component.as_str())
+        .collect();
     let components = list.exceptions().iter().map(|exception| exception.component.as_str());
     components.filter(|component| !matched.contains(component)).map(str::to_owned).collect()
 }

@@ -33,14 +33,14 @@ use crate::report::Grade;
 #[command(name = "underpin", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, or nothing to do; 1 refused: the image must not be moved as it is; \
     2 failed (wrong usage, network, damaged input).";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     Rebase(rebase::Rebase),
     Plan(plan::Plan),
     Inspect(inspect::Inspect),
@@ -52,7 +52,7 @@ enum Command {
     Explain(explain::Explain),
     Kube(kube::Kube),
     Verify(verify::Verify),
-    Cache(cache::Cache),
+    Cache(cache::CacheArgs),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -82,20 +82,20 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = Console::new(cli.command.say());
     let result = match &cli.command {
-        Command::Rebase(rebase) => rebase.run(&console),
-        Command::Plan(plan) => plan.run(&console),
-        Command::Inspect(inspect) => inspect.run(&console),
-        Command::Elf(elf) => elf.run(&console),
-        Command::Translate(translate) => translate.run(&console),
-        Command::Batch(batch) => batch.run(&console),
-        Command::Check(check) => check.run(&console),
-        Command::Exceptions(exceptions) => exceptions.run(&console),
-        Command::Explain(explain) => explain.run(&console),
-        Command::Kube(kube) => kube.run(&console),
-        Command::Verify(verify) => verify.run(&console),
-        Command::Cache(cache) => cache.run(&console),
-        Command::Completions(completions) => Ok(completions.run(&console, Cli::command())),
-        Command::Man(man) => man.run(&console, Cli::command()),
+        CliCommand::Rebase(rebase) => rebase.run(&console),
+        CliCommand::Plan(plan) => plan.run(&console),
+        CliCommand::Inspect(inspect) => inspect.run(&console),
+        CliCommand::Elf(elf) => elf.run(&console),
+        CliCommand::Translate(translate) => translate.run(&console),
+        CliCommand::Batch(batch) => batch.run(&console),
+        CliCommand::Check(check) => check.run(&console),
+        CliCommand::Exceptions(exceptions) => exceptions.run(&console),
+        CliCommand::Explain(explain) => explain.run(&console),
+        CliCommand::Kube(kube) => kube.run(&console),
+        CliCommand::Verify(verify) => verify.run(&console),
+        CliCommand::Cache(cache) => cache.run(&console),
+        CliCommand::Completions(completions) => Ok(completions.run(&console, Cli::command())),
+        CliCommand::Man(man) => man.run(&console, Cli::command()),
     };
     if let Some(world) = cli.command.world() {
         world.collect_after(&console);
@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-impl Command {
+impl CliCommand {
     /// How the command deals with the world, where it does.
     fn world(&self) -> Option<&WorldArgs> {
         match self {

@@ -55,7 +55,7 @@ impl Policy {
 
     /// The same with another list.
     pub(super) fn apply_list(&self, job: Job, list: Option<&ExceptionList>) -> Job {
-        match list.and_then(|list| list.of(&job.source)) {
+        match list.and_then(|list| list.exception_for(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,
         }
@@ -75,7 +75,7 @@ impl<'a> BatchLists<'a> {
     }
 
     /// The list that the image names, else the policy's.
-    pub(super) fn of(&mut self, entry: &BatchEntry, policy: &Policy) -> Result<Option<Arc<ExceptionList>>> {
+    pub(super) fn list_for(&mut self, entry: &BatchEntry, policy: &Policy) -> Result<Option<Arc<ExceptionList>>> {
         let Some(name) = &entry.exceptions else { return Ok(policy.list.clone()) };
         let path = self.file.with_file_name(name);
         if let Some(list) = self.read.get(&path) {

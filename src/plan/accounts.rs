@@ -69,7 +69,7 @@ fn is_name(part: &str) -> bool {
 /// Looks the image's user up in the rebased root, and in the source where that does not have it.
 pub(super) fn look_up(container: &Container, rebased: &Root<'_>, source: &Root<'_>) -> Accounts {
     let pair = |root| Pair { passwd: AccountFile::of(root, Which::Passwd), group: AccountFile::of(root, Which::Group) };
-    let (mut merge, source) = (Merge { now: pair(rebased), out: Accounts::default() }, pair(source));
+    let (mut merge, source) = (AccountMerge { now: pair(rebased), out: Accounts::default() }, pair(source));
     let User { user, group } = User::of(container);
     let name = merge.user(&user, &source);
     merge.group(&group, &source);
@@ -84,12 +84,12 @@ struct Pair {
     group: AccountFile,
 }
 
-struct Merge {
+struct AccountMerge {
     now: Pair,
     out: Accounts,
 }
 
-impl Merge {
+impl AccountMerge {
     /// Takes the user over where it is missing; gives its name where one is known.
     fn user(&mut self, user: &str, source: &Pair) -> Option<Vec<u8>> {
         let by_number = number(user.as_bytes());

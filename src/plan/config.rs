@@ -26,7 +26,7 @@ pub(super) fn rebased(subject: &PlatformSubject) -> Container {
 
 /// How a member of the container is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Merge {
+enum MemberMerge {
     /// As one value.
     Whole,
     /// Key by key.
@@ -36,17 +36,17 @@ enum Merge {
 }
 
 /// The rows, in the order in which they are written. The command has its own rule ([`inherit_command`]).
-const TABLE: [(&str, Merge); 10] = [
-    ("User", Merge::Whole),
-    ("ExposedPorts", Merge::Keys),
-    ("Env", Merge::Environment),
-    ("Volumes", Merge::Keys),
-    ("WorkingDir", Merge::Whole),
-    ("Labels", Merge::Keys),
-    ("StopSignal", Merge::Whole),
-    ("Healthcheck", Merge::Whole),
-    ("Shell", Merge::Whole),
-    ("OnBuild", Merge::Whole),
+const TABLE: [(&str, MemberMerge); 10] = [
+    ("User", MemberMerge::Whole),
+    ("ExposedPorts", MemberMerge::Keys),
+    ("Env", MemberMerge::Environment),
+    ("Volumes", MemberMerge::Keys),
+    ("WorkingDir", MemberMerge::Whole),
+    ("Labels", MemberMerge::Keys),
+    ("StopSignal", MemberMerge::Whole),
+    ("Healthcheck", MemberMerge::Whole),
+    ("Shell", MemberMerge::Whole),
+    ("OnBuild", MemberMerge::Whole),
 ];
 
 fn merge(
@@ -58,9 +58,9 @@ fn merge(
     let mut out = source;
     for (member, how) in TABLE {
         let merged = match how {
-            Merge::Whole => whole(old.get(member), out.get(member), new.get(member)),
-            Merge::Keys => keys(old.get(member), out.get(member), new.get(member)),
-            Merge::Environment => variables(old.get(member), out.get(member), new.get(member)),
+            MemberMerge::Whole => whole(old.get(member), out.get(member), new.get(member)),
+            MemberMerge::Keys => keys(old.get(member), out.get(member), new.get(member)),
+            MemberMerge::Environment => variables(old.get(member), out.get(member), new.get(member)),
         };
         set_member(&mut out, member, merged);
     }
@@ -187,13 +187,15 @@ mod tests {
     fn every_row_of_the_table_keeps_the_rule() {
         for (member, how) in TABLE {
             let (a, b, c) = match how {
-                Merge::Environment => (json!(["K=a"]), json!(["K=b"]), json!(["K=c"])),
-                Merge::Keys => (json!({"k": "a"}), json!({"k": "b"}), json!({"k": "c"})),
-                Merge::Whole if matches!(member, "Shell" | "OnBuild") => (json!(["a"]), json!(["b"]), json!(["c"])),
-                Merge::Whole if member == "Healthcheck" => {
+                MemberMerge::Environment => (json!(["K=a"]), json!(["K=b"]), json!(["K=c"])),
+                MemberMerge::Keys => (json!({"k": "a"}), json!({"k": "b"}), json!({"k": "c"})),
+                MemberMerge::Whole if matches!(member, "Shell" | "OnBuild") => {
+                    (json!(["a"]), json!(["b"]), json!(["c"]))
+                }
+                MemberMerge::Whole if member == "Healthcheck" => {
                     (json!({"Test": ["a"]}), json!({"Test": ["b"]}), json!({"Test": ["c"]}))
                 }
-                Merge::Whole => (json!("a"), json!("b"), json!("c")),
+                MemberMerge::Whole => (json!("a"), json!("b"), json!("c")),
             };
             let with = |value: &Value| json!({ member: value });
             assert_eq!(merged(&with(&a), &with(&a), &with(&c)), with(&c), "{member}: inherited is replaced");

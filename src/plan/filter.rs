@@ -40,7 +40,7 @@ struct Sorting<'a> {
     accounts: AccountFiles,
 }
 
-enum Decision {
+enum EntryDecision {
     Stays,
     /// A directory that only leads to others.
     Leads,
@@ -53,17 +53,17 @@ enum Decision {
 impl Sorting<'_> {
     fn decide(&self, below: Option<&Root<'_>>) -> (OwnLayer, Option<String>) {
         let entries = self.layer.index.entries.iter();
-        let decisions: Vec<Decision> =
+        let decisions: Vec<EntryDecision> =
             entries.clone().enumerate().map(|(at, entry)| self.decision(at, entry, below)).collect();
-        if !decisions.iter().any(|decision| matches!(decision, Decision::Leaves { .. })) {
+        if !decisions.iter().any(|decision| matches!(decision, EntryDecision::Leaves { .. })) {
             return (OwnLayer::kept(self.layer), None);
         }
         let (mut sums, mut staying) = (Sums::default(), Bulk::default());
         for (entry, decision) in entries.zip(&decisions) {
             match decision {
-                Decision::Stays => staying.add(entry),
-                Decision::Leads => {}
-                Decision::Leaves { what, is_package } => sums.add(what.clone(), *is_package, entry),
+                EntryDecision::Stays => staying.add(entry),
+                EntryDecision::Leads => {}
+                EntryDecision::Leaves { what, is_package } => sums.add(what.clone(), *is_package, entry),
             }
         }
         if staying.entries == 0 {
@@ -79,38 +79,38 @@ impl Sorting<'_> {
         }
     }
 
-    fn decision(&self, at: usize, entry: &Entry, below: Option<&Root<'_>>) -> Decision {
+    fn decision(&self, at: usize, entry: &Entry, below: Option<&Root<'_>>) -> EntryDecision {
         if self.keep.iter().any(|path| entry.path.is_within(path)) {
-            return Decision::Stays;
+            return EntryDecision::Stays;
         }
         if entry.kind.is_marker() {
             if below.is_none_or(|below| still_hides(entry, below)) {
-                return Decision::Stays;
+                return EntryDecision::Stays;
             }
-            return Decision::Leaves { what: "whiteouts of what is gone".to_owned(), is_package: false };
+            return EntryDecision::Leaves { what: "whiteouts of what is gone".to_owned(), is_package: false };
         }
         let owner = self.layer.owners.entries.get(at).copied().unwrap_or(Ownership::Application);
         match owner.side() {
-            _ if owner == Ownership::Account && self.accounts == AccountFiles::Own => Decision::Stays,
-            Side::Stays if owner != Ownership::Passage => Decision::Stays,
-            _ if matches!(entry.kind, EntryKind::Directory) => Decision::Leads,
+            _ if owner == Ownership::Account && self.accounts == AccountFiles::Own => EntryDecision::Stays,
+            Side::Stays if owner != Ownership::Passage => EntryDecision::Stays,
+            _ if matches!(entry.kind, EntryKind::Directory) => EntryDecision::Leads,
             _ => {
                 let (what, is_package) = reason(&self.layer.owners, owner);
-                Decision::Leaves { what, is_package }
+                EntryDecision::Leaves { what, is_package }
             }
         }
     }
 
     /// The layer without what leaves, or why it cannot be written. Links inside the layer are
     /// resolved by merging it alone; what would need another layer for that is not touched.
-    fn rewritten(&self, decisions: &[Decision]) -> Result<NewLayer, String> {
+    fn rewritten(&self, decisions: &[EntryDecision]) -> Result<NewLayer, String> {
         let alone = merge([LayerContents::from(self.layer.index.as_ref())]);
         if let Some(odd) = alone.issues().first() {
             return Err(odd.to_string());
         }
         // A directory that no entry speaks of has the attributes that lower layers gave it.
         let spoken_of = |path: &RootPath| alone.get(path).filter(|node| node.place().is_some());
-        let stays = |position: usize| matches!(decisions.get(position), Some(Decision::Stays));
+        let stays = |position: usize| matches!(decisions.get(position), Some(EntryDecision::Stays));
         let mut new = NewLayer::default();
         for (path, node) in alone.entries() {
             let Some((_, position)) = node.place().filter(|(_, position)| stays(*position)) else { continue };

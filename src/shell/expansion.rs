@@ -287,7 +287,7 @@ fn escape(out: &mut String, text: &str, more: bool) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum AssignmentReach {
     /// Known to the shell; in the program's environment only if it was there before.
     Shell,
     Program,
@@ -296,7 +296,7 @@ enum Reach {
 /// Set by the script, in the order of first mention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Variables {
-    list: Vec<(String, WordValue, Reach, Span)>,
+    list: Vec<(String, WordValue, AssignmentReach, Span)>,
     places: BTreeMap<String, usize>,
 }
 
@@ -307,22 +307,22 @@ impl Variables {
 
     /// `NAME=value` as a command of its own.
     pub fn assign(&mut self, name: &str, value: WordValue, span: Span) -> Result<(), Unsupported> {
-        self.set(name, value, Reach::Shell, span)
+        self.set(name, value, AssignmentReach::Shell, span)
     }
 
     /// `export NAME=value`, or `NAME=value program`.
     pub fn export(&mut self, name: &str, value: WordValue, span: Span) -> Result<(), Unsupported> {
-        self.set(name, value, Reach::Program, span)
+        self.set(name, value, AssignmentReach::Program, span)
     }
 
     /// `export NAME`: nothing to do where the script has not set it.
     pub fn publish(&mut self, name: &str) {
         if let Some((.., reach, _)) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
-            *reach = Reach::Program;
+            *reach = AssignmentReach::Program;
         }
     }
 
-    fn set(&mut self, name: &str, value: WordValue, reach: Reach, span: Span) -> Result<(), Unsupported> {
+    fn set(&mut self, name: &str, value: WordValue, reach: AssignmentReach, span: Span) -> Result<(), Unsupported> {
         if is_shells_own(name) {
             let detail = format!("{name} is a variable that the shell itself uses");
             return Err(Unsupported::new(Reason::Assignment, detail, span));
@@ -330,7 +330,7 @@ impl Variables {
         if let Some(known) = self.places.get(name).and_then(|place| self.list.get_mut(*place)) {
             known.1 = value;
             // Once exported, always exported.
-            if reach == Reach::Program {
+            if reach == AssignmentReach::Program {
                 known.2 = reach;
             }
         } else {
@@ -343,9 +343,9 @@ impl Variables {
     /// What the program gets. Whether it gets a variable that was not exported depends on whether
     /// the container has one of this name.
     pub fn environment(self) -> Result<Vec<(String, WordValue)>, Unsupported> {
-        let exported = |(name, value, reach, span): (String, WordValue, Reach, Span)| match reach {
-            Reach::Program => Ok((name, value)),
-            Reach::Shell => {
+        let exported = |(name, value, reach, span): (String, WordValue, AssignmentReach, Span)| match reach {
+            AssignmentReach::Program => Ok((name, value)),
+            AssignmentReach::Shell => {
                 let detail =
                     format!("{name} is set but not exported: the program gets it only if the container already has it");
                 Err(Unsupported::new(Reason::Assignment, detail, span))

@@ -80,7 +80,7 @@ pub(super) const LONGEST: usize = 256 << 10;
 
 /// One thing the shell reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum KubeletUnit {
     Char(char),
     /// The value of a variable, put in by the kubelet: a plain word. The number is that of its name.
     Reference(usize),
@@ -89,7 +89,7 @@ pub(super) enum Unit {
 /// The script in units, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct ExpandedScript {
-    units: Vec<(Unit, usize)>,
+    units: Vec<(KubeletUnit, usize)>,
     names: Vec<String>,
     end: usize,
 }
@@ -111,13 +111,13 @@ impl ExpandedScript {
         Ok(source)
     }
 
-    pub fn get(&self, index: usize) -> Option<Unit> {
+    pub fn get(&self, index: usize) -> Option<KubeletUnit> {
         self.units.get(index).map(|(seen, _)| *seen)
     }
 
     pub fn char(&self, index: usize) -> Option<char> {
         match self.get(index) {
-            Some(Unit::Char(c)) => Some(c),
+            Some(KubeletUnit::Char(c)) => Some(c),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ impl ExpandedScript {
     }
 
     fn keep(&mut self, text: &str, at: usize) {
-        self.units.extend(text.char_indices().map(|(index, c)| (Unit::Char(c), at + index)));
+        self.units.extend(text.char_indices().map(|(index, c)| (KubeletUnit::Char(c), at + index)));
     }
 
     fn expand(&mut self, text: &str, context: &CommandContext) -> Result<(), Unsupported> {
@@ -183,7 +183,7 @@ impl ExpandedScript {
             None => self.keep(whole, at),
             Some(value) => {
                 check_value(name, value, context, span)?;
-                self.units.push((Unit::Reference(self.names.len()), at));
+                self.units.push((KubeletUnit::Reference(self.names.len()), at));
                 self.names.push(name.to_owned());
             }
         }
@@ -220,9 +220,9 @@ mod tests {
     }
 
     fn seen(source: &ExpandedScript) -> String {
-        let show = |(seen, _): &(Unit, usize)| match seen {
-            Unit::Char(c) => c.to_string(),
-            Unit::Reference(number) => format!("<{}>", source.name(*number)),
+        let show = |(seen, _): &(KubeletUnit, usize)| match seen {
+            KubeletUnit::Char(c) => c.to_string(),
+            KubeletUnit::Reference(number) => format!("<{}>", source.name(*number)),
         };
         source.units.iter().map(show).collect()
     }

@@ -4,7 +4,7 @@
 //! stepped over; where stepping over goes wrong, only the reason for the refusal changes.
 
 use super::interpreter::Dialect;
-use super::kubelet::{ExpandedScript, Unit};
+use super::kubelet::{ExpandedScript, KubeletUnit};
 use super::refusal::{Reason, Span, Unsupported};
 use super::word::{Piece, Quoting, Word};
 
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
 
     /// To the end of the line, past what the kubelet put in; the newline still counts.
     fn skip_comment(&mut self) {
-        while self.source.get(self.next).is_some_and(|seen| seen != Unit::Char('\n')) {
+        while self.source.get(self.next).is_some_and(|seen| seen != KubeletUnit::Char('\n')) {
             self.next += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! The words of a script, in pieces that remember whether they were quoted: quotes, backslashes and
 //! what begins with `$` or a backtick (POSIX.1-2024, XCU 2.2 and 2.6).
 
-use super::kubelet::Unit;
+use super::kubelet::KubeletUnit;
 use super::lexer::Lexer;
 use super::refusal::{Reason, Span, Unsupported};
 
@@ -119,18 +119,18 @@ impl Lexer<'_> {
         while let Some(seen) = self.source.get(self.next) {
             let at = self.next;
             match seen {
-                Unit::Char(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => break,
-                Unit::Char('\'') => self.single(&mut word)?,
-                Unit::Char('"') => self.double(&mut word)?,
-                Unit::Char('\\') => self.backslash(&mut word)?,
-                Unit::Char('$') => self.dollar(&mut word, Quoting::Bare)?,
-                Unit::Char('`') => self.backtick(&mut word)?,
-                Unit::Char('\r') => {
+                KubeletUnit::Char(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => break,
+                KubeletUnit::Char('\'') => self.single(&mut word)?,
+                KubeletUnit::Char('"') => self.double(&mut word)?,
+                KubeletUnit::Char('\\') => self.backslash(&mut word)?,
+                KubeletUnit::Char('$') => self.dollar(&mut word, Quoting::Bare)?,
+                KubeletUnit::Char('`') => self.backtick(&mut word)?,
+                KubeletUnit::Char('\r') => {
                     self.next += 1;
                     let detail = "a carriage return becomes part of the word";
                     self.unsupported(&mut word, Reason::ControlCharacter, detail, at);
                 }
-                Unit::Char(c @ ('*' | '?' | '[')) => {
+                KubeletUnit::Char(c @ ('*' | '?' | '[')) => {
                     self.next += 1;
                     word.pieces.push((Piece::Wildcard(c), self.span(at)));
                 }
@@ -148,13 +148,13 @@ impl Lexer<'_> {
     }
 
     /// One unit that is taken literally.
-    fn take(&mut self, word: &mut Word, seen: Unit, quoting: Quoting) {
+    fn take(&mut self, word: &mut Word, seen: KubeletUnit, quoting: Quoting) {
         let start = self.next;
         self.next += 1;
         let span = self.span(start);
         match seen {
-            Unit::Char(c) => word.push_text(c, quoting, span),
-            Unit::Reference(number) => word.pieces.push((Piece::Reference(self.source.name(number)), span)),
+            KubeletUnit::Char(c) => word.push_text(c, quoting, span),
+            KubeletUnit::Reference(number) => word.pieces.push((Piece::Reference(self.source.name(number)), span)),
         }
     }
 
@@ -162,9 +162,9 @@ impl Lexer<'_> {
         let start = self.next;
         self.next += 1;
         match self.source.get(self.next) {
-            Some(Unit::Char('\n')) => self.next += 1,
-            Some(seen @ Unit::Char(_)) => self.take(word, seen, Quoting::Quoted),
-            Some(Unit::Reference(_)) => {
+            Some(KubeletUnit::Char('\n')) => self.next += 1,
+            Some(seen @ KubeletUnit::Char(_)) => self.take(word, seen, Quoting::Quoted),
+            Some(KubeletUnit::Reference(_)) => {
                 self.next += 1;
                 let detail = "a backslash comes right before a value that the kubelet inserts";
                 self.unsupported(word, Reason::RuntimeVariable, detail, start);
@@ -186,7 +186,7 @@ impl Lexer<'_> {
         word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
         loop {
             match self.source.get(self.next) {
-                Some(Unit::Char('\'')) => break,
+                Some(KubeletUnit::Char('\'')) => break,
                 Some(seen) => self.take(word, seen, Quoting::Quoted),
                 None => return Err(self.unclosed('\'', start)),
             }
@@ -201,10 +201,10 @@ impl Lexer<'_> {
         word.pieces.push((Piece::Text(String::new(), Quoting::Quoted), self.span(start)));
         loop {
             match self.source.get(self.next) {
-                Some(Unit::Char('"')) => break,
-                Some(Unit::Char('$')) => self.dollar(word, Quoting::Quoted)?,
-                Some(Unit::Char('`')) => self.backtick(word)?,
-                Some(Unit::Char('\\')) => self.backslash_in_double(word, start)?,
+                Some(KubeletUnit::Char('"')) => break,
+                Some(KubeletUnit::Char('$')) => self.dollar(word, Quoting::Quoted)?,
+                Some(KubeletUnit::Char('`')) => self.backtick(word)?,
+                Some(KubeletUnit::Char('\\')) => self.backslash_in_double(word, start)?,
                 Some(seen) => self.take(word, seen, Quoting::Quoted),
                 None => return Err(self.unclosed('"', start)),
             }
@@ -216,12 +216,12 @@ impl Lexer<'_> {
     /// Between double quotes a backslash is itself, except before these five.
     fn backslash_in_double(&mut self, word: &mut Word, start: usize) -> Result<(), Unsupported> {
         match self.source.get(self.next + 1) {
-            Some(Unit::Char('\n')) => self.next += 2,
-            Some(seen @ Unit::Char('$' | '`' | '"' | '\\')) => {
+            Some(KubeletUnit::Char('\n')) => self.next += 2,
+            Some(seen @ KubeletUnit::Char('$' | '`' | '"' | '\\')) => {
                 self.next += 1;
                 self.take(word, seen, Quoting::Quoted);
             }
-            Some(_) => self.take(word, Unit::Char('\\'), Quoting::Quoted),
+            Some(_) => self.take(word, KubeletUnit::Char('\\'), Quoting::Quoted),
             None => return Err(self.unclosed('"', start)),
         }
         Ok(())
@@ -239,15 +239,15 @@ impl Lexer<'_> {
         let start = self.next;
         self.next += 1;
         match self.source.get(self.next) {
-            Some(Unit::Char('\\')) if self.continues() => self.broken(word, start),
-            Some(Unit::Char('{')) => return self.braced(word, quoting, start),
-            Some(Unit::Char('(')) => return self.substitution(word, start),
-            Some(Unit::Char(c)) if c.is_ascii_alphabetic() || c == '_' => self.variable(word, quoting, start),
-            Some(Unit::Char('@')) => {
+            Some(KubeletUnit::Char('\\')) if self.continues() => self.broken(word, start),
+            Some(KubeletUnit::Char('{')) => return self.braced(word, quoting, start),
+            Some(KubeletUnit::Char('(')) => return self.substitution(word, start),
+            Some(KubeletUnit::Char(c)) if c.is_ascii_alphabetic() || c == '_' => self.variable(word, quoting, start),
+            Some(KubeletUnit::Char('@')) => {
                 self.next += 1;
                 word.pieces.push((Piece::Arguments(quoting), self.span(start)));
             }
-            Some(Unit::Char(c @ ('*' | '#' | '0'..='9'))) => {
+            Some(KubeletUnit::Char(c @ ('*' | '#' | '0'..='9'))) => {
                 self.next += 1;
                 self.unsupported(
                     word,
@@ -256,7 +256,7 @@ impl Lexer<'_> {
                     start,
                 );
             }
-            Some(Unit::Char(c @ ('?' | '!' | '-' | '$'))) => {
+            Some(KubeletUnit::Char(c @ ('?' | '!' | '-' | '$'))) => {
                 self.next += 1;
                 self.unsupported(
                     word,
@@ -265,11 +265,11 @@ impl Lexer<'_> {
                     start,
                 );
             }
-            Some(Unit::Char('\'' | '"')) if quoting == Quoting::Bare => {
+            Some(KubeletUnit::Char('\'' | '"')) if quoting == Quoting::Bare => {
                 self.unsupported(word, Reason::Dialect, "shells treat a quote after `$` differently", start);
             }
-            Some(Unit::Char('[')) => return self.old_arithmetic(word, start),
-            Some(Unit::Reference(_)) => {
+            Some(KubeletUnit::Char('[')) => return self.old_arithmetic(word, start),
+            Some(KubeletUnit::Reference(_)) => {
                 let detail = "a `$` comes right before a value that the kubelet inserts";
                 self.unsupported(word, Reason::RuntimeVariable, detail, start);
             }
@@ -289,7 +289,7 @@ impl Lexer<'_> {
 
     fn variable(&mut self, word: &mut Word, quoting: Quoting, start: usize) {
         let name = self.name();
-        if matches!(self.source.get(self.next), Some(Unit::Reference(_))) {
+        if matches!(self.source.get(self.next), Some(KubeletUnit::Reference(_))) {
             let detail = format!("the kubelet inserts a value right after ${name}, which changes the variable's name");
             self.unsupported(word, Reason::RuntimeVariable, detail, start);
         } else if self.continues() {
@@ -366,8 +366,8 @@ impl Lexer<'_> {
         self.next += 1;
         loop {
             match self.source.get(self.next) {
-                Some(Unit::Char('`')) => break,
-                Some(Unit::Char('\\')) => self.next += 2,
+                Some(KubeletUnit::Char('`')) => break,
+                Some(KubeletUnit::Char('\\')) => self.next += 2,
                 Some(_) => self.next += 1,
                 None => return Err(self.unclosed('`', start)),
             }
@@ -385,11 +385,13 @@ impl Lexer<'_> {
             let Some(seen) = self.source.get(self.next) else { return Err(self.unclosed(open, start)) };
             self.next += 1;
             match seen {
-                Unit::Char('\\') => self.next += 1,
-                Unit::Char('"') => quoting = if quoting == Quoting::Bare { Quoting::Quoted } else { Quoting::Bare },
-                Unit::Char('\'') if quoting == Quoting::Bare => self.skip_past('\''),
-                Unit::Char(c) if c == open => depth += 1,
-                Unit::Char(c) if c == close => depth -= 1,
+                KubeletUnit::Char('\\') => self.next += 1,
+                KubeletUnit::Char('"') => {
+                    quoting = if quoting == Quoting::Bare { Quoting::Quoted } else { Quoting::Bare }
+                }
+                KubeletUnit::Char('\'') if quoting == Quoting::Bare => self.skip_past('\''),
+                KubeletUnit::Char(c) if c == open => depth += 1,
+                KubeletUnit::Char(c) if c == close => depth -= 1,
                 _ => {}
             }
         }
@@ -397,7 +399,7 @@ impl Lexer<'_> {
     }
 
     fn skip_past(&mut self, quote: char) {
-        while self.source.get(self.next).is_some_and(|seen| seen != Unit::Char(quote)) {
+        while self.source.get(self.next).is_some_and(|seen| seen != KubeletUnit::Char(quote)) {
             self.next += 1;
         }
         self.next += 1;

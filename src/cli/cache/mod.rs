@@ -23,7 +23,7 @@ use node::NodeArgs;
 /// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Cache {
+pub struct CacheArgs {
     #[command(subcommand)]
     command: CacheCommand,
 }
@@ -43,7 +43,7 @@ enum CacheCommand {
     Verify(VerifyCache),
 }
 
-impl Cache {
+impl CacheArgs {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         match &self.command {
             CacheCommand::Ls(ls) => ls.run(console),

@@ -59,7 +59,7 @@ impl ExceptionList {
 
     /// The exception that is recorded for the image, by the names that its location gives it.
     #[must_use]
-    pub fn of(&self, image: &Location) -> Option<&Exception> {
+    pub fn exception_for(&self, image: &Location) -> Option<&Exception> {
         let names = component_names(image);
         names.iter().find_map(|name| self.named(name))
     }
@@ -145,7 +145,8 @@ impl ExceptionList {
     /// Rows whose component none of these images is.
     #[must_use]
     pub fn strangers<'a>(&self, images: impl Iterator<Item = &'a Location>) -> Vec<Problem> {
-        let known: HashSet<String> = images.filter_map(|image| Some(self.of(image)?.component.clone())).collect();
+        let known: HashSet<String> =
+            images.filter_map(|image| Some(self.exception_for(image)?.component.clone())).collect();
         let strangers = self.exceptions().iter().filter(|exception| !known.contains(&exception.component));
         let problem = |exception: &Exception| Problem {
             gravity: Gravity::Refuse,

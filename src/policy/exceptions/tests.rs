@@ -131,7 +131,7 @@ fn an_image_is_found_by_the_names_that_people_use() {
         ("oci:build:v1", None),
     ] {
         let image: Location = image.parse().unwrap();
-        assert_eq!(list.of(&image).map(|exception| exception.component.as_str()), expected, "{image}");
+        assert_eq!(list.exception_for(&image).map(|exception| exception.component.as_str()), expected, "{image}");
     }
 }
 

@@ -20,11 +20,11 @@ const PREFIX: &str = ".underpin-";
 pub struct Temp {
     file: File,
     path: PathBuf,
-    fate: Fate,
+    fate: TempFileFate,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum TempFileFate {
     Removed,
     Renamed,
 }
@@ -39,7 +39,7 @@ impl Temp {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(Error::io("could not create a file in the directory", dir, &error)),
             };
-            let temp = Self { file, path, fate: Fate::Removed };
+            let temp = Self { file, path, fate: TempFileFate::Removed };
             temp.file.lock().map_err(|error| Error::io("could not lock the new file", &temp.path, &error))?;
             // Between the two calls above a cleaner may have taken us for dead.
             if names(&temp.path, &temp.file) {
@@ -77,14 +77,14 @@ impl Temp {
     pub fn commit(mut self, to: &Path) -> Result<()> {
         self.file.sync_all().map_err(|error| Error::io("could not sync the file", &self.path, &error))?;
         fs::rename(&self.path, to).map_err(|error| Error::io("could not rename the new file", to, &error))?;
-        self.fate = Fate::Renamed;
+        self.fate = TempFileFate::Renamed;
         sync_directory(parent(to))
     }
 }
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        if self.fate == Fate::Removed {
+        if self.fate == TempFileFate::Removed {
             // Best effort: a later run finds it dead and removes it.
             let _ = fs::remove_file(&self.path);
         }

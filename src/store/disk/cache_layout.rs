@@ -19,7 +19,7 @@ use super::cache::is_sealed_index;
 use super::image_record::ImageRecord;
 use super::lock::LockGuard;
 use super::node_record::{NODES, NodeRecord};
-use super::regular_file::{self, DirectoryState, Section, Symlinks};
+use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::{atomic, gc_lock, partial, verified};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
@@ -47,7 +47,7 @@ impl CacheLayout {
         check_version(&root.join("version"))?;
         for room in ["blobs", "blobs/sha256", "indexes", "partial", "images", IMAGES] {
             let path = root.join(room);
-            if regular_file::directory(&path, Symlinks::Refused)? == DirectoryState::Missing {
+            if regular_file::directory(&path, Symlinks::Refused)? == DirectoryCheck::Missing {
                 create_private(&path)?;
             }
         }

@@ -14,7 +14,7 @@ use super::atomic::{self, Temp};
 use super::layout_index::{self, IndexChange, LayoutIndex};
 use super::layout_reader::{self, INDEX, LayoutFiles, LayoutReader, MARKER, MARKER_BYTES};
 use super::lock::{self, LockGuard, LockMode, LockWait};
-use super::regular_file::{self, DirectoryState, Section, Symlinks};
+use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::verified;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, LocalImage};
@@ -27,7 +27,7 @@ impl Layout {
     /// Success means that there is a layout of a known version; the image is looked for in
     /// [`Source::top`].
     pub fn source(local: &LocalImage) -> Result<impl Source + use<>> {
-        if regular_file::directory(&local.path, Symlinks::Followed)? == DirectoryState::Missing {
+        if regular_file::directory(&local.path, Symlinks::Followed)? == DirectoryCheck::Missing {
             return Err(Error::missing("there is no such OCI layout").fact("path", local.path.display()));
         }
         LayoutReader::new(LayoutDirectory::new(&local.path), local)
@@ -219,7 +219,7 @@ enum TargetState {
 
 /// What is at the target. A directory with other files in it is not written to.
 fn check_usable(tree: &LayoutDirectory) -> Result<TargetState> {
-    if regular_file::directory(tree.root(), Symlinks::Followed)? == DirectoryState::Missing {
+    if regular_file::directory(tree.root(), Symlinks::Followed)? == DirectoryCheck::Missing {
         return Ok(TargetState::Missing);
     }
     // The marker is the first file of a layout. Looked for again after the listing, it is found

@@ -36,11 +36,11 @@ pub struct Partial {
     file: Arc<File>,
     path: PathBuf,
     have: u64,
-    state: State,
+    state: PartialState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PartialState {
     Filling,
     /// A write failed. The bytes are not kept, the fetch continues.
     Abandoned,
@@ -60,7 +60,7 @@ impl Partial {
 
     /// Adds bytes at the end. A failure ends caching, not the fetch.
     pub fn append(&mut self, bytes: &[u8]) {
-        if self.state == State::Abandoned {
+        if self.state == PartialState::Abandoned {
             return;
         }
         let written = self.file.write_all_at(bytes, self.have);
@@ -71,7 +71,7 @@ impl Partial {
     /// Begins again with nothing.
     pub fn restart(&mut self) {
         self.have = 0;
-        if self.state == State::Filling {
+        if self.state == PartialState::Filling {
             let emptied = self.file.set_len(0);
             self.settle(emptied, "could not empty a file of the cache");
         }
@@ -84,7 +84,7 @@ impl Partial {
             self.remove();
             return Err(error);
         }
-        if self.state == State::Abandoned {
+        if self.state == PartialState::Abandoned {
             return Ok(None);
         }
         if self.have != hashed.len {
@@ -119,7 +119,7 @@ impl Partial {
 
     /// Gives back the room on what may be a full disk.
     fn abandon(&mut self) {
-        self.state = State::Abandoned;
+        self.state = PartialState::Abandoned;
         self.remove();
     }
 
@@ -211,7 +211,7 @@ fn begin(cache: &Cache, layout: &Arc<CacheLayout>, of: &Descriptor, file: File, 
     let have = section.len();
     let file = section.into_file();
     let mut partial =
-        Partial { layout: layout.clone(), of: Box::new(of.clone()), file, path, have, state: State::Filling };
+        Partial { layout: layout.clone(), of: Box::new(of.clone()), file, path, have, state: PartialState::Filling };
     if have > of.size {
         partial.restart();
     }

@@ -80,24 +80,24 @@ fn word(kind: FileType) -> &'static str {
 
 /// Whether there is a directory at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DirectoryState {
+pub enum DirectoryCheck {
     There,
     Missing,
 }
 
 /// Looks for a directory; anything else at `path` is refused.
-pub fn directory(path: &Path, links: Symlinks) -> Result<DirectoryState> {
+pub fn directory(path: &Path, links: Symlinks) -> Result<DirectoryCheck> {
     let metadata = match links {
         Symlinks::Refused => fs::symlink_metadata(path),
         Symlinks::Followed => fs::metadata(path),
     };
     match metadata {
-        Ok(metadata) if metadata.is_dir() => Ok(DirectoryState::There),
+        Ok(metadata) if metadata.is_dir() => Ok(DirectoryCheck::There),
         Ok(metadata) => {
             let found = if metadata.is_file() { "regular file" } else { word(metadata.file_type()) };
             Err(Error::input(format!("expected a directory, found a {found}")).fact("path", path.display()))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(DirectoryState::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(DirectoryCheck::Missing),
         Err(error) => Err(Error::io("could not examine the directory", path, &error)),
     }
 }
@@ -242,8 +242,8 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/", &link).unwrap();
         assert_eq!(directory(&link, Symlinks::Refused).unwrap_err().kind(), Kind::Input);
-        assert_eq!(directory(&link, Symlinks::Followed).unwrap(), DirectoryState::There);
-        assert_eq!(directory(&dir.path().join("none"), Symlinks::Refused).unwrap(), DirectoryState::Missing);
+        assert_eq!(directory(&link, Symlinks::Followed).unwrap(), DirectoryCheck::There);
+        assert_eq!(directory(&dir.path().join("none"), Symlinks::Refused).unwrap(), DirectoryCheck::Missing);
     }
 
     #[test]

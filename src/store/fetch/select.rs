@@ -26,13 +26,13 @@ pub(super) struct Listed {
 
 /// Everything a document leads to.
 pub(super) struct Listing {
-    entries: Vec<Entry>,
+    entries: Vec<ListedEntry>,
     others: Vec<IndexEntry>,
     annotations: Map<String, Value>,
 }
 
 /// An image that is there; `image` where it had to be read to know its platform.
-struct Entry {
+struct ListedEntry {
     platform: Platform,
     child: Option<IndexEntry>,
     image: Option<Image>,
@@ -43,14 +43,14 @@ impl Listing {
     pub fn read(loader: &Loader<'_>, top: &Document) -> Result<Self> {
         if top.kind() == DocumentKind::Manifest {
             let image = loader.image(top.clone())?;
-            let entry = Entry { platform: image.config.platform().clone(), child: None, image: Some(image) };
+            let entry = ListedEntry { platform: image.config.platform().clone(), child: None, image: Some(image) };
             return Ok(Self { entries: vec![entry], others: Vec::new(), annotations: Map::new() });
         }
         let mut children = Vec::new();
         flatten(loader, top, 1, &mut children)?;
         let (images, others): (Vec<IndexEntry>, Vec<IndexEntry>) =
             children.into_iter().partition(|child| matches!(child.role, EntryRole::Image(_)));
-        let entries = images.into_iter().map(|child| Entry::new(loader, child)).collect::<Result<Vec<_>>>()?;
+        let entries = images.into_iter().map(|child| ListedEntry::new(loader, child)).collect::<Result<Vec<_>>>()?;
         check_unambiguous(&entries)?;
         Ok(Self { entries, others, annotations: Index::read(top)?.annotations })
     }
@@ -63,8 +63,9 @@ impl Listing {
         {
             return Err(self.lacks(missing));
         }
-        let wanted = |entry: &&Entry| asked.is_empty() || asked.iter().any(|asked| asked.accepts(&entry.platform));
-        let chosen: Vec<&Entry> = self.entries.iter().filter(wanted).collect();
+        let wanted =
+            |entry: &&ListedEntry| asked.is_empty() || asked.iter().any(|asked| asked.accepts(&entry.platform));
+        let chosen: Vec<&ListedEntry> = self.entries.iter().filter(wanted).collect();
         if chosen.is_empty() {
             return Err(Error::input("the index has no image for any platform"));
         }
@@ -90,7 +91,7 @@ impl Listing {
         self.others.iter().map(left).collect()
     }
 
-    fn load(&self, loader: &Loader<'_>, entry: &Entry) -> Result<Listed> {
+    fn load(&self, loader: &Loader<'_>, entry: &ListedEntry) -> Result<Listed> {
         let image = match (&entry.image, &entry.child) {
             (Some(image), _) => image.clone(),
             (None, Some(child)) => loader.image(loader.document(&child.descriptor)?)?,
@@ -117,7 +118,7 @@ impl Listing {
     }
 }
 
-impl Entry {
+impl ListedEntry {
     fn new(loader: &Loader<'_>, child: IndexEntry) -> Result<Self> {
         if let Some(platform) = child.descriptor.platform.clone() {
             return Ok(Self { platform, child: Some(child), image: None });
@@ -143,7 +144,7 @@ fn flatten(loader: &Loader<'_>, document: &Document, depth: usize, into: &mut Ve
     Ok(())
 }
 
-fn check_unambiguous(entries: &[Entry]) -> Result<()> {
+fn check_unambiguous(entries: &[ListedEntry]) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     match entries.iter().find(|entry| !seen.insert(&entry.platform)) {
         Some(twin) => Err(Error::input(format!("the index has two images for {}", twin.platform))),

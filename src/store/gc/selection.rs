@@ -65,13 +65,13 @@ pub struct RemovedImage {
 
 /// What may go, as one thing.
 #[derive(Clone, Copy)]
-enum Unit<'a> {
+enum RemovalUnit<'a> {
     Image(&'a StoredImage),
     Loose(Digest),
 }
 
 struct Candidate<'a> {
-    unit: Unit<'a>,
+    unit: RemovalUnit<'a>,
     last_use: Option<Timestamp>,
     first_seen: Timestamp,
 }
@@ -79,8 +79,8 @@ struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     fn image(&self) -> Option<&'a StoredImage> {
         match self.unit {
-            Unit::Image(image) => Some(image),
-            Unit::Loose(_) => None,
+            RemovalUnit::Image(image) => Some(image),
+            RemovalUnit::Loose(_) => None,
         }
     }
 
@@ -145,13 +145,13 @@ fn in_order<'a>(
     holders: &HashMap<Digest, usize>,
 ) -> Vec<Candidate<'a>> {
     let images = free.iter().map(|image| Candidate {
-        unit: Unit::Image(image),
+        unit: RemovalUnit::Image(image),
         last_use: image.last_use,
         first_seen: image.first_seen,
     });
     let loose =
         inventory.contents.iter().filter(|(digest, _)| !holders.contains_key(digest)).map(|(digest, contents)| {
-            Candidate { unit: Unit::Loose(*digest), last_use: None, first_seen: contents.touched }
+            Candidate { unit: RemovalUnit::Loose(*digest), last_use: None, first_seen: contents.touched }
         });
     let mut candidates: Vec<Candidate<'a>> = loose.chain(images).collect();
     // Stable: equals stay in the order of their digests and of their records' names.
@@ -168,20 +168,20 @@ struct Taking<'a> {
 impl Taking<'_> {
     /// Whether anything of it could go at all, sooner or later. An image of which others that stay
     /// hold everything is left alone: to forget it would free nothing.
-    fn could_free(&self, unit: Unit<'_>, staying: &HashSet<Digest>) -> bool {
-        let Unit::Image(image) = unit else { return true };
+    fn could_free(&self, unit: RemovalUnit<'_>, staying: &HashSet<Digest>) -> bool {
+        let RemovalUnit::Image(image) = unit else { return true };
         image.parts.iter().any(|part| self.inventory.contents.contains_key(part) && !staying.contains(part))
             || !image.parts.iter().any(|part| self.inventory.contents.contains_key(part))
     }
 
-    fn take(&mut self, unit: Unit<'_>, why: RemovalReason) {
+    fn take(&mut self, unit: RemovalUnit<'_>, why: RemovalReason) {
         match unit {
-            Unit::Loose(digest) => {
+            RemovalUnit::Loose(digest) => {
                 let bytes = self.remove(digest);
                 self.selection.loose.push((digest, bytes));
                 self.selection.freed += bytes;
             }
-            Unit::Image(image) => {
+            RemovalUnit::Image(image) => {
                 let bytes = image.bytes + image.parts.iter().map(|part| self.let_go(*part)).sum::<u64>();
                 self.selection.freed += bytes;
                 let (reference, digest) = (image.reference.clone(), image.digest);

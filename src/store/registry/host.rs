@@ -7,7 +7,7 @@ use reqwest::{StatusCode, Url};
 use super::challenge::Challenge;
 use super::http_client::TlsTrust;
 use super::http_error::RequestFault;
-use super::url_policy::Reach;
+use super::url_policy::AddressReach;
 use crate::error::{Error, Result};
 
 /// How a registry is spoken to.
@@ -106,7 +106,7 @@ impl Host {
 }
 
 fn transports(authority: &str, insecure: &[String], has_cacert: bool) -> Vec<Transport> {
-    let local = Reach::of_host(without_port(authority)) == Reach::Loopback;
+    let local = AddressReach::of_host(without_port(authority)) == AddressReach::Loopback;
     match (local, is_listed(authority, insecure), has_cacert) {
         (true, _, false) => vec![Transport::Plain, Transport::UncheckedTls],
         (true, false, true) => vec![Transport::Tls, Transport::Plain],

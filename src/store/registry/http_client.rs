@@ -17,7 +17,7 @@ use super::host_limits::HostLimits;
 use super::http_error::RequestFault;
 use super::timeouts::{FLOOR, Timeouts};
 use super::upload_body::{Phase, Pump};
-use super::url_policy::{Reach, redacted, same_authority};
+use super::url_policy::{AddressReach, redacted, same_authority};
 use crate::error::{Error, Kind, Result};
 use crate::store::disk::read_file;
 use crate::store::parallel::aside;
@@ -210,7 +210,7 @@ impl HttpClient {
     fn client(&self, trust: TlsTrust, url: &Url) -> Result<reqwest::Client> {
         // Without TLS there is nothing to check, and no need to load the system's certificates.
         let unchecked = trust == TlsTrust::Unchecked || url.scheme() == "http";
-        let direct = Reach::of(url) == Reach::Loopback;
+        let direct = AddressReach::of(url) == AddressReach::Loopback;
         let [checked_proxied, checked_direct, unchecked_proxied, unchecked_direct] = &self.clients;
         let cell = match (unchecked, direct) {
             (false, false) => checked_proxied,

@@ -28,7 +28,7 @@ const OCTETS: &str = "application/octet-stream";
 const CHUNK_MINIMUM: HeaderName = HeaderName::from_static("oci-chunk-min-length");
 
 /// A place that the registry opened for one blob.
-pub(super) struct Session {
+pub(super) struct UploadSession {
     pub(super) place: Url,
     /// The smallest chunk that it takes.
     pub(super) minimum: u64,
@@ -38,7 +38,7 @@ pub(super) struct Session {
 enum Mount {
     Mounted,
     /// It would rather have the bytes, here.
-    Session(Session),
+    UploadSession(UploadSession),
     Refused,
 }
 
@@ -52,7 +52,7 @@ impl Repository {
         if let Some(neighbour) = neighbour {
             match self.mount(digest, neighbour).await? {
                 Mount::Mounted => return Ok(Delivery::Mounted),
-                Mount::Session(opened) => session = Some(opened),
+                Mount::UploadSession(opened) => session = Some(opened),
                 Mount::Refused => {}
             }
         } else if (is_here || blob.descriptor.size > SMALL) && self.has(digest).await? {
@@ -77,7 +77,9 @@ impl Repository {
         let call = self.posting(&path).scope(TokenScope::push(self.name()).mounting(from));
         match self.client().attempt(&call).await {
             Ok(answer) if answer.status == StatusCode::CREATED => Ok(Mount::Mounted),
-            Ok(answer) if answer.status == StatusCode::ACCEPTED => session(&call.about(), &answer).map(Mount::Session),
+            Ok(answer) if answer.status == StatusCode::ACCEPTED => {
+                session(&call.about(), &answer).map(Mount::UploadSession)
+            }
             Ok(answer) => {
                 let line = format!("{} does not mount {digest} from {from}: {}", self.name(), answer.status);
                 self.client().http.notices.detail(line);
@@ -96,7 +98,7 @@ impl Repository {
     }
 
     /// Opens a session.
-    pub(super) async fn begin(&self) -> Result<Session> {
+    pub(super) async fn begin(&self) -> Result<UploadSession> {
         let call = self.posting("/blobs/uploads/");
         let answer = self.client().send(&call).await?;
         if answer.status.is_success() {
@@ -106,7 +108,7 @@ impl Repository {
     }
 
     /// Sends the blob until the registry has it.
-    async fn send(&self, blob: &Blob<'_>, mut session: Option<Session>) -> Result<()> {
+    async fn send(&self, blob: &Blob<'_>, mut session: Option<UploadSession>) -> Result<()> {
         let mut attempts = Attempts::default();
         loop {
             let opened = match session.take() {
@@ -160,10 +162,10 @@ impl Repository {
 }
 
 /// The session that an answer opens; or why its `Location` is not gone to.
-pub(super) fn session(about: &About, answer: &RegistryAnswer) -> Result<Session> {
+pub(super) fn session(about: &About, answer: &RegistryAnswer) -> Result<UploadSession> {
     let place = next_place(about, answer)?;
     let minimum = answer.text(CHUNK_MINIMUM).and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-    Ok(Session { place, minimum })
+    Ok(UploadSession { place, minimum })
 }
 
 pub(super) fn next_place(about: &About, answer: &RegistryAnswer) -> Result<Url> {
@@ -250,7 +252,7 @@ impl Repository {
         }
     }
 
-    async fn try_chunks<'a>(&self, blob: &Blob<'_>, session: Session) -> Result<Try<'a>> {
+    async fn try_chunks<'a>(&self, blob: &Blob<'_>, session: UploadSession) -> Result<Try<'a>> {
         let length = self.chunk_length(&session)?;
         let mut stream = aside(blob.open)?;
         let mut place = session.place;
@@ -283,7 +285,7 @@ impl Repository {
         }
     }
 
-    fn chunk_length(&self, session: &Session) -> Result<u64> {
+    fn chunk_length(&self, session: &UploadSession) -> Result<u64> {
         if session.minimum <= LARGEST_MINIMUM {
             return Ok(CHUNK.max(session.minimum));
         }

@@ -22,9 +22,9 @@ const PIECE: usize = 128 * 1024;
 const AHEAD: usize = 4;
 
 /// Watches a body on its way.
-pub(super) struct Pump(Arc<Mutex<State>>);
+pub(super) struct Pump(Arc<Mutex<BodyState>>);
 
-struct State {
+struct BodyState {
     phase: Phase,
     since: Instant,
     failure: Option<Error>,
@@ -47,7 +47,7 @@ impl Pump {
     pub(super) fn start(stream: Stream, size: u64, traffic: &Traffic) -> Result<(reqwest::Body, Self)> {
         let refuse = |error: io::Error| Error::new(crate::error::Kind::Io, "cannot start an upload").cause(error);
         let (near, far) = channel(AHEAD);
-        let pump = Self(Arc::new(Mutex::new(State { phase: Phase::Source, since: Instant::now(), failure: None })));
+        let pump = Self(Arc::new(Mutex::new(BodyState { phase: Phase::Source, since: Instant::now(), failure: None })));
         let state = Self(Arc::clone(&pump.0));
         let run = move || state.run(stream, size, &near);
         thread::Builder::new().name("upload".to_owned()).spawn(run).map_err(refuse)?;

@@ -10,7 +10,7 @@ use reqwest::Url;
 
 /// How near a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum AddressReach {
     /// `localhost`, `127.0.0.0/8`, `::1`.
     Loopback,
     /// An address of a private network.
@@ -21,7 +21,7 @@ pub(super) enum Reach {
     Public,
 }
 
-impl Reach {
+impl AddressReach {
     /// The reach of the host in `url`; a URL without a host leads nowhere.
     pub(super) fn of(url: &Url) -> Self {
         url.host_str().map_or(Self::Special, Self::of_host)
@@ -144,11 +144,11 @@ fn check_redirect(from: &Url, to: &Url, errand: Errand) -> Result<(), String> {
     }
     let allowed = same_authority(from, to)
         || matches!(
-            (Reach::of(from), Reach::of(to), errand),
-            (_, Reach::Public, _)
-                | (Reach::Loopback, Reach::Loopback, _)
-                | (Reach::Private, Reach::Private, _)
-                | (Reach::Loopback, Reach::Private, Errand::Read)
+            (AddressReach::of(from), AddressReach::of(to), errand),
+            (_, AddressReach::Public, _)
+                | (AddressReach::Loopback, AddressReach::Loopback, _)
+                | (AddressReach::Private, AddressReach::Private, _)
+                | (AddressReach::Loopback, AddressReach::Private, Errand::Read)
         );
     if allowed { Ok(()) } else { Err("it leads to a private or local address".to_owned()) }
 }
@@ -179,8 +179,9 @@ pub(super) fn check_realm(registry: &Url, realm: &Url) -> Result<(), String> {
     if same_origin(registry, realm) {
         return Ok(());
     }
-    let both_local = (Reach::of(registry), Reach::of(realm)) == (Reach::Loopback, Reach::Loopback);
-    if Reach::of(realm) != Reach::Public && !both_local && !same_authority(registry, realm) {
+    let both_local =
+        (AddressReach::of(registry), AddressReach::of(realm)) == (AddressReach::Loopback, AddressReach::Loopback);
+    if AddressReach::of(realm) != AddressReach::Public && !both_local && !same_authority(registry, realm) {
         return Err("the realm is at a private or local address".to_owned());
     }
     let plain_here = registry.scheme() == "http" && (both_local || registry.host_str() == realm.host_str());
@@ -192,7 +193,8 @@ pub(super) fn check_realm(registry: &Url, realm: &Url) -> Result<(), String> {
 
 /// Whether the realm belongs to somebody else than the registry, as far as names tell.
 pub(super) fn is_foreign_realm(registry: &Url, realm: &Url) -> bool {
-    let both_local = (Reach::of(registry), Reach::of(realm)) == (Reach::Loopback, Reach::Loopback);
+    let both_local =
+        (AddressReach::of(registry), AddressReach::of(realm)) == (AddressReach::Loopback, AddressReach::Loopback);
     !both_local && owner(registry) != owner(realm)
 }
 
@@ -218,36 +220,36 @@ mod tests {
     #[test]
     fn knows_what_is_near_in_every_spelling() {
         for (url, reach) in [
-            ("http://localhost:5000/", Reach::Loopback),
-            ("http://LOCALHOST./", Reach::Loopback),
-            ("http://a.localhost/", Reach::Loopback),
-            ("http://127.0.0.1/", Reach::Loopback),
-            ("http://127.9.9.9/", Reach::Loopback),
-            ("http://2130706433/", Reach::Loopback),
-            ("http://0x7f000001/", Reach::Loopback),
-            ("http://0177.0.0.1/", Reach::Loopback),
-            ("http://127.1/", Reach::Loopback),
-            ("http://[::1]/", Reach::Loopback),
-            ("http://[::ffff:127.0.0.1]/", Reach::Loopback),
-            ("http://10.1.2.3/", Reach::Private),
-            ("http://192.168.0.1/", Reach::Private),
-            ("http://172.16.0.1/", Reach::Private),
-            ("http://100.64.0.1/", Reach::Private),
-            ("http://[fd00::1]/", Reach::Private),
-            ("http://[64:ff9b::a00:1]/", Reach::Private),
-            ("http://169.254.169.254/", Reach::Special),
-            ("http://2852039166/", Reach::Special),
-            ("http://0xa9fea9fe/", Reach::Special),
-            ("http://[::ffff:169.254.169.254]/", Reach::Special),
-            ("http://0.0.0.0/", Reach::Special),
-            ("http://[::]/", Reach::Special),
-            ("http://[fe80::1]/", Reach::Special),
-            ("http://8.8.8.8/", Reach::Public),
-            ("http://[2001:4860::1]/", Reach::Public),
-            ("http://localhost.evil.io/", Reach::Public),
-            ("http://gcr.io/", Reach::Public),
+            ("http://localhost:5000/", AddressReach::Loopback),
+            ("http://LOCALHOST./", AddressReach::Loopback),
+            ("http://a.localhost/", AddressReach::Loopback),
+            ("http://127.0.0.1/", AddressReach::Loopback),
+            ("http://127.9.9.9/", AddressReach::Loopback),
+            ("http://2130706433/", AddressReach::Loopback),
+            ("http://0x7f000001/", AddressReach::Loopback),
+            ("http://0177.0.0.1/", AddressReach::Loopback),
+            ("http://127.1/", AddressReach::Loopback),
+            ("http://[::1]/", AddressReach::Loopback),
+            ("http://[::ffff:127.0.0.1]/", AddressReach::Loopback),
+            ("http://10.1.2.3/", AddressReach::Private),
+            ("http://192.168.0.1/", AddressReach::Private),
+            ("http://172.16.0.1/", AddressReach::Private),
+            ("http://100.64.0.1/", AddressReach::Private),
+            ("http://[fd00::1]/", AddressReach::Private),
+            ("http://[64:ff9b::a00:1]/", AddressReach::Private),
+            ("http://169.254.169.254/", AddressReach::Special),
+            ("http://2852039166/", AddressReach::Special),
+            ("http://0xa9fea9fe/", AddressReach::Special),
+            ("http://[::ffff:169.254.169.254]/", AddressReach::Special),
+            ("http://0.0.0.0/", AddressReach::Special),
+            ("http://[::]/", AddressReach::Special),
+            ("http://[fe80::1]/", AddressReach::Special),
+            ("http://8.8.8.8/", AddressReach::Public),
+            ("http://[2001:4860::1]/", AddressReach::Public),
+            ("http://localhost.evil.io/", AddressReach::Public),
+            ("http://gcr.io/", AddressReach::Public),
         ] {
-            assert_eq!(Reach::of(&url.parse().unwrap()), reach, "{url}");
+            assert_eq!(AddressReach::of(&url.parse().unwrap()), reach, "{url}");
         }
     }
 
