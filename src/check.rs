@@ -35,7 +35,7 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let source = &question.job.source;
     let inspected = inspect(&fetcher, question.job)?;
     let stands = inspected.platforms.iter().map(|platform| stand(&fetcher, question, platform)).collect::<Vec<_>>();
-    let (movable, plan) = movable(session, question, &stands);
+    let (movable, plan) = movable((session, &fetcher), question, &stands);
     let recorded = question.list.and_then(|list| list.exception_for(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
     let platforms = stands.iter().map(|stand| {
@@ -75,7 +75,11 @@ fn candidates(question: &Question<'_>) -> Vec<Location> {
 }
 
 /// Tries the move, short of writing anything.
-fn movable(session: &Session, question: &Question<'_>, stands: &[Stand]) -> (Movable, Option<Report>) {
+fn movable(
+    (session, fetcher): (&Session, &Fetcher<'_>),
+    question: &Question<'_>,
+    stands: &[Stand],
+) -> (Movable, Option<Report>) {
     if stands.iter().all(|stand| question.policy.allows(&stand.current)) {
         return (Movable::Already, None);
     }
@@ -85,7 +89,7 @@ fn movable(session: &Session, question: &Question<'_>, stands: &[Stand]) -> (Mov
             job.options.known_bases.push(location.clone());
         }
     }
-    match run::judge(session, &job) {
+    match run::judge(session, fetcher, &job) {
         Ok(report) if report.outcome == Outcome::Refused => (Movable::No(report.refusals()), Some(report)),
         Ok(report) => (Movable::Yes, Some(report)),
         Err(error) => (Movable::Unknown(Error::what(&error).to_owned()), None),

@@ -41,12 +41,13 @@ impl Judged {
 /// The main job. A refusal is a report, not an error; then nothing has been written.
 pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
     let (judged, assembled) = prepare(session, job)?;
-    let Some(assembled) = assembled.filter(|_| !judged.refuses()) else {
-        return Ok(report(session, job, &judged, None, Outcome::Refused));
+    let Some(assembled) = assembled.as_ref().filter(|_| !judged.refuses()) else {
+        let assembled = assembled.as_ref().map(|assembled| (assembled, None));
+        return Ok(report(session, job, &judged, assembled, Outcome::Refused));
     };
-    let receipt = publisher(session, job).publish(&assembled, &job.targets)?;
+    let receipt = publisher(session, job).publish(assembled, &job.targets)?;
     let outcome = if is_unchanged(&judged, &receipt) { Outcome::Unchanged } else { Outcome::Rebased };
-    Ok(report(session, job, &judged, Some((&assembled, Some(&receipt))), outcome))
+    Ok(report(session, job, &judged, Some((assembled, Some(&receipt))), outcome))
 }
 
 /// The same run stopped before anything is written.
@@ -57,9 +58,10 @@ pub fn plan(session: &Session, job: &Job) -> Result<Report> {
     Ok(report(session, job, &judged, assembled, outcome))
 }
 
-/// Whether the image could move, without making a byte of the result.
-pub fn judge(session: &Session, job: &Job) -> Result<Report> {
-    let mut judged = consider(session, job)?;
+/// Whether the image could move, without making a byte of the result. What `fetcher` has read is not
+/// read again.
+pub fn judge(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Report> {
+    let mut judged = consider(fetcher, job)?;
     note_exception(job, &mut judged);
     let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
     Ok(report(session, job, &judged, None, outcome))
@@ -73,7 +75,7 @@ pub fn inspect(session: &Session, image: &Location, platforms: &[Platform]) -> R
 
 /// Makes the result of `job` again, in memory. `None` where the new base has none of its platforms.
 pub(crate) fn derive(session: &Session, job: &Job) -> Result<Option<Assembled>> {
-    let mut judged = consider(session, job)?;
+    let mut judged = consider(&session.fetcher(), job)?;
     if judged.passes.is_empty() {
         return Ok(None);
     }
@@ -82,7 +84,7 @@ pub(crate) fn derive(session: &Session, job: &Job) -> Result<Option<Assembled>> 
 
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.
 fn prepare(session: &Session, job: &Job) -> Result<(Judged, Option<Assembled>)> {
-    let mut judged = consider(session, job)?;
+    let mut judged = consider(&session.fetcher(), job)?;
     let assembled = if judged.refuses() { None } else { Some(assemble(session, job, &mut judged)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         judged.add(&finding);
@@ -92,10 +94,9 @@ fn prepare(session: &Session, job: &Job) -> Result<(Judged, Option<Assembled>)> 
 }
 
 /// Fetches, and takes every platform through the stages that need no bytes.
-fn consider(session: &Session, job: &Job) -> Result<Judged> {
-    let fetcher = session.fetcher();
+fn consider(fetcher: &Fetcher<'_>, job: &Job) -> Result<Judged> {
     let Fetched { subject: image, platforms } = fetcher.fetch(&job.request())?;
-    let passes = platforms.into_iter().map(|platform| pass(&fetcher, job, &image, platform));
+    let passes = platforms.into_iter().map(|platform| pass(fetcher, job, &image, platform));
     let passes = passes.collect::<Result<Vec<Pass>>>()?;
     let missing = policy::missing_platforms(&image, job.options.on_missing_platform);
     Ok(Judged { image, passes, missing })

@@ -23,9 +23,11 @@ mod verify;
 use std::process::ExitCode;
 
 use args::{SayArgs, WorldArgs};
+use clap::error::ContextKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use console::Console;
 
+use crate::error::Error;
 use crate::report::Grade;
 
 /// Move a built container image to a new base image, reproducibly, and refuse if it would not start there
@@ -79,7 +81,10 @@ impl From<Grade> for Ended {
 /// Runs the command line and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let console = Console::new(cli.command.say());
     let result = match &cli.command {
         CliCommand::Rebase(rebase) => rebase.run(&console),
@@ -109,6 +114,19 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// A value that cannot be read is an error like any other, in the form that was asked for; everything
+/// else about the words of a command line is clap's to say.
+fn misused(error: &clap::Error) -> ExitCode {
+    let Some(ours) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>()) else {
+        error.exit()
+    };
+    let json = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+    let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let named = flag.map_or_else(|| ours.clone(), |flag| ours.clone().fact("option", flag));
+    Console::new(SayArgs { json, ..SayArgs::default() }).error(&named);
+    ExitCode::from(2)
 }
 
 impl CliCommand {

@@ -195,6 +195,59 @@ fn a_command_that_needs_a_shell_is_refused_and_nothing_is_pushed() {
     assert_eq!(registries.target.proxy.count("POST", "") + registries.target.proxy.count("PUT", ""), 0);
 }
 
+/// Without a cache, a layer that is written anew is read twice: once for its index, once for its files.
+#[test]
+fn a_refused_image_and_one_that_is_only_checked_are_not_assembled() {
+    let registries = or_skip!(Registries::two(1000));
+    let mut config = fixtures::app_config();
+    config["Entrypoint"] = json!(["/bin/sh", "-c", "/app --v=2 | grep -v probe"]);
+    let entries = [program("app", prints(Machine::Amd64, "hello\n")), whiteout("usr/share/notes")];
+    let image = upon(&fixtures::old_base("linux/amd64"), [Layer::of(Pack::Gzip, &entries)], config).build();
+    image.push(registries.source.registry.host(), "in/filtered", "v1");
+    let own = image.layers().last().unwrap().clone();
+    let name = |rest: &str| registries.source.name(rest);
+    let (source, base, old) = (name("in/filtered:v1"), name("base/new:v1"), name("base/old:v1"));
+    let reads = |args: &[&str]| {
+        registries.calm();
+        let run = registries.sandbox.underpin(args).args(["--old-base", &old, "--no-cache", "--json"]).run();
+        (run.json(), registries.source.proxy.count("GET", &format!("/blobs/{own}")))
+    };
+    let plan = ["plan", &source, "--base", &base];
+
+    let (report, read) = reads(&plan);
+    assert_eq!((&report["outcome"], &report["digest"], read), (&json!("refused"), &Value::Null, 1), "{report}");
+    assert_eq!(fates(&report), ["filtered"], "what would become of it is said all the same");
+    assert_eq!(report["platforms"][0]["size"]["after"], 0);
+    let (report, read) = reads(&["check", &source, "--allow-base", &base]);
+    assert_eq!((&report["images"][0]["plan"]["digest"], read), (&Value::Null, 1), "{report}");
+
+    let (report, read) = reads(&[&plan[..], &["--allow", "needs-shell"]].concat());
+    assert_eq!((&report["outcome"], read), (&json!("planned"), 2), "{report}");
+    assert!(report["digest"].is_string());
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_an_error_like_any_other() {
+    let sandbox = crate::support::invocation::Sandbox::new();
+    for (flag, value) in [
+        ("--base", "NOT A NAME"),
+        ("--old-base", "layers:x"),
+        ("--platform", "linux"),
+        ("--keep", "../x"),
+        ("--entrypoint", "/app"),
+        ("--allow", "no-such-rule"),
+        ("--expect-digest", "sha256:1"),
+    ] {
+        let args = ["rebase", "oci:nowhere:app", "--to", "oci:out:app", flag, value];
+        let error = sandbox.underpin(args).arg("--json").run();
+        assert_eq!(error.code(), Some(2), "{error}");
+        let json = error.json();
+        assert_eq!(json["schema"], "underpin.error/v1", "{flag}");
+        assert!(json["facts"]["option"].as_str().unwrap().starts_with(flag), "{json}");
+        sandbox.underpin(args).run().says(value);
+    }
+}
+
 #[test]
 fn an_error_is_json_where_json_was_asked_for() {
     let registries = or_skip!(Registries::two(1000));
