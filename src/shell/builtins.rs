@@ -1,6 +1,8 @@
 //! The names that a shell takes for itself before it looks for a program, and what the few builtins
 //! do that may come before the program: `set`, `export`, `cd`, and `exec` with redirections only.
 
+use std::collections::BTreeSet;
+
 use super::expansion::{Expander, WordRole};
 use super::note::Note;
 use super::options;
@@ -208,13 +210,29 @@ fn no_redirects(command: &SimpleCommand) -> Result<(), Unsupported> {
     }
 }
 
+/// Every shell expands all words of the command before it sets the first variable: in
+/// `export A=1 B=$A`, B gets what A was before.
 fn export(words: &[Word], expander: &mut Expander<'_>) -> Result<(), Unsupported> {
+    let mut assigned = Vec::new();
     for word in words {
         if let Some((name, value)) = word.assignment() {
             // Old shells split the value here.
-            let value = expander.value(&value, WordRole::Argument)?;
-            expander.variables.export(&name, value, word.span)?;
-        } else if let Some(name) = word.bare().filter(|name| is_name(name)) {
+            assigned.push((name, expander.value(&value, WordRole::Argument)?, word.span));
+        }
+    }
+    let names: BTreeSet<&str> = assigned.iter().map(|(name, ..)| name.as_str()).collect();
+    for (_, value, span) in &assigned {
+        // A manifest would expand the reference to the new value.
+        if let Some(name) = value.references().find(|name| names.contains(name)) {
+            let detail = format!("{name} is both set and used by the same command");
+            return Err(Unsupported::new(Reason::Assignment, detail, *span));
+        }
+    }
+    for (name, value, span) in assigned {
+        expander.variables.export(&name, value, span)?;
+    }
+    for word in words.iter().filter(|word| word.assignment().is_none()) {
+        if let Some(name) = word.bare().filter(|name| is_name(name)) {
             expander.variables.publish(name);
         } else {
             let detail = "only NAME=value and NAME can be exported";

@@ -74,6 +74,7 @@ pub(super) fn read(text: &str, shell: &Invocation<'_>, context: &CommandContext)
         variables: Variables::default(),
         arguments: shell.arguments,
         notes: Notes::default(),
+        expanded: 0,
     };
     for (name, value) in &shell.lead.environment {
         expander.variables.export(name, WordValue::text(value), Span::default())?;

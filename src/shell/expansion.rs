@@ -32,7 +32,13 @@ pub(super) struct Expander<'a> {
     pub variables: Variables,
     pub arguments: &'a [String],
     pub notes: Notes,
+    /// What all expansions have made so far.
+    pub expanded: usize,
 }
+
+/// The kernel starts no program with more than 6 MiB of arguments and variables; a few variables that
+/// double each other would make more than any machine can hold.
+const MOST_EXPANDED: usize = 8 << 20;
 
 impl Expander<'_> {
     pub fn note(&mut self, note: Note) {
@@ -66,7 +72,15 @@ impl Expander<'_> {
                     self.reference(name);
                     value.0.push(ValuePart::Reference(name.clone()));
                 }
-                Piece::Variable(name, quoting) => value.0.extend(self.variable(name, *quoting, usage, *span)?.0),
+                Piece::Variable(name, quoting) => {
+                    let expansion = self.variable(name, *quoting, usage, *span)?;
+                    self.expanded = self.expanded.saturating_add(expansion.cost());
+                    if self.expanded > MOST_EXPANDED {
+                        let detail = "its variables expand to more than a program can be given";
+                        return Err(Unsupported::new(Reason::TooLong, detail, *span));
+                    }
+                    value.0.extend(expansion.0);
+                }
                 Piece::Arguments(_) => {
                     let detail = "$@ must be a word of its own";
                     return Err(Unsupported::new(Reason::PositionalParameters, detail, *span));
@@ -232,6 +246,15 @@ pub(super) struct WordValue(pub Vec<ValuePart>);
 impl WordValue {
     pub fn text(text: &str) -> Self {
         Self(vec![ValuePart::Text(text.to_owned())])
+    }
+
+    /// How much memory it takes; empty parts take some, too.
+    fn cost(&self) -> usize {
+        const OF_PART: usize = 48;
+        let cost = |part: &ValuePart| match part {
+            ValuePart::Text(text) | ValuePart::Reference(text) | ValuePart::Raw(text) => text.len() + OF_PART,
+        };
+        self.0.iter().map(cost).sum()
     }
 
     /// The text, where no variable is in it.

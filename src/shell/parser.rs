@@ -116,6 +116,9 @@ impl ScriptReader {
             self.current.assignments.push((name, value));
             return Ok(());
         }
+        if let Some(detail) = word.unusual_assignment() {
+            return Err(Unsupported::new(Reason::Assignment, detail, word.span));
+        }
         self.check_first(&word)?;
         self.current.words.push(word);
         Ok(())

@@ -96,6 +96,21 @@ impl Word {
         Some((name.to_owned(), rest))
     }
 
+    /// What is odd about a word that some shells take for an assignment and others for a command.
+    pub fn unusual_assignment(&self) -> Option<&'static str> {
+        let text = self.bare_text();
+        let name = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|end| *end > 0)?;
+        let (name, rest) = text.split_at(name);
+        match rest {
+            _ if !is_name(name) => None,
+            rest if rest.starts_with("+=") => Some("bash appends to a variable here, and other shells run a command"),
+            rest if rest.starts_with('[') && (rest.contains("]=") || rest.contains("]+=")) => {
+                Some("bash sets an element of an array here, and other shells run a command")
+            }
+            _ => None,
+        }
+    }
+
     /// What of the word the shell may still act on; quoted characters become a blank.
     pub fn bare_text(&self) -> String {
         let shown = self.pieces.iter().map(|(piece, _)| match piece {

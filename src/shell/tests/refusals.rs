@@ -19,6 +19,10 @@ const SCRIPTS: &[(Reason, &str, &str, &str)] = &[
     (Reason::Assignment, "IFS=: app", "IFS=:", "IFX=: app"),
     (Reason::Assignment, "A=1 B=$A app", "$A", "A=1 B=A app"),
     (Reason::Assignment, "a=(b c) app", "(", "a='(b c)' app"),
+    (Reason::Assignment, "A+=1 app", "A+=1", "'A+=1' app"),
+    (Reason::Assignment, "export A=1; A+=1 app", "A+=1", "export A=1; app A+=1"),
+    (Reason::Assignment, "A[0]=1 app", "A[0]=1", "'A[0]=1' app"),
+    (Reason::RuntimeVariable, "export A=1 B=$A; app", "$A", "export A=1; export B=$A; app"),
     (Reason::BackgroundJob, "app & wait", "&", "app '&' wait"),
     (Reason::BackgroundJob, "app &>>f", "&", "app >>f 2>&1"),
     (Reason::BraceExpansion, "app {a,b}", "{a,b}", "app '{a,b}'"),
@@ -241,6 +245,20 @@ fn a_variable_that_is_set_anew_is_not_referred_to_by_words_passed_on() {
 }
 
 /// A reason without a case here could no longer be told from a mistake.
+/// Each doubles the one before: 40 of them would be a terabyte, and as many empty ones no less.
+#[test]
+fn variables_that_double_each_other_are_refused_at_once() {
+    for start in ["x", "''", "$B"] {
+        let doubled =
+            |times: usize| format!("export B=1; export A={start}; {}app \"$A\"", "export A=\"$A$A\"; ".repeat(times));
+        let refusal = verdict(&["sh", "-c", &doubled(40)], &image()).unwrap_err();
+        assert_eq!(refusal.reason, Reason::TooLong, "{start}");
+        assert!(verdict(&["sh", "-c", &doubled(3)], &image()).is_ok(), "{start}");
+    }
+    let many = format!("export A={}; app {}", "x".repeat(1000), "$A ".repeat(20_000));
+    assert_eq!(verdict(&["sh", "-c", &many], &image()).unwrap_err().reason, Reason::TooLong);
+}
+
 #[test]
 fn every_reason_has_a_case() {
     let cases: BTreeSet<Reason> =

@@ -29,6 +29,18 @@ fn notes(verdict: &Verdict) -> Vec<&'static str> {
 }
 
 #[test]
+fn export_expands_every_word_before_it_sets_the_first() {
+    let Verdict::Translate(exec) =
+        translate(&words(&["sh", "-c", "export A=old; export A=new B=$A; exec /app \"$A\" \"$B\""]), None, &image())
+    else {
+        panic!("it can be translated")
+    };
+    assert_eq!(exec.program, ["/app", "new", "old"]);
+    let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(exec.environment, [text("A", "new"), text("B", "old")]);
+}
+
+#[test]
 fn words_variables_folders_and_comments() {
     for (script, expected) in [
         ("app", "app"),
