@@ -13,8 +13,6 @@ mod logs;
 mod needs;
 mod program;
 #[cfg(test)]
-mod start_tests;
-#[cfg(test)]
 mod tests;
 mod user;
 mod workdir;

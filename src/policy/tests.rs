@@ -1,5 +1,7 @@
 //! Each rule fires on what it is about, and stays silent on the twin.
 
+mod startup;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

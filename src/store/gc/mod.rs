@@ -11,8 +11,6 @@ mod selection;
 mod verify;
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

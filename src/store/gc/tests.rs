@@ -1,5 +1,7 @@
 //! The collector on a cache in memory and on a cache on disk.
 
+mod model;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

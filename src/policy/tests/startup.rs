@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::super::*;
 use crate::elf::{Linkage, Program, Script, ShownBy, Tool};
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};

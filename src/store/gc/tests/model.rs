@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::super::*;
 use crate::oci::{Digest, Location, MediaType};
 use crate::store::disk::{Cache, IMAGES, ImageAccess, ImageRecord, ImageUse};
 
