@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::oddity::{Oddity, oddities};
 use super::ownership::{self, LayerOwnership};
 use super::subject::PlatformSubject;
 use crate::layer::LayerIndex;
-use crate::oci::ImageLayer;
+use crate::oci::{Config, ImageLayer};
 use crate::process::Command;
 
 /// The facts that the later stages decide on.
@@ -73,4 +72,101 @@ fn is_on_new_base(subject: &PlatformSubject) -> bool {
         && source.manifest.config.media_type.is_oci()
         && source.layers.iter().all(|layer| layer.descriptor.media_type.is_oci());
     is_based_on_it && is_oci
+}
+
+/// Something odd in the source's config, carried as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Oddity {
+    /// The member of the config, such as `Env`.
+    pub member: &'static str,
+    pub value: String,
+    pub why: &'static str,
+}
+
+/// All oddities of `config`, in the order of its members.
+pub(super) fn oddities(config: &Config) -> Vec<Oddity> {
+    user(config).into_iter().chain(environment(config)).collect()
+}
+
+/// CVE-2024-40635, CVE-2026-46680: numbers that a runtime may read as root or as a name.
+fn user(config: &Config) -> Option<Oddity> {
+    let container = config.container();
+    let user = container.get("User")?.as_str()?;
+    let name = user.split(':').next().unwrap_or_default();
+    let why = match name.parse::<u64>() {
+        Ok(id) if id > i32::MAX as u64 => {
+            "the number is larger than a user id can be; runtimes disagree on what it means"
+        }
+        Ok(_) if name.starts_with('+') => "a sign does not belong to a user id",
+        Err(_) if looks_numeric(name) => "it looks like a number and is not one; runtimes disagree on what it means",
+        _ => return None,
+    };
+    Some(Oddity { member: "User", value: user.to_owned(), why })
+}
+
+fn looks_numeric(name: &str) -> bool {
+    let trimmed = name.trim();
+    let digits = trimmed.trim_start_matches(['+', '-']);
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    !digits.is_empty()
+        && (trimmed != name || digits != trimmed || !digits.is_ascii())
+        && digits.chars().all(char::is_numeric)
+}
+
+fn environment(config: &Config) -> Vec<Oddity> {
+    let entries = config.strings("Env");
+    let mut seen = std::collections::HashSet::new();
+    let mut found = Vec::new();
+    for entry in &entries {
+        let why = match entry.split_once('=') {
+            // CVE-2026-57231: a bare name or `*` pulled in the host's variables.
+            None => "it has no `=`; some runtimes take the host's value",
+            Some(("", _)) => "it has no name",
+            Some(("LD_PRELOAD", _)) => "it loads a library into every program",
+            Some((name, _)) if !seen.insert(name) => "the name is set twice; runtimes use the last",
+            Some(_) => continue,
+        };
+        let name = entry.split('=').next().unwrap_or_default();
+        found.push(Oddity { member: "Env", value: name.chars().take(80).collect(), why });
+    }
+    found
+}
+
+#[cfg(test)]
+mod oddity_tests {
+    use super::*;
+
+    fn config(container: &serde_json::Value) -> Config {
+        let value = serde_json::json!({"os": "linux", "architecture": "amd64", "config": container, "rootfs": {"diff_ids": []}});
+        Config::read(value.to_string().into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn strange_users_are_named() {
+        for (user, odd) in [
+            ("4294967296", true),
+            ("2147483648", true),
+            ("-1", true),
+            (" 0", true),
+            ("+0", true),
+            ("0x0", true),
+            ("٣", true),
+            ("65532:65532", false),
+            ("0", false),
+            ("nonroot", false),
+            ("", false),
+        ] {
+            let found = oddities(&config(&serde_json::json!({ "User": user })));
+            assert_eq!(!found.is_empty(), odd, "{user:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn strange_environment_is_named_without_its_value() {
+        let found = oddities(&config(
+            &serde_json::json!({"Env": ["SECRET", "*", "=x", "A=1", "A=hidden", "LD_PRELOAD=/x", "B=2"]}),
+        ));
+        let names: Vec<_> = found.iter().map(|oddity| oddity.value.as_str()).collect();
+        assert_eq!(names, ["SECRET", "*", "", "A", "LD_PRELOAD"]);
+    }
 }

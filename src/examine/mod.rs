@@ -7,15 +7,14 @@ pub mod base;
 mod facts;
 mod full_image;
 pub mod klog;
-mod oddity;
 pub mod ownership;
 pub mod packages;
 mod subject;
 #[cfg(test)]
 pub mod testing;
 
-pub use facts::{Facts, LayerFacts, look};
+pub use facts::{Facts, LayerFacts, Oddity, look};
 pub use full_image::{FullImage, FullPlatform, ProgramAnswer, log_runner_in};
 pub use klog::Klog;
-pub use oddity::Oddity;
+
 pub use subject::{Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::accounts::{self, Accounts, Which};
-use super::directories::{self, Owner, Way};
 use super::extract;
 use super::layers::Roots;
 use super::logs::Runner;
@@ -66,7 +65,7 @@ impl Added {
     fn write_accounts(&mut self, rebased: &Root<'_>) {
         for (which, content) in self.accounts.files.clone() {
             let Some(path) = account_path(which, rebased) else { continue };
-            directories::lead(self.layer(), &path, |parent| rebased.get(parent));
+            lead(self.layer(), &path, |parent| rebased.get(parent));
             let there = rebased.get(&path).and_then(FileNode::entry);
             let size = content.len() as u64;
             let new = Entry::new(path.clone(), EntryKind::File { size }, 0o644, 0, 0);
@@ -109,14 +108,14 @@ impl Added {
 
     fn directory(&mut self, path: &RootPath, what: &str, roots: &Roots<'_>, owner: Owner) -> DirectoryState {
         let (rebased, source) = (&roots.rebased, roots.source());
-        match directories::way(rebased, path) {
+        match way(rebased, path) {
             Way::There => DirectoryState::There,
             Way::Blocked(why) => DirectoryState::Blocked { path: path.to_string(), why },
             Way::Missing(missing) => {
                 if let Some(first) = missing.first() {
-                    directories::lead(self.layer(), first, |parent| rebased.get(parent));
+                    lead(self.layer(), first, |parent| rebased.get(parent));
                 }
-                directories::make(self.layer(), &missing, source, owner);
+                make(self.layer(), &missing, source, owner);
                 self.what.push(format!("{what} {path}"));
                 let known = source.resolve(path).is_ok();
                 DirectoryState::Made { path: path.to_string(), known }
@@ -145,7 +144,7 @@ impl Added {
 impl Added {
     /// Brings the log runner along, at the path that it has in its own image.
     pub(super) fn put_runner(&mut self, runner: &Runner<'_>, rebased: &Root<'_>) {
-        directories::lead(self.layer(), &runner.path, |parent| rebased.get(parent));
+        lead(self.layer(), &runner.path, |parent| rebased.get(parent));
         self.layer().take(runner.layer, runner.position, &runner.path);
         self.what.push(format!("log runner {}", runner.path));
     }
@@ -193,4 +192,75 @@ fn can_write(root: &Root<'_>, directory: &RootPath, uid: u64, gid: u64) -> bool 
         node => node.mode(),
     };
     bits & 0o3 == 0o3
+}
+
+/// Who a directory belongs to where the source does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Owner {
+    pub(super) uid: u64,
+    pub(super) gid: u64,
+}
+
+/// Whether a path leads to a directory.
+pub(super) enum Way {
+    There,
+    /// It would, if these were made, outermost first.
+    Missing(Vec<RootPath>),
+    /// It cannot: why.
+    Blocked(String),
+}
+
+/// Where `path` leads in `root`. What is missing can be made unless a link stands in the way.
+pub(super) fn way(root: &Root<'_>, path: &RootPath) -> Way {
+    match root.resolve(path) {
+        Ok(found) if found.node.is_directory() => Way::There,
+        Ok(_) => Way::Blocked(format!("{path} is not a directory")),
+        Err(lost) => missing(root, path).map_or_else(|| Way::Blocked(lost.to_string()), Way::Missing),
+    }
+}
+
+/// The directories that are missing of a path on which no link dangles.
+fn missing(root: &Root<'_>, path: &RootPath) -> Option<Vec<RootPath>> {
+    let mut missing = Vec::new();
+    let mut at = path.clone();
+    while root.get(&at).is_none() {
+        missing.push(at.clone());
+        at = at.parent()?;
+    }
+    missing.reverse();
+    root.resolve(&at).ok().filter(|found| found.node.is_directory()).map(|_| missing)
+}
+
+/// Puts the missing directories into the layer. The last one belongs to `owner` unless the source knows better.
+pub(super) fn make(layer: &mut NewLayer, missing: &[RootPath], source: &Root<'_>, owner: Owner) {
+    let last = missing.len().saturating_sub(1);
+    for (at, path) in missing.iter().enumerate() {
+        if layer.has(path) {
+            continue;
+        }
+        let known = source.resolve(path).ok().filter(|found| found.node.is_directory());
+        let owner = if at == last { owner } else { Owner::default() };
+        layer.add(known.map_or_else(|| directory(path, 0o755, owner), |found| like(path, found.node)));
+    }
+}
+
+/// The directories that lead to `path`, as `known` has them: a layer that says nothing about them would
+/// leave their attributes to the runtime.
+pub(super) fn lead<'n>(layer: &mut NewLayer, path: &RootPath, known: impl Fn(&RootPath) -> Option<&'n FileNode<'n>>) {
+    let parents: Vec<RootPath> = std::iter::successors(path.parent(), RootPath::parent).collect();
+    for parent in parents.into_iter().rev().filter(|parent| !parent.is_root()) {
+        if let Some(node) = known(&parent).filter(|node| node.is_directory() && !layer.has(&parent)) {
+            let entry = like(&parent, node);
+            layer.add(entry);
+        }
+    }
+}
+
+pub(super) fn like(path: &RootPath, node: &FileNode<'_>) -> Entry {
+    let xattrs = node.entry().map(|entry| entry.xattrs.clone()).unwrap_or_default();
+    Entry { xattrs, ..directory(path, node.mode(), Owner { uid: node.uid(), gid: node.gid() }) }
+}
+
+fn directory(path: &RootPath, mode: u32, owner: Owner) -> Entry {
+    Entry::new(path.clone(), EntryKind::Directory, mode, owner.uid, owner.gid)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::directories;
+use super::added as directories;
 use super::layers::{Becomes, Bulk, Layers, Needs, OwnLayer, Sums, reason, source_root};
 use super::new_layer::NewLayer;
 use crate::examine::base::Sureness;

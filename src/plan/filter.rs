@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::directories;
+use super::added as directories;
 use super::layers::{Becomes, Bulk, Layers, OwnLayer, Sums, reason};
 use super::new_layer::NewLayer;
 use crate::examine::ownership::{Ownership, Side};

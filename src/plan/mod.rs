@@ -6,7 +6,6 @@ mod added;
 mod annotations;
 mod command;
 mod config;
-mod directories;
 mod extract;
 mod filter;
 mod healthcheck;

@@ -3,11 +3,10 @@
 
 use serde_json::Value;
 
-use super::absent::{self, Absent};
-use super::container::Container;
-use super::helper::{Helper, helpers};
-use super::program::{Presence, Start, search, start};
-use crate::layer::LayerContents;
+use super::container::{Container, DEFAULT_PATH};
+use super::program::{Helper, Presence, Start, helpers, library_folders, search, start};
+use crate::elf::{ShownBy, Tool};
+use crate::layer::{LayerContents, RootPath};
 use crate::rootfs::Root;
 
 /// What would be started.
@@ -59,8 +58,8 @@ pub fn look<'l>(
     // A script that was inlined is no helper of the command that it became.
     let of_command = wrappers.iter().chain([&program]).filter_map(Start::path).chain(setup.inlined);
     let of_command: Vec<&str> = of_command.collect();
-    let tools = absent::tools(&program, container, rebased);
-    let libraries = absent::libraries(&program, rebased);
+    let tools = tools(&program, container, rebased);
+    let libraries = libraries(&program, rebased);
     Startup {
         lost_in: match &program {
             Start::Lost { name, .. } => search(source, container, name).map(|found| found.file.path.to_string()),
@@ -68,8 +67,8 @@ pub fn look<'l>(
         },
         health: look_at_health(container, rebased),
         helpers: helpers(rebased, own, &of_command),
-        tools: absent::tools_of_source(&tools, container, source),
-        libraries: absent::libraries_of_source(&libraries, source),
+        tools: tools_of_source(&tools, container, source),
+        libraries: libraries_of_source(&libraries, source),
         unanswered: tools.into_iter().map(|tool| &tool.name).chain(libraries).cloned().collect(),
         wrappers,
         program,
@@ -94,4 +93,59 @@ fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
         },
         _ => Health::Fine,
     }
+}
+
+/// What goes missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// As the program has it.
+    pub name: String,
+    /// What shows that the program uses it.
+    pub shown_by: ShownBy,
+    /// Where the source has it.
+    pub path: String,
+}
+
+/// Names in the program that the rebased root does not answer. Whether the source did is to be
+/// asked of the source.
+pub(super) fn tools<'a>(start: &'a Start, container: &Container, rebased: &Root<'_>) -> Vec<&'a Tool> {
+    let Start::Found(started) = start else { return Vec::new() };
+    let tools = started.program.iter().flat_map(|program| &program.tools);
+    tools.filter(|tool| find_tool(&tool.name, container, rebased).is_none()).collect()
+}
+
+pub(super) fn libraries<'a>(start: &'a Start, rebased: &Root<'_>) -> Vec<&'a String> {
+    let Start::Found(started) = start else { return Vec::new() };
+    let names = started.program.iter().flat_map(|program| &program.libraries);
+    names.filter(|name| find_library(name, rebased).is_none()).collect()
+}
+
+/// Those of the tools that the source has.
+pub(super) fn tools_of_source(tools: &[&Tool], container: &Container, source: &Root<'_>) -> Vec<Absent> {
+    let absent = |tool: &&Tool| {
+        let path = find_tool(&tool.name, container, source)?;
+        Some(Absent { name: tool.name.clone(), shown_by: tool.shown_by.clone(), path })
+    };
+    tools.iter().filter_map(absent).collect()
+}
+
+pub(super) fn libraries_of_source(names: &[&String], source: &Root<'_>) -> Vec<Absent> {
+    let absent = |name: &&String| {
+        Some(Absent { name: (*name).clone(), shown_by: ShownBy::Word, path: find_library(name, source)? })
+    };
+    names.iter().filter_map(absent).collect()
+}
+
+fn find_tool(name: &str, container: &Container, root: &Root<'_>) -> Option<String> {
+    let paths = format!("{}:{}", container.search_path(), DEFAULT_PATH);
+    root.search(name, &paths, &RootPath::root()).ok().map(|found| found.file.path.to_string())
+}
+
+/// A library by the beginning of its name: `libsystemd.so` is there as `libsystemd.so.0`.
+fn find_library(name: &str, root: &Root<'_>) -> Option<String> {
+    library_folders(root).iter().find_map(|folder| {
+        let mut files = root.directory(folder).filter(|(file, _)| file.starts_with(name.as_bytes()));
+        let file = files.next().and_then(|(file, _)| folder.join(file).ok());
+        file.map(|path| path.to_string())
+    })
 }

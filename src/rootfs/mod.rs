@@ -9,7 +9,6 @@
 //! borrowed, implied directories are limited in number, paths in length, and nothing here recurses.
 
 mod merge;
-mod merge_issue;
 mod path_components;
 mod resolve;
 mod root;
@@ -22,7 +21,7 @@ mod testing;
 mod tests;
 
 pub use merge::merge;
-pub use merge_issue::{MergeIssue, MergeIssueKind};
+pub use merge::{MergeIssue, MergeIssueKind};
 pub use resolve::{FollowedLink, NotFound, NotFoundReason, Resolved, TriedPath};
 pub use root::Root;
 pub use search::FoundCommand;

@@ -1,6 +1,6 @@
 //! The root of an image: what is at a path, in a directory, and everywhere.
 
-use super::merge_issue::MergeIssue;
+use super::merge::MergeIssue;
 use super::path_components::split_last;
 use super::tree::FileNode;
 use super::tree::{NodeId, ROOT, RootTree};

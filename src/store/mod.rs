@@ -4,26 +4,21 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
-mod cached_blob;
 pub mod disk;
 pub mod fetch;
 pub mod gc;
 mod layer_store;
 pub mod node;
-mod notice;
 pub mod parallel;
 mod progress;
 pub mod publish;
 pub mod registry;
 mod session;
 mod source_sink;
-mod traffic;
 
 pub use layer_store::LayerStore;
-pub use notice::{Notice, Notices};
 
 pub use parallel::OnceMap;
-pub use progress::{Meter, Progress};
+pub use progress::{Meter, Notice, Notices, Progress, Tally, Traffic};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
 pub use source_sink::{Blob, Delivery, Opener, Sink, Source, StoreAccess, Stream};
-pub use traffic::{Tally, Traffic};

@@ -2,8 +2,8 @@
 
 use std::io::Read as _;
 
-use super::cached_blob::inherited;
 use super::disk::{ImageAccess, ImageUse};
+use super::layer_store::inherited;
 use super::{Blob, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::error::{Error, Result};

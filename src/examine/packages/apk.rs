@@ -6,7 +6,7 @@
 
 use super::claims::{Age, Claims};
 use super::dpkg::plain;
-use super::files::{File, Files};
+use super::places::{File, Files};
 use super::{Manager, Package};
 
 pub(super) fn read(files: &Files<'_>, claims: &mut Claims<'_>) {

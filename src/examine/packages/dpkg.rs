@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::claims::{Age, Claimant, Claims};
-use super::files::{File, Files};
+use super::places::{File, Files};
 use super::{Manager, Package};
 
 pub(super) fn read(files: &Files<'_>, claims: &mut Claims<'_>) {

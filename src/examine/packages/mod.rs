@@ -10,7 +10,6 @@
 mod apk;
 mod claims;
 mod dpkg;
-mod files;
 mod places;
 #[cfg(test)]
 pub(super) mod testing;
@@ -18,7 +17,7 @@ pub(super) mod testing;
 use std::collections::HashMap;
 
 use self::claims::Claims;
-use self::files::Files;
+use self::places::Files;
 pub(super) use self::places::MERGED;
 use crate::layer::{LayerIndex, RootPath};
 

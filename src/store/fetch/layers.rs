@@ -10,8 +10,8 @@ use crate::layer::{self, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::process::{Container, Start, start};
 use crate::rootfs::merge;
-use crate::store::cached_blob::REFETCHES;
 use crate::store::disk::{Partial, Receiving};
+use crate::store::layer_store::REFETCHES;
 use crate::store::parallel::OnceMap;
 use crate::store::{Source, Stream, parallel};
 
