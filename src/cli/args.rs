@@ -46,9 +46,9 @@ pub(super) fn epoch() -> Result<Option<Epoch>> {
 
 const CACHE_HELP: &str = "Cache directory [default: $UNDERPIN_CACHE, or underpin in the user's cache directory]";
 
-/// How to deal with the world.
+/// How to deal with registries and the cache.
 #[derive(Debug, Args)]
-pub struct WorldArgs {
+pub struct SessionArgs {
     /// Do not use the network; images must be on disk or in the cache
     #[arg(long, help_heading = "Registries and cache")]
     offline: bool,
@@ -85,7 +85,7 @@ impl Work {
     }
 }
 
-impl WorldArgs {
+impl SessionArgs {
     pub fn session_options(&self, work: Work) -> Result<SessionOptions> {
         Ok(SessionOptions {
             cache: self.cache_choice(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, Work, WorldArgs, epoch};
+use super::args::{SayArgs, SessionArgs, Work, epoch};
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::ReportArgs;
@@ -42,7 +42,7 @@ pub struct Batch {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, Work, WorldArgs, epoch};
+use super::args::{SayArgs, SessionArgs, Work, epoch};
 use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
@@ -52,7 +52,7 @@ pub struct Check {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, Work, WorldArgs};
+use super::args::{SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub struct Inspect {
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

@@ -22,7 +22,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use args::{SayArgs, WorldArgs};
+use args::{SayArgs, SessionArgs};
 use clap::error::ContextKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use console::Console;
@@ -130,8 +130,8 @@ fn misused(error: &clap::Error) -> ExitCode {
 }
 
 impl CliCommand {
-    /// How the command deals with the world, where it does.
-    fn world(&self) -> Option<&WorldArgs> {
+    /// How the command deals with registries and the cache, where it does.
+    fn world(&self) -> Option<&SessionArgs> {
         match self {
             Self::Rebase(rebase) => Some(&rebase.world),
             Self::Plan(plan) => Some(&plan.world),

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
+use super::args::{MoveArgs, SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct Plan {
     #[command(flatten)]
     moving: MoveArgs,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

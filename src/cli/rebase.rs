@@ -1,10 +1,10 @@
-//! `underpin rebase`: the main job.
+//! `underpin rebase`: the main job. Its options are `plan::RebaseOptions`, in `src/plan/rebase_options.rs`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MoveArgs, SayArgs, Work, WorldArgs};
+use super::args::{MoveArgs, SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use super::{Ended, plan};
@@ -24,7 +24,7 @@ pub struct Rebase {
     #[command(flatten)]
     moving: MoveArgs,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     /// Stop before anything is written, as `underpin plan` does
     #[arg(long, help_heading = "Output")]
     dry_run: bool,

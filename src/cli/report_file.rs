@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::error::{Error, Result};
-use crate::report::{Reportable, to_html, to_junit, to_markdown, to_sarif};
+use crate::report::{ReportFormat, Reportable};
 use crate::store::disk::{check_writable, write_file};
 
 #[derive(Debug, Args)]
@@ -27,25 +27,6 @@ impl ReportArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReportFormat {
-    Text,
-    Json,
-    Markdown,
-    Html,
-    Junit,
-    Sarif,
-}
-
-const FORMATS: [(&str, ReportFormat); 6] = [
-    ("text", ReportFormat::Text),
-    ("json", ReportFormat::Json),
-    ("markdown", ReportFormat::Markdown),
-    ("html", ReportFormat::Html),
-    ("junit", ReportFormat::Junit),
-    ("sarif", ReportFormat::Sarif),
-];
-
 /// `FORMAT=FILE`
 #[derive(Debug, Clone)]
 struct ReportFile {
@@ -59,11 +40,11 @@ impl FromStr for ReportFile {
     fn from_str(text: &str) -> Result<Self> {
         let split = text.split_once('=').filter(|(_, path)| !path.is_empty());
         let found = split.and_then(|(word, path)| {
-            let (_, format) = FORMATS.into_iter().find(|(name, _)| *name == word)?;
+            let format = ReportFormat::ALL.into_iter().find(|format| format.word() == word)?;
             Some(Self { format, path: Path::new(path).to_owned() })
         });
         found.ok_or_else(|| {
-            let words: Vec<&str> = FORMATS.iter().map(|(word, _)| *word).collect();
+            let words = ReportFormat::ALL.map(ReportFormat::word);
             Error::usage(format!("expected FORMAT=FILE, where FORMAT is one of {}", words.join(", ")))
         })
     }
@@ -71,14 +52,7 @@ impl FromStr for ReportFile {
 
 impl ReportFile {
     fn write(&self, report: &impl Reportable) -> Result<()> {
-        let text = match self.format {
-            ReportFormat::Text => report.text(),
-            ReportFormat::Json => format!("{}\n", report.json()),
-            ReportFormat::Markdown => to_markdown(&report.rows()),
-            ReportFormat::Html => to_html(&report.rows()),
-            ReportFormat::Junit => to_junit(&report.rows())?,
-            ReportFormat::Sarif => format!("{}\n", to_sarif(&report.rows())),
-        };
+        let text = self.format.write(report)?;
         write_file(&self.path, text.as_bytes())
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, Work, WorldArgs};
+use super::args::{SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub struct Verify {
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::klog::{self, Klog};
+use super::klog_support::{self, Klog};
 use super::subject::Origin;
 use crate::elf::Program;
 use crate::layer::{LayerIndex, RootPath};
@@ -52,7 +52,7 @@ impl FullPlatform {
         ProgramAnswer {
             entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
             missing,
-            klog: klog::look(facts),
+            klog: klog_support::look(facts),
             runner: log_runner_in(&root, &container),
         }
     }

@@ -6,7 +6,7 @@
 pub mod base;
 mod facts;
 mod full_image;
-pub mod klog;
+pub mod klog_support;
 pub mod ownership;
 pub mod packages;
 mod subject;
@@ -15,6 +15,6 @@ pub mod testing;
 
 pub use facts::{Facts, LayerFacts, Oddity, look};
 pub use full_image::{FullImage, FullPlatform, ProgramAnswer, log_runner_in};
-pub use klog::Klog;
+pub use klog_support::Klog;
 
 pub use subject::{Fetched, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject};

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::options::RebaseOptions;
+use super::rebase_options::RebaseOptions;
 use crate::examine::{Origin, PlatformSubject, Subject};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, MediaType, is_dangerous, json as document};
 

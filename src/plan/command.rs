@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::healthcheck::{self, HealthOutcome};
 use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
-use super::options::{CommandWords, RebaseOptions};
+use super::rebase_options::{CommandWords, RebaseOptions};
 use crate::layer::RootPath;
 use crate::process::{Command, Container, search};
 use crate::rootfs::Root;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::history;
 use super::layers::Layers;
-use super::options::Epoch;
+use super::rebase_options::Epoch;
 use crate::examine::PlatformSubject;
 use crate::oci::{is_dangerous, json};
 use crate::process::{Command, Container, MEMBER_ORDER, set_member};

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::added::{self, Added};
 use super::logs::Runner;
 use super::new_layer::NewLayer;
-use super::options::RebaseOptions;
+use super::rebase_options::RebaseOptions;
 use super::{extract, filter};
 use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};

@@ -1,9 +1,9 @@
 //! Who writes the log file: klog where the binary shows that it can, a runner where there is one,
 //! or nobody.
 
-use super::options::{KlogStyle, LogChoice, RebaseOptions};
+use super::rebase_options::{KlogStyle, LogChoice, RebaseOptions};
 use crate::elf::Program;
-use crate::examine::klog::{self, Klog};
+use crate::examine::klog_support::{self, Klog};
 use crate::examine::{RunnerSubject, log_runner_in};
 use crate::layer::{LayerIndex, RootPath};
 use crate::process::{Container, search};
@@ -52,7 +52,7 @@ pub(super) fn choices(
     runner: Option<&RunnerAt>,
     path: &str,
 ) -> Result<Vec<ChosenStrategy>, NoStrategy> {
-    let klog = klog::look(program);
+    let klog = klog_support::look(program);
     let by_klog = || by_klog(&klog, options.klog_style);
     let by_runner = || runner.map(by_runner);
     let found = match options.logs {

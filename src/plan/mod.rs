@@ -14,7 +14,7 @@ mod layers;
 mod logs;
 mod need;
 mod new_layer;
-mod options;
+mod rebase_options;
 pub mod seam;
 #[cfg(test)]
 pub mod testing;
@@ -36,7 +36,7 @@ pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roo
 pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::Need;
 pub use new_layer::NewLayer;
-pub use options::{CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions};
+pub use rebase_options::{CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions};
 pub use seam::Seam;
 
 /// One platform on its way through the stages, with what each of them yielded.

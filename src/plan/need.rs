@@ -4,7 +4,7 @@
 use super::Pass;
 use super::accounts::User;
 use super::added::DirectoryState;
-use super::options::RebaseOptions;
+use super::rebase_options::RebaseOptions;
 use crate::layer::{EntryKind, LayerIndex};
 use crate::process::{Presence, Start};
 

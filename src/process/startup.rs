@@ -77,7 +77,7 @@ pub fn look<'l>(
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// There is none, or what it runs is there, or it is a shell's: see `exec_form`.
+    /// There is none, or what it runs is there, or it is a shell's: see `plan::command`.
     Fine,
     /// Its program is not in the rebased root.
     Lost { name: String, reasons: String },

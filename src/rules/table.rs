@@ -2,7 +2,8 @@
 //! `constructs`).
 //!
 //! A row is everything there is to say about a rule. To add a rule, add a row: its variant, its id and
-//! its explanation come from here, and so do `underpin explain`, `docs/rules.md` and the texts in reports.
+//! its explanation come from here, and so do `underpin explain` and `docs/rules.md`. What a finding says of
+//! one image is beside the judgement: `src/policy/`, one file for each family.
 //!
 //! The order is that in which `--allow` is recorded in the annotations of a result, and so part of its
 //! digest: new rows go to the end.
@@ -125,21 +126,21 @@ rules! {
         fix "write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], \
             or leave health checks to the orchestrator"
 
-    UserMissing "user-missing" Account [Refuse] ByUser
+    UserMissing "user-missing" User [Refuse] ByUser
         means "The image runs as a user or group by name, and neither the new base nor the source knows the name."
         why "A runtime looks the name up in the image's /etc/passwd and /etc/group. Without an entry the container \
             does not start: `unable to find user`."
         example "USER app\n# neither /etc/passwd has a line for app"
         fix "write USER as a number, such as 65532:65532; Kubernetes' runAsNonRoot requires a number, too"
 
-    WorkdirMissing "workdir-missing" Account [Refuse] ByUser
+    WorkdirMissing "workdir-missing" User [Refuse] ByUser
         means "The working directory does not exist in the rebased image and cannot be created there."
         why "The runtime changes to WORKDIR before it starts the program. underpin creates a missing directory, \
             unless a file or a dangling link is in the way."
         example "WORKDIR /srv/app\n# /srv is a regular file in the image"
         fix "let WORKDIR name a directory by its absolute path, in a place where it can exist"
 
-    LogDirMissing "log-dir-missing" Account [Refuse] ByUser
+    LogDirMissing "log-dir-missing" User [Refuse] ByUser
         means "The directory of the log file cannot be created, or the user that the image runs as may not write to it."
         why "The shell opened the log file before; now the program or the log runner does. If it cannot, it stops, or \
             runs without a log."
@@ -179,14 +180,14 @@ rules! {
         example "/app/config -> /etc/default/app\n# /etc/default/app was a file of the old base"
         fix "bring the targets along with --keep, or leave the links out of the image"
 
-    AccountNumber "account-number" Account [Warn] Never
+    AccountNumber "account-number" User [Warn] Never
         means "A user or group has another number on the new base than in the source."
         why "Files carry numbers, not names. The image runs under the number of the new base, so files that belong to \
             the old number are no longer its own."
         example "www-data is 33 in the source and 82 on the new base"
         fix "write USER as a number, and set the owner of files with COPY --chown"
 
-    UserByName "user-by-name" Account [Warn] Never
+    UserByName "user-by-name" User [Warn] Never
         means "The image runs as a user by name instead of by number."
         why "The kubelet does not look names up. With `runAsNonRoot: true` it cannot tell that the user is not \
             root, and refuses to start the container."

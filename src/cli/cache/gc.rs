@@ -104,7 +104,7 @@ impl Gc {
             (Some(high), Some(low), ..) => GcTarget::Disk { high, low },
             (_, _, Some(most), _) => GcTarget::Size(most),
             (_, _, None, Some(_)) => GcTarget::Any,
-            (_, _, None, None) => GcTarget::Disk { high: 85, low: 80 },
+            (_, _, None, None) => GcTarget::default(),
         };
         GcPolicy { target, min_age: self.min_age.unwrap_or(youth), max_age: self.max_age }.check()
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
-use super::super::args::{Work, WorldArgs};
+use super::super::args::{SessionArgs, Work};
 use super::super::console::Console;
 use crate::error::{Error, Result};
 use crate::examine::{FullImage, Klog, ProgramAnswer};
@@ -175,7 +175,7 @@ fn repository(image: &str) -> &str {
 }
 
 /// Fetches what the flags name; `None` without flags, and then nothing is asked of anybody.
-pub(super) fn fetch_images(flags: &[String], world: &WorldArgs, console: &Console) -> Result<Option<FetchedImages>> {
+pub(super) fn fetch_images(flags: &[String], world: &SessionArgs, console: &Console) -> Result<Option<FetchedImages>> {
     if flags.is_empty() {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::Ended;
-use super::args::{SayArgs, WorldArgs};
+use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::{Error, Result};
@@ -47,7 +47,7 @@ pub struct Kube {
     #[arg(long, value_name = "NAME=LOCATION")]
     image: Vec<String>,
     #[command(flatten)]
-    pub(super) world: WorldArgs,
+    pub(super) world: SessionArgs,
     #[command(flatten)]
     reports: ReportArgs,
     #[command(flatten)]

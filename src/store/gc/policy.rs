@@ -25,6 +25,13 @@ pub enum GcTarget {
     Disk { high: u8, low: u8 },
 }
 
+impl Default for GcTarget {
+    /// The kubelet's thresholds.
+    fn default() -> Self {
+        Self::Disk { high: 85, low: 80 }
+    }
+}
+
 /// The disk that the cache, or the images of a node, lie on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
