@@ -45,7 +45,10 @@ fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> R
         DocumentKind::Index => {
             let index = Index::read(top)?;
             let old_bases = children(&index, read)?;
-            Ok(Job { old_bases, ..Record::read(&index.annotations)?.job() })
+            let mut job = Job { old_bases, ..Record::read(&index.annotations)?.job() };
+            // Each child records its own.
+            job.options.old_base = None;
+            Ok(job)
         }
     }
 }
@@ -57,7 +60,10 @@ fn children(index: &Index, read: impl Fn(&Descriptor) -> Result<Document>) -> Re
         let EntryRole::Image(Some(platform)) = &child.role else { continue };
         let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that was based on the new base already was passed on as it was, and records nothing.
-        let Ok(record) = Record::read(&manifest.annotations) else { continue };
+        if manifest.annotations.get(FORMAT_KEY).and_then(Value::as_str) != Some(FORMAT) {
+            continue;
+        }
+        let record = Record::read(&manifest.annotations)?;
         choices.push((platform.clone(), record.options.old_base.ok_or_else(no_old_base)?));
     }
     Ok(choices)
@@ -99,5 +105,68 @@ impl Record {
 
     fn job(self) -> Job {
         Job::new(self.source, self.options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn annotations(options: &str) -> Value {
+        json!({
+            BASE_NAME: "a.io/base", BASE_DIGEST: DIGEST, FORMAT_KEY: FORMAT,
+            SOURCE_KEY: format!("a.io/app@{DIGEST}"), OPTIONS_KEY: options,
+        })
+    }
+
+    fn manifest(annotations: &Value) -> Document {
+        let config = json!({"mediaType": "application/vnd.oci.image.config.v1+json", "digest": DIGEST, "size": 0});
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": config, "layers": [], "annotations": annotations,
+        });
+        Document::read(manifest.to_string().into_bytes(), None).unwrap()
+    }
+
+    fn index(child: &Document, annotations: &Value) -> Document {
+        let index = json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": [{
+                "mediaType": child.media_type().as_str(), "digest": child.digest().to_string(),
+                "size": child.bytes().len(), "platform": {"os": "linux", "architecture": "amd64"},
+            }],
+            "annotations": annotations,
+        });
+        Document::read(index.to_string().into_bytes(), None).unwrap()
+    }
+
+    fn of_index(child: &Value, options: &str) -> Result<Job> {
+        let child = manifest(child);
+        recorded(&index(&child, &annotations(options)), |_| Ok(child.clone()))
+    }
+
+    #[test]
+    fn a_child_records_its_old_base_or_nothing_at_all() {
+        let job = of_index(&annotations("{\"old_base\":\"layers:2\"}"), "{\"old_base\":\"scratch\"}").unwrap();
+        assert_eq!(job.old_bases.len(), 1);
+        assert_eq!(job.options.old_base, None, "an index has none of its own");
+        assert!(of_index(&json!({}), "{}").unwrap().old_bases.is_empty(), "passed on as it was");
+        for damaged in ["{\"old_base\":\"layers:x\"}", "{}", "{\"old_base\":\"layers:2\",\"later\":1}", "{"] {
+            assert!(of_index(&annotations(damaged), "{}").is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_record_opens_no_further_images() {
+        for options in ["{\"known_bases\":[\"oci:/etc\"]}", "{\"known_base\":\"oci:/etc\"}", "{\"base\":\"oci:/etc\"}"]
+        {
+            let both = format!("{},\"old_base\":\"scratch\"}}", options.strip_suffix('}').unwrap());
+            assert!(recorded(&manifest(&annotations(&both)), |_| Err(no_old_base())).is_err(), "{options}");
+        }
+        let plain = manifest(&annotations("{\"old_base\":\"scratch\"}"));
+        assert!(recorded(&plain, |_| Err(no_old_base())).is_ok());
     }
 }

@@ -16,6 +16,8 @@ pub const LARGEST: u64 = 32 << 20;
 const OF_IMAGE: [&str; 2] = ["source", "target"];
 /// What the defaults may say, too.
 const OF_ALL: [&str; 1] = ["exceptions"];
+/// The keys that locks have always begun a recipe with: another order would be a change of every line.
+const RECIPE_FIRST: [&str; 7] = ["source", "base", "old_base", "known_bases", "platforms", "logs", "log_runner"];
 /// Options that a flag names in the singular.
 const ALIASES: [(&str, &str); 2] = [("known_base", "known_bases"), ("platform", "platforms")];
 
@@ -91,6 +93,18 @@ struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
+    /// Two spellings of one option would undo each other.
+    fn check_aliases(&self) -> Result<()> {
+        for members in std::iter::once(&self.own).chain(&self.defaults) {
+            for (alias, name) in ALIASES {
+                if let (Some(node), Some(_)) = (members.get(alias), members.get(name)) {
+                    return Err(yaml::wrong(format!("`{alias}` and `{name}` are the same option"), node.at));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn get(&self, key: &str) -> Option<&'a YamlNode> {
         let alias = ALIASES.iter().find(|(_, name)| *name == key).map(|(alias, _)| *alias);
         let of = |members: &YamlMap<'a>| members.get(key).or_else(|| members.get(alias?));
@@ -99,6 +113,7 @@ impl<'a> Settings<'a> {
 }
 
 fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<BatchEntry> {
+    settings.check_aliases()?;
     let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", at))?;
     let mut job = Job::new(source.parse()?, options(settings, keys, epoch)?);
     if let Some(node) = settings.own.get("target") {
@@ -117,8 +132,8 @@ fn options(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result
     let mut given = Map::new();
     for key in &keys.options {
         let Some(node) = settings.get(key) else { continue };
-        if let yaml::YamlValue::List(items) = &node.value {
-            items.iter().try_for_each(|item| read_one(key, json!([item.to_json()?]), item.at).map(drop))?;
+        for text in node.texts().into_iter().flatten() {
+            RebaseOptions::check_value(key, text.text()?).map_err(|error| error.fact("at", text.at))?;
         }
         let value = node.to_json()?;
         read_one(key, value.clone(), node.at)?;
@@ -138,8 +153,8 @@ fn read_one(key: &str, value: Value, at: Position) -> Result<RebaseOptions> {
 /// In one order of keys, whatever the order in the file.
 fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<Value> {
     let mut recipe = Map::new();
-    let names = keys.options.iter().map(String::as_str).filter(|key| *key != "allow");
-    for key in std::iter::once("source").chain(names) {
+    let others = keys.options.iter().map(String::as_str).filter(|key| *key != "allow" && !RECIPE_FIRST.contains(key));
+    for key in RECIPE_FIRST.into_iter().chain(others) {
         if let Some(node) = settings.get(key) {
             let texts =
                 node.texts()?.into_iter().map(|node| node.text().map(Value::from)).collect::<Result<Vec<_>>>()?;
@@ -218,6 +233,8 @@ images:
             ("images:\n- source: NOT A NAME\n", "not a", "line 2, column 11"),
             ("images:\n- source: a\n  logs: loud\n", "unknown variant `loud`", "line 3, column 9"),
             ("images:\n- source: a\n  allow: [x]\n", "--allow", "line 3, column 11"),
+            ("images:\n- source: a\n  base: UPPER\n", "kind       input", "line 3, column 9"),
+            ("images:\n- source: a\n  platform: linux/a\n  platforms: [linux/b]\n", "the same option", "line 3"),
             ("images:\n- source: a\n  old_base: 'layers:x'\n", "whole number", "line 3"),
             ("images:\n- {source: a, target: z.io/b:c}\n- {source: d, target: z.io/b:c}\n", "same target", "line 3"),
             ("defaults:\n  target: x\nimages: []\n", "unknown key `target`", "line 2, column 3"),

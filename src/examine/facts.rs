@@ -1,6 +1,6 @@
 //! What the source of one platform is. Nothing here depends on what was asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::ownership::{self, LayerOwnership};
 use super::subject::PlatformSubject;
@@ -29,7 +29,16 @@ pub struct Facts {
 pub struct LayerFacts {
     pub layer: ImageLayer,
     pub index: Arc<LayerIndex>,
-    pub owners: LayerOwnership,
+    /// Computed when it is asked for: those of the old base seldom are.
+    owners: OnceLock<LayerOwnership>,
+}
+
+impl LayerFacts {
+    /// Whom each entry of the layer belongs to.
+    #[must_use]
+    pub fn owners(&self) -> &LayerOwnership {
+        self.owners.get_or_init(|| ownership::of(&self.index))
+    }
 }
 
 /// Finds the facts.
@@ -50,7 +59,7 @@ fn layers(of: &[ImageLayer], read: &[Arc<LayerIndex>]) -> Vec<LayerFacts> {
     let facts = |(layer, index): (&ImageLayer, &Arc<LayerIndex>)| LayerFacts {
         layer: layer.clone(),
         index: Arc::clone(index),
-        owners: ownership::of(index),
+        owners: OnceLock::new(),
     };
     of.iter().zip(read).map(facts).collect()
 }

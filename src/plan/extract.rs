@@ -61,7 +61,7 @@ fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[crate::rootfs:
 fn tells_data(subject: &PlatformSubject, facts: &Facts) -> bool {
     let mut layers = facts.old_layers.iter().chain(&facts.layers);
     subject.old_base.sure != Sureness::Unknown && subject.old_base.layers > 0
-        || layers.any(|layer| layer.owners.packages.database == Database::Read)
+        || layers.any(|layer| layer.owners().packages.database == Database::Read)
 }
 
 /// What the application put there: nothing of the old base's layers.
@@ -69,7 +69,7 @@ fn data<'r>(facts: &Facts, source: &'r Root<'r>) -> Wanted<'r> {
     let below = facts.old_layers.len();
     let is_own = |node: &FileNode<'_>| {
         let place = node.place().and_then(|(layer, position)| Some((layer.checked_sub(below)?, position)));
-        let owner = place.and_then(|(layer, position)| facts.layers.get(layer)?.owners.entries.get(position));
+        let owner = place.and_then(|(layer, position)| facts.layers.get(layer)?.owners().entries.get(position));
         owner.is_some_and(|owner| owner.side() == Side::Stays && *owner != Ownership::Passage)
     };
     source.entries().filter(|(path, node)| is_own(node) && !is_mounted_over(path)).collect()
@@ -135,8 +135,8 @@ fn left_behind(facts: &Facts, wanted: &Wanted<'_>) -> Vec<OwnLayer> {
             if taken.contains(&(below + at, position)) {
                 staying.add(entry);
             } else if !matches!(entry.kind, EntryKind::Directory) {
-                let owner = layer.owners.entries.get(position).copied().unwrap_or(Ownership::Application);
-                let (what, is_package) = reason(&layer.owners, owner);
+                let owner = layer.owners().entries.get(position).copied().unwrap_or(Ownership::Application);
+                let (what, is_package) = reason(layer.owners(), owner);
                 sums.add(what, is_package, entry);
             }
         }

@@ -89,13 +89,13 @@ impl Sorting<'_> {
             }
             return EntryDecision::Leaves { what: "whiteouts of what is gone".to_owned(), is_package: false };
         }
-        let owner = self.layer.owners.entries.get(at).copied().unwrap_or(Ownership::Application);
+        let owner = self.layer.owners().entries.get(at).copied().unwrap_or(Ownership::Application);
         match owner.side() {
             _ if owner == Ownership::Account && self.accounts == AccountFiles::Own => EntryDecision::Stays,
             Side::Stays if owner != Ownership::Passage => EntryDecision::Stays,
             _ if matches!(entry.kind, EntryKind::Directory) => EntryDecision::Leads,
             _ => {
-                let (what, is_package) = reason(&self.layer.owners, owner);
+                let (what, is_package) = reason(self.layer.owners(), owner);
                 EntryDecision::Leaves { what, is_package }
             }
         }

@@ -154,6 +154,21 @@ impl RebaseOptions {
         self.entrypoint.is_some() || self.cmd.is_some()
     }
 
+    /// Whether `text` can be a value of the option, or one of its values: an error with all its facts,
+    /// where serde keeps a message only.
+    pub fn check_value(key: &str, text: &str) -> Result<()> {
+        match key {
+            "base" | "known_bases" | "log_runner" => text.parse::<Location>().map(drop),
+            "platforms" => text.parse::<Platform>().map(drop),
+            "old_base" => text.parse::<OldBaseChoice>().map(drop),
+            "keep" => text.parse::<RootPath>().map(drop),
+            "allow" => text.parse::<Allow>().map(drop),
+            "expect_digest" => text.parse::<Digest>().map(drop),
+            "source_date_epoch" => text.parse::<Epoch>().map(drop),
+            _ => Ok(()),
+        }
+    }
+
     fn members(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,
@@ -174,12 +189,18 @@ impl RebaseOptions {
         String::from_utf8(json::write(&Value::Object(sorted))).unwrap_or_default()
     }
 
-    /// Reads what [`Self::record`] wrote.
+    /// Reads what [`Self::record`] wrote, and nothing else: a record comes with an image, and must not
+    /// name further images to be opened.
     pub fn read_record(mut members: Map<String, Value>) -> Result<Self> {
         let skipped = members.shift_remove(SKIPPED) == Some(Value::Bool(true));
-        let options: Self = serde_json::from_value(Value::Object(members)).map_err(|error| {
-            Error::input("the image records options that this release cannot read").cause(error.to_string())
-        })?;
+        let unreadable = || Error::input("the image records options that this release cannot read");
+        let keys = Self::keys();
+        let is_known = |key: &&String| keys.contains(key) && !NOT_RECORDED.contains(&key.as_str());
+        if let Some(unknown) = members.keys().find(|key| !is_known(key)) {
+            return Err(unreadable().fact("option", unknown));
+        }
+        let options: Self =
+            serde_json::from_value(Value::Object(members)).map_err(|error| unreadable().cause(error.to_string()))?;
         Ok(Self { on_missing_platform: if skipped { OnMissing::Skip } else { OnMissing::Refuse }, ..options })
     }
 }
@@ -452,8 +473,9 @@ mod tests {
             ..full()
         };
         assert_eq!(read, expected);
-        let unknown = json!({"from_the_future": 1});
-        assert!(RebaseOptions::read_record(unknown.as_object().unwrap().clone()).is_err());
+        for unknown in [json!({"from_the_future": 1}), json!({"known_bases": ["oci:x"]}), json!({"base": "oci:x"})] {
+            assert!(RebaseOptions::read_record(unknown.as_object().unwrap().clone()).is_err(), "{unknown}");
+        }
     }
 
     #[test]

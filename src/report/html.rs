@@ -189,7 +189,9 @@ fn bars(out: &mut String, platform: &ReportedPlatform) {
     let after: Vec<BarSegment> = platform.layers.iter().filter_map(BarSegment::after).collect();
     let total = |segments: &[BarSegment]| segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
     let whole = total(&before).max(total(&after)).max(1);
-    for (name, segments) in [("Before", &before), ("After", &after)] {
+    // A refused image has no size after the move.
+    let shown = [Some(("Before", &before)), platform.digest.is_some().then_some(("After", &after))];
+    for (name, segments) in shown.into_iter().flatten() {
         let _ = write!(out, "<div class=\"row\"><b>{name}</b><div class=\"bar\">");
         for segment in segments {
             let width = per_mille(segment.size, whole);
