@@ -1,8 +1,6 @@
 //! The names that a shell takes for itself before it looks for a program, and what the few builtins
 //! do that may come before the program: `set`, `export`, `cd`, and `exec` with redirections only.
 
-use std::collections::BTreeSet;
-
 use super::expansion::{Expander, WordRole};
 use super::note::Note;
 use super::options;
@@ -218,14 +216,6 @@ fn export(words: &[Word], expander: &mut Expander<'_>) -> Result<(), Unsupported
         if let Some((name, value)) = word.assignment() {
             // Old shells split the value here.
             assigned.push((name, expander.value(&value, WordRole::Argument)?, word.span));
-        }
-    }
-    let names: BTreeSet<&str> = assigned.iter().map(|(name, ..)| name.as_str()).collect();
-    for (_, value, span) in &assigned {
-        // A manifest would expand the reference to the new value.
-        if let Some(name) = value.references().find(|name| names.contains(name)) {
-            let detail = format!("{name} is both set and used by the same command");
-            return Err(Unsupported::new(Reason::Assignment, detail, *span));
         }
     }
     for (name, value, span) in assigned {

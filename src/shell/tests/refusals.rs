@@ -242,9 +242,13 @@ fn a_variable_that_is_set_anew_is_not_referred_to_by_words_passed_on() {
     assert_eq!(verdict(&argv("$(A)"), &context).map_err(|refusal| refusal.reason), Err(Reason::Assignment));
     assert_eq!(verdict(&argv("$(B)"), &context), Ok(()));
     assert_eq!(verdict(&argv("$(A)"), &image()), Ok(()), "nobody expands it there");
+    for script in ["export A=1 B=$A; app", "export B=$A A=1; app", "export A=$A:x; app"] {
+        let refused = verdict(&["sh", "-c", script], &context).map_err(|refusal| refusal.reason);
+        assert_eq!(refused, Err(Reason::Assignment), "{script}");
+    }
+    assert_eq!(verdict(&["sh", "-c", "export C=1 D=$A; app"], &context), Ok(()));
 }
 
-/// A reason without a case here could no longer be told from a mistake.
 /// Each doubles the one before: 40 of them would be a terabyte, and as many empty ones no less.
 #[test]
 fn variables_that_double_each_other_are_refused_at_once() {
@@ -259,6 +263,7 @@ fn variables_that_double_each_other_are_refused_at_once() {
     assert_eq!(verdict(&["sh", "-c", &many], &image()).unwrap_err().reason, Reason::TooLong);
 }
 
+/// A reason without a case here could no longer be told from a mistake.
 #[test]
 fn every_reason_has_a_case() {
     let cases: BTreeSet<Reason> =
