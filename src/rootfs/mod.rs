@@ -10,6 +10,7 @@
 
 mod merge;
 mod path_components;
+mod permission;
 mod resolve;
 mod root;
 mod search;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use merge::merge;
 pub use merge::{MergeIssue, MergeIssueKind};
+pub use permission::{Access, Credentials};
 pub use resolve::{FollowedLink, NotFound, NotFoundReason, Resolved, TriedPath};
 pub use root::Root;
 pub use search::FoundCommand;

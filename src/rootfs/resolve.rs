@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::path_components::{ComponentOrigin, MAX_LINKS, PathComponents, is_absolute};
+use super::permission::{Access, Credentials};
 use super::root::Root;
 use super::tree::FileNode;
 use super::tree::{NodeId, ROOT};
@@ -51,8 +52,7 @@ impl Root<'_> {
 
     /// Follows a path as somebody wrote it: seen from the root, with or without a leading slash.
     pub(super) fn resolve_written(&self, written: &[u8]) -> Result<Resolved<'_>, FailedWalk> {
-        let Walk { at, links } = self.walk(written)?;
-        Ok(Resolved { path: self.tree.path(at), node: self.tree.node(at), links: self.all_followed(&links) })
+        self.walk(written).map(|walk| self.resolved(&walk))
     }
 
     pub(super) fn candidate(&self, written: String, strayed: FailedWalk) -> TriedPath {
@@ -60,18 +60,56 @@ impl Root<'_> {
     }
 
     pub(super) fn walk(&self, written: &[u8]) -> Result<Walk, FailedWalk> {
-        let mut walked = Walk { at: ROOT, links: Vec::new() };
-        match self.follow(written, &mut walked) {
+        self.walk_from(ROOT, written, None)
+    }
+
+    /// The walk of a process in this working directory. It must have the right to search every
+    /// directory that a name is looked up in; `None` may do everything.
+    pub(super) fn walk_as(
+        &self,
+        working_dir: &RootPath,
+        written: &[u8],
+        who: Option<&Credentials>,
+    ) -> Result<Walk, FailedWalk> {
+        // A runtime changes to the directory as root, so the way to it is open to everybody.
+        let from = if is_absolute(written) { ROOT } else { self.walk(working_dir.as_bytes())?.at };
+        self.walk_from(from, written, who)
+    }
+
+    fn walk_from(&self, at: NodeId, written: &[u8], who: Option<&Credentials>) -> Result<Walk, FailedWalk> {
+        let mut walked = Walk { at, links: Vec::new() };
+        match self.follow(written, &mut walked, who) {
             Ok(()) => Ok(walked),
             Err(reason) => Err(FailedWalk { links: walked.links, reason }),
         }
     }
 
-    fn follow(&self, written: &[u8], walked: &mut Walk) -> Result<(), NotFoundReason> {
+    /// The path as a process with these credentials would open it from the working directory.
+    pub fn resolve_as(
+        &self,
+        written: &str,
+        working_dir: &RootPath,
+        who: &Credentials,
+    ) -> Result<Resolved<'_>, NotFound> {
+        match self.walk_as(working_dir, written.as_bytes(), Some(who)) {
+            Ok(walk) => Ok(self.resolved(&walk)),
+            Err(strayed) => Err(NotFound { candidates: vec![self.candidate(written.to_owned(), strayed)] }),
+        }
+    }
+
+    pub(super) fn resolved(&self, Walk { at, links }: &Walk) -> Resolved<'_> {
+        Resolved { path: self.tree.path(*at), node: self.tree.node(*at), links: self.all_followed(links) }
+    }
+
+    fn follow(&self, written: &[u8], walked: &mut Walk, who: Option<&Credentials>) -> Result<(), NotFoundReason> {
         let mut steps = PathComponents::new(written);
         while let Some((step, origin)) = steps.next().map_err(|_| NotFoundReason::Loop)? {
-            if !self.tree.node(walked.at).is_directory() {
+            let directory = self.tree.node(walked.at);
+            if !directory.is_directory() {
                 return Err(NotFoundReason::NotADirectory(self.tree.path(walked.at)));
+            }
+            if !step.is_empty() && who.is_some_and(|who| !directory.allows(who, Access::Execute)) {
+                return Err(NotFoundReason::NotEnterable(self.tree.path(walked.at)));
             }
             match step {
                 b"" | b"." => {}
@@ -160,6 +198,10 @@ pub enum NotFoundReason {
     NotAFile,
     /// A file without any execute bit.
     NotExecutable,
+    /// A file that others may execute, but not the user of the process.
+    NotPermitted,
+    /// A directory that the user of the process may not enter.
+    NotEnterable(RootPath),
 }
 
 impl fmt::Display for NotFoundReason {
@@ -174,6 +216,8 @@ impl fmt::Display for NotFoundReason {
             Self::IsDirectory => f.write_str("it is a directory"),
             Self::NotAFile => f.write_str("it is a device or a named pipe"),
             Self::NotExecutable => f.write_str("it is not executable"),
+            Self::NotPermitted => f.write_str("the user may not execute it"),
+            Self::NotEnterable(path) => write!(f, "the user may not enter {path}"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Which file a command's first word names, as a runtime finds it: `execvp(3)`, and where the two
 //! differ, Go's `exec.LookPath`, which runc uses.
 
+use super::permission::{Access, Credentials};
 use super::resolve::Resolved;
 use super::resolve::{NotFound, NotFoundReason, TriedPath};
 use super::root::Root;
@@ -24,53 +25,82 @@ impl Root<'_> {
         path_variable: &str,
         working_dir: &RootPath,
     ) -> Result<FoundCommand<'_>, NotFound> {
+        self.search_as(name, path_variable, working_dir, None)
+    }
+
+    /// The same for a process with these credentials. The first file with an execute bit counts, as for
+    /// runc: if the user may not execute that one, the search is over.
+    pub fn search_as(
+        &self,
+        name: &str,
+        path_variable: &str,
+        working_dir: &RootPath,
+        who: Option<&Credentials>,
+    ) -> Result<FoundCommand<'_>, NotFound> {
         let mut candidates = Vec::new();
-        for written in candidate_paths(name, path_variable, working_dir) {
-            match self.executable(&written) {
-                Ok(file) => return Ok(FoundCommand { written: String::from_utf8_lossy(&written).into_owned(), file }),
-                Err(candidate) => candidates.push(candidate),
+        for written in candidate_paths(name, path_variable) {
+            match self.executable(working_dir, &written, who) {
+                Ok(file) => return Ok(FoundCommand { written: shown_from(working_dir, &written), file }),
+                Err(candidate) => {
+                    let is_last = candidate.reason == NotFoundReason::NotPermitted;
+                    candidates.push(TriedPath { written: shown_from(working_dir, &written), ..candidate });
+                    if is_last {
+                        break;
+                    }
+                }
             }
         }
         Err(NotFound { candidates })
     }
 
-    fn executable(&self, written: &[u8]) -> Result<Resolved<'_>, TriedPath> {
-        let shown = || String::from_utf8_lossy(written).into_owned();
-        let file = self.resolve_written(written).map_err(|strayed| self.candidate(shown(), strayed))?;
+    fn executable(
+        &self,
+        working_dir: &RootPath,
+        written: &str,
+        who: Option<&Credentials>,
+    ) -> Result<Resolved<'_>, TriedPath> {
+        let file = match self.walk_as(working_dir, written.as_bytes(), who) {
+            Ok(walk) => self.resolved(&walk),
+            Err(strayed) => return Err(self.candidate(String::new(), strayed)),
+        };
         let reason = match file.node.kind() {
-            EntryKind::File { .. } if file.node.mode() & 0o111 != 0 => return Ok(file),
-            EntryKind::File { .. } => NotFoundReason::NotExecutable,
+            EntryKind::File { .. } if file.node.mode() & 0o111 == 0 => NotFoundReason::NotExecutable,
+            EntryKind::File { .. } if who.is_some_and(|who| !file.node.allows(who, Access::Execute)) => {
+                NotFoundReason::NotPermitted
+            }
+            EntryKind::File { .. } => return Ok(file),
             EntryKind::Directory => NotFoundReason::IsDirectory,
             _ => NotFoundReason::NotAFile,
         };
-        Err(TriedPath { written: shown(), links: file.links, reason })
+        Err(TriedPath { written: String::new(), links: file.links, reason })
     }
 }
 
-/// The paths to try, in order, each from the root.
-fn candidate_paths(name: &str, path_variable: &str, working_dir: &RootPath) -> Vec<Vec<u8>> {
+/// The paths to try, in order, each from the root or from the working directory.
+fn candidate_paths(name: &str, path_variable: &str) -> Vec<String> {
     if name.is_empty() {
         return Vec::new();
     }
     if name.contains('/') {
-        return vec![seen_from(working_dir, name)];
+        return vec![name.to_owned()];
     }
     if path_variable.is_empty() {
         return Vec::new();
     }
     let in_directory = |directory: &str| match directory {
-        "" => seen_from(working_dir, name),
-        directory => seen_from(working_dir, &format!("{}/{name}", directory.trim_end_matches('/'))),
+        "" => name.to_owned(),
+        directory => format!("{}/{name}", directory.trim_end_matches('/')),
     };
     path_variable.split(':').map(in_directory).collect()
 }
 
-fn seen_from(working_dir: &RootPath, written: &str) -> Vec<u8> {
-    if written.starts_with('/') {
-        return written.as_bytes().to_vec();
+/// The path that is executed, from the root.
+fn shown_from(working_dir: &RootPath, written: &str) -> String {
+    match written.starts_with('/') {
+        true => written.to_owned(),
+        false if working_dir.is_root() => format!("/{written}"),
+        false => format!("{working_dir}/{written}"),
     }
-    let directory: &[u8] = if working_dir.is_root() { b"" } else { b"/" };
-    [directory, working_dir.as_bytes(), b"/", written.as_bytes()].concat()
 }
 
 #[cfg(test)]
