@@ -4,12 +4,11 @@
 
 use crate::assemble::{self, Assembled};
 use crate::error::Result;
-use crate::examine::{self, Fetched, PlatformSubject, Subject};
+use crate::examine::{Fetched, PlatformSubject, Subject};
 use crate::oci::{Location, Platform};
 use crate::plan::{self, Pass};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
-use crate::process;
 use crate::report::{Ending, Inspection, Outcome, Report};
 use crate::rules::{Finding, Level, Rule};
 use crate::settings::Job;
@@ -102,24 +101,14 @@ fn consider(fetcher: &Fetcher<'_>, job: &Job) -> Result<Judged> {
     Ok(Judged { image, passes, missing })
 }
 
-/// One platform: looked at again only when something new was fetched.
+/// One platform, once everything that it depends on is there.
 fn pass(fetcher: &Fetcher<'_>, job: &Job, image: &Subject, mut subject: PlatformSubject) -> Result<Pass> {
-    let options = &job.options;
-    loop {
-        let facts = examine::look(&subject);
-        let draft = plan::draw(image, &subject, &facts, options);
-        let roots = draft.layers.roots(&subject);
-        let startup = process::look(&draft.setup(), &roots.rebased, roots.source(), draft.layers.above_base());
-        let seam = plan::seam::look(&subject, &draft.layers, &roots);
-        drop(roots);
-        let mut pass = Pass { subject, facts, draft, startup, seam, findings: Vec::new(), result: None };
-        let Some(need) = pass.need(options) else {
-            pass.findings = policy::judge(&pass, &options.allow);
-            return Ok(pass);
-        };
-        subject = pass.subject;
+    while let Some(need) = plan::need(&subject) {
         fetcher.supply(&job.request(), &mut subject, need)?;
     }
+    let mut pass = plan::pass(image, subject, &job.options);
+    pass.findings = policy::judge(&pass, &job.options.allow);
+    Ok(pass)
 }
 
 /// Makes the bytes of every platform, and what holds them together.

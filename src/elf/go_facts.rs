@@ -28,6 +28,14 @@ pub struct GoFacts {
     pub packages: Vec<String>,
 }
 
+impl GoFacts {
+    /// Whether it was built without cgo: then it loads no library.
+    #[must_use]
+    pub fn is_without_cgo(&self) -> bool {
+        self.settings.iter().any(|(name, value)| name == "CGO_ENABLED" && value == "0")
+    }
+}
+
 /// The header together with what always follows it.
 pub(super) const HEAD: usize = 32;
 /// It begins at a multiple of this.

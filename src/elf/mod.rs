@@ -29,4 +29,7 @@ mod tests;
 
 pub use go_facts::GoFacts;
 pub use probe::Probe;
-pub use program::{Class, Endian, FloatAbi, Linkage, Program, Script, ShownBy, Tool};
+pub use program::{
+    Class, Endian, FloatAbi, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, ShownBy,
+    StartsOthers, Tool,
+};

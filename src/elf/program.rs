@@ -139,6 +139,54 @@ impl ShownBy {
     }
 }
 
+/// What shows that a program uses a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReferredBy {
+    /// Instructions have its address, and its length or the NUL that ends it.
+    Code,
+    /// So has a pointer in data, or a pointer with a length.
+    Data,
+    /// It is a whole string of C: a NUL ends it, and another string or nothing precedes it.
+    Terminated,
+    /// The machine's code cannot be read: the string begins visibly, where it ends is not certain.
+    Loose,
+}
+
+/// A string of a program, and what shows that it is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramString {
+    pub text: String,
+    /// Where in the file it is.
+    pub offset: u64,
+    pub by: ReferredBy,
+}
+
+/// Whole strings that a program refers to and that could name a file, a program, a variable or a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramStrings {
+    /// Absolute paths, sorted, each once; of a command line (`/sbin/x -L`) its first word.
+    pub paths: Vec<ProgramString>,
+    /// Bare words, such as the names of programs, variables and libraries. Sorted, each once.
+    pub words: Vec<String>,
+    /// The first words of command lines such as `iptables -w`. Sorted, each once.
+    pub command_words: Vec<String>,
+    /// False where a limit was reached, or where the machine's code cannot be read: then a string
+    /// that is not here may still be used.
+    pub complete: bool,
+}
+
+/// Whether a program can start others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartsOthers {
+    /// A Go program without the functions that every way to start another one goes through.
+    Never,
+    Able,
+    /// It contains or imports what runs command lines with `/bin/sh`: `system`, `popen`.
+    Shell,
+}
+
 /// What was found out about one file. Fields that do not apply are `None` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -162,6 +210,12 @@ pub struct Program {
     pub tools: Vec<Tool>,
     /// Known libraries that it names without needing them at start: it loads them later.
     pub libraries: Vec<String>,
+    pub strings: ProgramStrings,
+    pub starts: StartsOthers,
+    /// Tools that a Go package which is linked in has the only purpose to run.
+    pub runs: Vec<Tool>,
+    /// What unpacks the real program out of this file, by name: then nothing else here is about that program.
+    pub packed: Option<String>,
 }
 
 impl Program {
@@ -180,6 +234,10 @@ impl Program {
             mentions: Vec::new(),
             tools: Vec::new(),
             libraries: Vec::new(),
+            strings: ProgramStrings::default(),
+            starts: StartsOthers::Able,
+            runs: Vec::new(),
+            packed: None,
         }
     }
 }

@@ -53,7 +53,7 @@ fn shown(by_path: bool, by_word: bool) -> Option<ShownBy> {
 
 /// The libraries that a program names without needing them at start. Without cgo, Go loads none.
 pub(super) fn loaded_by(search: &PatternSearch, go: Option<&GoFacts>, needed: &[String]) -> Vec<String> {
-    if go.is_some_and(is_without_cgo) {
+    if go.is_some_and(GoFacts::is_without_cgo) {
         return Vec::new();
     }
     let is_needed = |name: &str| needed.iter().any(|needed| needed.starts_with(name));
@@ -62,10 +62,6 @@ pub(super) fn loaded_by(search: &PatternSearch, go: Option<&GoFacts>, needed: &[
         _ => None,
     };
     search.found().filter_map(library).collect()
-}
-
-fn is_without_cgo(go: &GoFacts) -> bool {
-    go.settings.iter().any(|(name, value)| name == "CGO_ENABLED" && value == "0")
 }
 
 #[cfg(test)]

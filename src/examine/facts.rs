@@ -72,7 +72,9 @@ fn layer_notes(subject: &PlatformSubject) -> Vec<String> {
     subject.layers.iter().flat_map(notes).collect()
 }
 
-fn is_on_new_base(subject: &PlatformSubject) -> bool {
+/// Whether the image is based on the new base already, in OCI's own media types.
+#[must_use]
+pub fn is_on_new_base(subject: &PlatformSubject) -> bool {
     let source = &subject.source;
     // Bases may share all layers and differ in their config, as distroless' `latest` and `nonroot` do.
     let old = subject.old_base.image.as_ref().map(|image| image.config.digest());

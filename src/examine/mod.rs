@@ -13,7 +13,7 @@ mod subject;
 #[cfg(test)]
 pub mod testing;
 
-pub use facts::{Facts, LayerFacts, Oddity, look};
+pub use facts::{Facts, LayerFacts, Oddity, is_on_new_base, look};
 pub use full_image::{FullImage, FullPlatform, ProgramAnswer, log_runner_in};
 pub use klog_support::Klog;
 

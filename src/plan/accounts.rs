@@ -1,19 +1,13 @@
-//! The accounts that the image runs as: whether the rebased root knows them, and what the source
-//! knows of them.
+//! The accounts that go along: that of the user the image runs as, its groups, and all that the image's
+//! own layers created, used or not: a program may look any of them up.
 //!
-//! What is missing is taken over from the source: the lines of the user, of its primary group and of
-//! the groups that it is a member of. Never the source's files: they describe the old base.
+//! What is missing is taken over from the source, line by line. Never the source's files: they describe the
+//! old base.
 
-use crate::layer::RootPath;
-use crate::process::Container;
+use crate::process::{
+    AccountFile, AccountLine, Accounts, Container, Identity, UnknownAccount, UserText, Which, identify, is_name,
+};
 use crate::rootfs::Root;
-
-/// A user or group by name that neither the rebased root nor the source has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownAccount {
-    pub name: String,
-    pub which: Which,
-}
 
 /// An account that means another number on the new base than it did in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,83 +18,56 @@ pub struct OtherNumber {
     pub after: u64,
 }
 
-/// What the image's `User` comes to.
+/// What becomes of the account files.
 #[derive(Debug, Clone, Default)]
-pub struct Accounts {
+pub struct AccountPlan {
     /// The files that must be written, whole.
     pub files: Vec<(Which, Vec<u8>)>,
     /// The accounts that they have more than before.
     pub added: Vec<String>,
     pub unknown: Vec<UnknownAccount>,
     pub other_numbers: Vec<OtherNumber>,
-    /// The numbers that the first process runs with, where they are known.
-    pub uid: Option<u64>,
-    pub gid: Option<u64>,
+    /// Whom the first process of the result runs as, where that is known.
+    pub identity: Option<Identity>,
 }
 
-/// `User`, taken apart. Empty parts are not set.
-pub(super) struct User {
-    pub(super) user: String,
-    pub(super) group: String,
+/// The roots that accounts are compared between.
+pub(super) struct AccountRoots<'a> {
+    pub(super) old_base: &'a Root<'a>,
+    pub(super) source: &'a Root<'a>,
+    pub(super) rebased: &'a Root<'a>,
 }
 
-impl User {
-    pub(super) fn of(container: &Container) -> Self {
-        let text = container.text("User");
-        let (user, group) = text.split_once(':').unwrap_or((text, ""));
-        Self { user: user.to_owned(), group: group.to_owned() }
-    }
-
-    /// Whether an account file must be asked for what it means.
-    pub(super) fn has_names(&self) -> bool {
-        [&self.user, &self.group].iter().any(|part| is_name(part))
-    }
-
-    /// Whether what it means depends on the image: `root` is number 0 in all of them.
-    pub(super) fn depends_on_image(&self) -> bool {
-        [&self.user, &self.group].iter().any(|part| is_name(part) && *part != "root")
-    }
-}
-
-fn is_name(part: &str) -> bool {
-    !part.is_empty() && number(part.as_bytes()).is_none()
-}
-
-/// Looks the image's user up in the rebased root, and in the source where that does not have it.
-pub(super) fn look_up(container: &Container, rebased: &Root<'_>, source: &Root<'_>) -> Accounts {
-    let pair = |root| Pair { passwd: AccountFile::of(root, Which::Passwd), group: AccountFile::of(root, Which::Group) };
-    let (mut merge, source) = (AccountMerge { now: pair(rebased), out: Accounts::default() }, pair(source));
-    let User { user, group } = User::of(container);
-    let name = merge.user(&user, &source);
-    merge.group(&group, &source);
+/// Looks the image's user up in the rebased root, and in the source where that does not have it; and takes
+/// over what the image's own layers created.
+pub(super) fn look_up(container: &Container, roots: &AccountRoots<'_>) -> AccountPlan {
+    let (old, source) = (Accounts::of(roots.old_base), Accounts::of(roots.source));
+    let mut merge = AccountMerge { now: Accounts::of(roots.rebased), out: AccountPlan::default() };
+    let UserText { user, group } = UserText::new(container.text("User"));
+    let name = merge.user(user, &source);
+    merge.group(group, &source);
     if let Some(name) = name {
         merge.memberships(&name, &source.group);
     }
-    merge.finish()
-}
-
-struct Pair {
-    passwd: AccountFile,
-    group: AccountFile,
+    merge.created(Which::Passwd, &old.passwd, &source.passwd);
+    merge.created(Which::Group, &old.group, &source.group);
+    merge.finish(container.text("User"))
 }
 
 struct AccountMerge {
-    now: Pair,
-    out: Accounts,
+    now: Accounts,
+    out: AccountPlan,
 }
 
 impl AccountMerge {
     /// Takes the user over where it is missing; gives its name where one is known.
-    fn user(&mut self, user: &str, source: &Pair) -> Option<Vec<u8>> {
-        let by_number = number(user.as_bytes());
-        let find = |file: &AccountFile| match by_number {
-            Some(id) => file.numbered(id).map(|line| line.bytes().to_vec()),
-            None => file.named(user).map(|line| line.bytes().to_vec()),
+    fn user(&mut self, user: &str, source: &Accounts) -> Option<Vec<u8>> {
+        let find = |file: &AccountFile| match user.parse::<i64>() {
+            _ if user.is_empty() => file.numbered(0).map(|line| line.0.to_vec()),
+            Ok(id) => u64::try_from(id).ok().and_then(|id| file.numbered(id)).map(|line| line.0.to_vec()),
+            Err(_) => file.named(user.as_bytes()).map(|line| line.0.to_vec()),
         };
-        let (now, before) = (find(&self.now.passwd), find(&source.passwd));
-        self.out.uid = by_number.or(if user.is_empty() { Some(0) } else { None });
-        self.out.gid = self.out.uid.map(|_| 0);
-        let line = match (now, before) {
+        let line = match (find(&self.now.passwd), find(&source.passwd)) {
             (None, None) => {
                 self.unknown(user, Which::Passwd);
                 return None;
@@ -109,53 +76,37 @@ impl AccountMerge {
                 self.compare(Which::Passwd, &now, before.as_deref());
                 now
             }
+            // A number whose name means another number by now: the number alone counts.
+            (None, Some(before)) if self.now.passwd.named(AccountLine(&before).name()).is_some() => return None,
             (None, Some(before)) => {
-                if self.is_taken(&before) {
-                    return None;
-                }
-                self.now.passwd.add(&before);
-                self.added(Which::Passwd, &before);
+                self.add(Which::Passwd, &before);
                 before
             }
         };
-        let line = line_of(&line);
-        (self.out.uid, self.out.gid) = (line.id(), line.group_id());
+        let line = AccountLine(&line);
         self.primary_group(line.group_id(), source);
         Some(line.name().to_vec())
     }
 
-    /// A number whose name means another number by now: the number alone does.
-    fn is_taken(&self, line: &[u8]) -> bool {
-        let name = String::from_utf8_lossy(line_of(line).name()).into_owned();
-        self.now.passwd.named(&name).is_some()
-    }
-
-    fn primary_group(&mut self, id: Option<u64>, source: &Pair) {
-        let Some(id) = id.filter(|id| self.now.group.numbered(*id).is_none()) else { return };
+    fn primary_group(&mut self, id: u64, source: &Accounts) {
+        if self.now.group.numbered(id).is_some() {
+            return;
+        }
         let Some(line) = source.group.numbered(id) else { return };
-        if self.now.group.named(&String::from_utf8_lossy(line.name())).is_none() {
-            let line = line.with_only(b"");
-            self.now.group.add(&line);
-            self.added(Which::Group, &line);
+        if self.now.group.named(line.name()).is_none() {
+            self.add(Which::Group, &line.with_members(b""));
         }
     }
 
-    fn group(&mut self, group: &str, source: &Pair) {
-        if group.is_empty() {
+    fn group(&mut self, group: &str, source: &Accounts) {
+        if !is_name(group) {
             return;
         }
-        if let Some(id) = number(group.as_bytes()) {
-            self.out.gid = Some(id);
-            return;
-        }
-        let before = source.group.named(group).map(|line| line.with_only(b""));
-        if let Some(now) = self.now.group.named(group).map(|line| line.bytes().to_vec()) {
+        let before = source.group.named(group.as_bytes()).map(|line| line.with_members(b""));
+        if let Some(now) = self.now.group.named(group.as_bytes()).map(|line| line.0.to_vec()) {
             self.compare(Which::Group, &now, before.as_deref());
-            self.out.gid = line_of(&now).id();
         } else if let Some(line) = before {
-            self.out.gid = line_of(&line).id();
-            self.now.group.add(&line);
-            self.added(Which::Group, &line);
+            self.add(Which::Group, &line);
         } else {
             self.unknown(group, Which::Group);
         }
@@ -163,37 +114,67 @@ impl AccountMerge {
 
     /// Runtimes give a process the groups that list its user.
     fn memberships(&mut self, user: &[u8], source: &AccountFile) {
-        let of_user = |line: &Line<'_>| line.members().any(|member| member == user);
+        let of_user = |line: &AccountLine<'_>| line.members().any(|member| member == user);
         for line in source.lines().filter(of_user) {
-            let name = String::from_utf8_lossy(line.name()).into_owned();
-            match self.now.group.named(&name).map(|now| (now.id(), of_user(&now))) {
-                None => {
-                    let line = line.with_only(user);
-                    self.now.group.add(&line);
-                    self.added(Which::Group, &line);
-                }
-                Some((id, false)) if id == line.id() => {
-                    self.now.group.add_member(&name, user);
-                    self.out.added.push(format!("{} in group {name}", String::from_utf8_lossy(user)));
-                    self.changed(Which::Group);
-                }
-                Some((Some(after), _)) if line.id() != Some(after) => {
-                    let before = line.id().unwrap_or_default();
-                    self.out.other_numbers.push(OtherNumber { name, which: Which::Group, before, after });
+            self.member(line, user);
+        }
+    }
+
+    /// Makes the user a member of a group of the source.
+    fn member(&mut self, group: AccountLine<'_>, user: &[u8]) {
+        let is_member = |line: &AccountLine<'_>| line.members().any(|member| member == user);
+        match self.now.group.named(group.name()).map(|now| (now.id(), is_member(&now))) {
+            None => self.add(Which::Group, &group.with_members(user)),
+            Some((id, false)) if id == group.id() => {
+                self.now.group.add_member(group.name(), user);
+                let name = String::from_utf8_lossy(group.name());
+                self.out.added.push(format!("{} in group {name}", String::from_utf8_lossy(user)));
+                self.changed(Which::Group);
+            }
+            Some((after, _)) if after != group.id() => self.other_number(Which::Group, group, after),
+            Some(_) => {}
+        }
+    }
+
+    /// What the image's own layers added to an account file of the old base.
+    fn created(&mut self, which: Which, old: &AccountFile, source: &AccountFile) {
+        for line in source.lines() {
+            match old.named(line.name()) {
+                None => self.bring(which, line),
+                Some(before) if which == Which::Group => {
+                    let is_new = |member: &&[u8]| before.members().all(|other| other != *member);
+                    let new: Vec<Vec<u8>> = line.members().filter(is_new).map(<[u8]>::to_vec).collect();
+                    new.iter().for_each(|member| self.member(line, member));
                 }
                 Some(_) => {}
             }
         }
     }
 
+    fn bring(&mut self, which: Which, line: AccountLine<'_>) {
+        let now = match which {
+            Which::Passwd => &self.now.passwd,
+            Which::Group => &self.now.group,
+        };
+        match now.named(line.name()).map(AccountLine::id) {
+            None => self.add(which, line.0),
+            Some(after) if after != line.id() => self.other_number(which, line, after),
+            Some(_) => {}
+        }
+    }
+
     fn compare(&mut self, which: Which, now: &[u8], before: Option<&[u8]>) {
-        let Some(before) = before else { return };
-        let (now, before) = (line_of(now), line_of(before));
-        if let (Some(after), Some(before)) = (now.id(), before.id())
-            && after != before
-        {
-            let name = String::from_utf8_lossy(now.name()).into_owned();
-            self.out.other_numbers.push(OtherNumber { name, which, before, after });
+        let (now, before) = (AccountLine(now), before.map(AccountLine));
+        if let Some(before) = before.filter(|before| before.id() != now.id()) {
+            self.other_number(which, before, now.id());
+        }
+    }
+
+    fn other_number(&mut self, which: Which, before: AccountLine<'_>, after: u64) {
+        let name = String::from_utf8_lossy(before.name()).into_owned();
+        let other = OtherNumber { name, which, before: before.id(), after };
+        if !self.out.other_numbers.contains(&other) {
+            self.out.other_numbers.push(other);
         }
     }
 
@@ -203,14 +184,14 @@ impl AccountMerge {
         }
     }
 
-    fn added(&mut self, which: Which, line: &[u8]) {
-        let kind = match which {
-            Which::Passwd => "user",
-            Which::Group => "group",
+    fn add(&mut self, which: Which, line: &[u8]) {
+        let (kind, file) = match which {
+            Which::Passwd => ("user", &mut self.now.passwd),
+            Which::Group => ("group", &mut self.now.group),
         };
-        let line = line_of(line);
-        let name = String::from_utf8_lossy(line.name());
-        self.out.added.push(format!("{kind} {name} ({})", line.id().unwrap_or_default()));
+        file.add(line);
+        let line = AccountLine(line);
+        self.out.added.push(format!("{kind} {} ({})", String::from_utf8_lossy(line.name()), line.id()));
         self.changed(which);
     }
 
@@ -220,8 +201,9 @@ impl AccountMerge {
         }
     }
 
-    fn finish(self) -> Accounts {
+    fn finish(self, user: &str) -> AccountPlan {
         let Self { now, mut out } = self;
+        out.identity = identify(user, &now).ok();
         let (mut passwd, mut group) = (Some(now.passwd.into_bytes()), Some(now.group.into_bytes()));
         for (which, content) in &mut out.files {
             let written = match which {
@@ -232,126 +214,4 @@ impl AccountMerge {
         }
         out
     }
-}
-
-/// Which of the two files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    Passwd,
-    Group,
-}
-
-impl Which {
-    #[must_use]
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::Passwd => "/etc/passwd",
-            Self::Group => "/etc/group",
-        }
-    }
-}
-
-/// The content of an account file. One that is missing or could not be read is empty: what it
-/// says is not known.
-#[derive(Debug, Clone, Default)]
-struct AccountFile {
-    content: Vec<u8>,
-}
-
-/// One account: `name:x:id:…`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line<'a>(&'a [u8]);
-
-impl AccountFile {
-    fn of(root: &Root<'_>, which: Which) -> Self {
-        let path = RootPath::new(which.path()).ok();
-        let file = path.as_ref().and_then(|path| root.resolve(path).ok());
-        let content = file.and_then(|file| root.content(file.node)).unwrap_or_default();
-        Self { content: content.to_vec() }
-    }
-
-    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let lines = self.content.split(|byte| *byte == b'\n');
-        lines.map(Line).filter(|line| !line.name().is_empty() && line.id().is_some())
-    }
-
-    fn named(&self, name: &str) -> Option<Line<'_>> {
-        self.lines().find(|line| line.name() == name.as_bytes())
-    }
-
-    fn numbered(&self, id: u64) -> Option<Line<'_>> {
-        self.lines().find(|line| line.id() == Some(id))
-    }
-
-    /// Adds a line at the end.
-    fn add(&mut self, line: &[u8]) {
-        if !self.content.is_empty() && !self.content.ends_with(b"\n") {
-            self.content.push(b'\n');
-        }
-        self.content.extend_from_slice(line);
-        self.content.push(b'\n');
-    }
-
-    /// Adds a member to the group of this name.
-    fn add_member(&mut self, group: &str, member: &[u8]) {
-        let mut lines: Vec<Vec<u8>> = self.content.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-        let line = lines.iter_mut().find(|line| Line(line).name() == group.as_bytes() && Line(line).id().is_some());
-        if let Some(line) = line {
-            if Line(line).members().next().is_some() {
-                line.push(b',');
-            }
-            line.extend_from_slice(member);
-        }
-        self.content = lines.join(b"\n".as_slice());
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        self.content
-    }
-}
-
-impl<'a> Line<'a> {
-    fn bytes(self) -> &'a [u8] {
-        self.0
-    }
-
-    fn name(self) -> &'a [u8] {
-        self.field(0).unwrap_or_default()
-    }
-
-    fn id(self) -> Option<u64> {
-        number(self.field(2)?)
-    }
-
-    /// The primary group of a user.
-    fn group_id(self) -> Option<u64> {
-        number(self.field(3)?)
-    }
-
-    /// The members of a group.
-    fn members(self) -> impl Iterator<Item = &'a [u8]> {
-        let members = self.field(3).unwrap_or_default().split(|byte| *byte == b',');
-        members.filter(|member| !member.is_empty())
-    }
-
-    /// The group's line with this member only, or with none.
-    fn with_only(self, member: &[u8]) -> Vec<u8> {
-        let fields: Vec<&[u8]> = self.0.split(|byte| *byte == b':').take(3).chain([member]).collect();
-        fields.join(b":".as_slice())
-    }
-
-    fn field(self, at: usize) -> Option<&'a [u8]> {
-        self.0.split(|byte| *byte == b':').nth(at)
-    }
-}
-
-/// A line that stands alone.
-fn line_of(bytes: &[u8]) -> Line<'_> {
-    Line(bytes)
-}
-
-/// A number as account files hold it, and nothing else.
-fn number(field: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(field).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse().ok()
 }

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::accounts::{self, Accounts, Which};
+use super::accounts::{self, AccountPlan, AccountRoots};
 use super::extract;
 use super::layers::Roots;
 use super::logs::Runner;
 use super::new_layer::NewLayer;
 use crate::examine::PlatformSubject;
 use crate::layer::{Entry, EntryKind, RootPath};
-use crate::process::Container;
-use crate::rootfs::{FileNode, Root};
+use crate::process::{Container, LostPath, Which, lost_path, paths_in, start};
+use crate::rootfs::{FileNode, Root, merge};
 
 /// The layer and why it is there.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct Added {
     pub layer: Arc<NewLayer>,
     /// One line for each thing that was added.
     pub what: Vec<String>,
-    pub accounts: Accounts,
+    pub accounts: AccountPlan,
     pub working_dir: DirectoryState,
     pub log_dir: DirectoryState,
 }
@@ -48,12 +48,14 @@ pub enum DirectoryState {
 }
 
 /// Draws up what the rebased root lacks.
-pub(super) fn draw(container: &Container, roots: &Roots<'_>) -> Added {
-    let accounts = accounts::look_up(container, &roots.rebased, roots.source());
-    let mut added = Added { accounts, ..Added::default() };
+pub(super) fn draw(container: &Container, roots: &Roots<'_>, subject: &PlatformSubject) -> Added {
+    let old_base = merge(subject.old_layers.iter().map(AsRef::as_ref));
+    let of = AccountRoots { old_base: &old_base, source: roots.source(), rebased: &roots.rebased };
+    let mut added = Added { accounts: accounts::look_up(container, &of), ..Added::default() };
     added.write_accounts(&roots.rebased);
     added.working_dir = added.working_dir(container, roots);
     added.log_dir = added.log_dir(container, roots);
+    added.named_directories(container, roots, subject.base_layers.len());
     added
 }
 
@@ -91,7 +93,8 @@ impl Added {
 
     fn log_dir(&mut self, container: &Container, roots: &Roots<'_>) -> DirectoryState {
         let Some(path) = log_directory(container) else { return DirectoryState::NotNeeded };
-        let (uid, gid) = (self.accounts.uid, self.accounts.gid.unwrap_or_default());
+        let user = self.accounts.identity.as_ref().map(|identity| &identity.credentials);
+        let (uid, gid) = (user.map(|user| user.uid), user.map_or(0, |user| user.gid));
         let owner = Owner { uid: uid.unwrap_or_default(), gid };
         let state = self.directory(&path, "log folder", roots, owner);
         // One that is made as the source had it is as closed as it was there.
@@ -103,6 +106,26 @@ impl Added {
         match uid {
             Some(uid) if !can_write(like, &path, uid, gid) => DirectoryState::ReadOnly { path: path.to_string(), uid },
             _ => state,
+        }
+    }
+
+    /// Empty directories that only the old root had, that the user could write to, and that the command, a
+    /// variable or a program of the application names.
+    fn named_directories(&mut self, container: &Container, roots: &Roots<'_>, base_layers: usize) {
+        let start = start(container, &roots.rebased);
+        let who = start.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default();
+        let from = container.working_dir();
+        let words = start.argv.iter().chain(start.environment.iter().map(|(_, value)| value));
+        let mut named: Vec<RootPath> = words.flat_map(|word| paths_in(word, &from)).collect();
+        let own = start.chain.iter().filter(|executed| executed.layer >= base_layers);
+        let strings = own.filter_map(|executed| executed.program.as_ref()).flat_map(|program| &program.strings.paths);
+        named.extend(strings.filter_map(|string| RootPath::new(&string.text).ok()));
+        named.sort();
+        named.dedup();
+        for path in named {
+            if lost_path(&path, roots.source(), &roots.rebased, &who) == Some(LostPath::EmptyDirectory) {
+                self.directory(&path, "directory", roots, Owner::default());
+            }
         }
     }
 

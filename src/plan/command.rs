@@ -63,21 +63,6 @@ impl ExecForm {
         matches!(self.outcome, CommandOutcome::Refused(_) | CommandOutcome::NoLog(_))
     }
 
-    /// Whether it would be another one, were there a shell, an init or a runner in the root.
-    pub(super) fn asked_the_root(&self) -> bool {
-        let is_plain =
-            matches!(self.outcome, CommandOutcome::Unchanged) && matches!(self.health, HealthOutcome::Unchanged);
-        !is_plain || self.lead > 0 || !self.init_dropped.is_empty()
-    }
-
-    /// The words before the program that are programs themselves.
-    #[must_use]
-    pub fn wrappers(&self, container: &Container) -> Vec<usize> {
-        let init = shell::init_len(&container.command.argv());
-        let words = [(init > 0).then_some(0), (self.lead > init).then_some(init)];
-        words.into_iter().flatten().collect()
-    }
-
     /// Whether a runner was put before the program.
     #[must_use]
     pub fn uses_runner(&self) -> bool {

@@ -1,14 +1,15 @@
 //! The config of the result, and in it what a container starts with: three-way merge of old base,
 //! source and new base.
 //!
-//! One rule for every member: what the source took over from its old base is replaced by the new
-//! base's value, what the source set itself stays. [`TABLE`] says how each member is compared.
-//! Where the old base's config is not known, whatever the source has counts as its own.
+//! What the source set itself stays. What it took over from its old base follows the new base where nobody
+//! can notice, and is kept where somebody can: [`TABLE`] says it for each member. Where the old base's
+//! config is not known, whatever the source has counts as its own.
 
 use serde_json::{Map, Value};
 
 use super::history;
 use super::layers::Layers;
+use super::noticed::Noticed;
 use super::rebase_options::Epoch;
 use crate::examine::PlatformSubject;
 use crate::oci::{is_dangerous, json};
@@ -19,31 +20,48 @@ pub(super) fn rebased(subject: &PlatformSubject) -> Container {
     let old = subject.old_base.image.as_ref().map(|image| Container::of(&image.config));
     let old = old.unwrap_or_else(|| Container { members: Map::new(), command: Command::default() });
     let (source, new) = (Container::of(&subject.source.config), Container::of(&subject.base.config));
-    let command = inherit_command(&old.command, &source.command, &new.command);
-    let members = merge(&old.members, source.members, &new.members, &command);
+    let noticed = Noticed::new(subject);
+    let command = inherit_command(&old.command, &source.command, &new.command, |words| noticed.brings(words));
+    let keeps = |entry: &str| is_noticed(entry, &new, &noticed);
+    let members = merge(&old.members, source.members, &new.members, &command, keeps);
     Container { members, command }
+}
+
+/// Whether an inherited variable is kept.
+fn is_noticed(entry: &str, new: &Container, noticed: &Noticed<'_>) -> bool {
+    match entry.split_once('=') {
+        Some(("PATH", before)) => {
+            let after = new.environment().filter(|(name, _)| *name == "PATH").last();
+            after.is_none_or(|(_, after)| noticed.finds_more(before, after))
+        }
+        _ => noticed.names(name(entry)),
+    }
 }
 
 /// How a member of the container is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberMerge {
-    /// As one value.
+    /// As one value; an inherited one follows the new base.
     Whole,
-    /// Key by key.
+    /// As one value; an inherited one is kept, because the process would notice.
+    Kept,
+    /// Key by key; inherited ones follow the new base.
     Keys,
+    /// Key by key; inherited ones are kept.
+    KeptKeys,
     /// Entry by entry, see [`merge_variables`].
     Environment,
 }
 
 /// The rows, in the order in which they are written. The command has its own rule ([`inherit_command`]).
 const TABLE: [(&str, MemberMerge); 10] = [
-    ("User", MemberMerge::Whole),
+    ("User", MemberMerge::Kept),
     ("ExposedPorts", MemberMerge::Keys),
     ("Env", MemberMerge::Environment),
-    ("Volumes", MemberMerge::Keys),
-    ("WorkingDir", MemberMerge::Whole),
+    ("Volumes", MemberMerge::KeptKeys),
+    ("WorkingDir", MemberMerge::Kept),
     ("Labels", MemberMerge::Keys),
-    ("StopSignal", MemberMerge::Whole),
+    ("StopSignal", MemberMerge::Kept),
     ("Healthcheck", MemberMerge::Whole),
     ("Shell", MemberMerge::Whole),
     ("OnBuild", MemberMerge::Whole),
@@ -54,13 +72,16 @@ fn merge(
     source: Map<String, Value>,
     new: &Map<String, Value>,
     command: &Command,
+    keeps: impl Fn(&str) -> bool,
 ) -> Map<String, Value> {
     let mut out = source;
     for (member, how) in TABLE {
         let merged = match how {
             MemberMerge::Whole => whole(old.get(member), out.get(member), new.get(member)),
+            MemberMerge::Kept => kept(old.get(member), out.get(member), new.get(member)),
             MemberMerge::Keys => keys(old.get(member), out.get(member), new.get(member)),
-            MemberMerge::Environment => variables(old.get(member), out.get(member), new.get(member)),
+            MemberMerge::KeptKeys => keys(None, out.get(member), new.get(member)),
+            MemberMerge::Environment => variables(old.get(member), out.get(member), new.get(member), &keeps),
         };
         set_member(&mut out, member, merged);
     }
@@ -85,6 +106,13 @@ fn whole(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Op
     if set(source) == set(old) { set(new).cloned() } else { set(source).cloned() }
 }
 
+fn kept(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
+    match set(source) {
+        Some(source) => Some(source.clone()),
+        None => whole(old, source, new),
+    }
+}
+
 fn keys(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
     let map = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (old, source, new) = (map(old), map(source), map(new));
@@ -99,19 +127,25 @@ fn keys(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Opt
     (!out.is_empty()).then_some(Value::Object(out))
 }
 
-fn variables(old: Option<&Value>, source: Option<&Value>, new: Option<&Value>) -> Option<Value> {
+fn variables(
+    old: Option<&Value>,
+    source: Option<&Value>,
+    new: Option<&Value>,
+    keeps: &impl Fn(&str) -> bool,
+) -> Option<Value> {
     let words = |value: Option<&Value>| -> Vec<String> {
         value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let merged = merge_variables(&words(old), &words(source), &words(new));
+    let merged = merge_variables(&words(old), &words(source), &words(new), keeps);
     (!merged.is_empty()).then(|| merged.into())
 }
 
 /// The environment of the result: the new base's entries first, as if the image had been built on
-/// it, then what the source set itself. An entry that the source inherited from its old base
-/// gives way to the new base's.
-fn merge_variables(old: &[String], source: &[String], new: &[String]) -> Vec<String> {
-    let own: Vec<String> = source.iter().filter(|entry| !old.contains(entry)).cloned().collect();
+/// it, then what the source set itself. An entry that the source inherited from its old base counts as
+/// its own where it `keeps` it, and gives way to the new base's otherwise.
+fn merge_variables(old: &[String], source: &[String], new: &[String], keeps: &impl Fn(&str) -> bool) -> Vec<String> {
+    let is_own = |entry: &&String| !old.contains(entry) || keeps(entry);
+    let own: Vec<String> = source.iter().filter(is_own).cloned().collect();
     let removed = |entry: &str| is_set(old, entry) && !is_set(source, entry);
     let mut out: Vec<String> = Vec::new();
     for entry in new.iter().filter(|entry| !removed(entry)) {
@@ -135,21 +169,26 @@ fn is_set(environment: &[String], entry: &str) -> bool {
     environment.iter().any(|other| name(other) == name(entry))
 }
 
-/// The command as if the source had been built on the new base.
-fn inherit_command(old: &Command, source: &Command, new: &Command) -> Command {
-    if source.argv().is_empty() {
-        return new.clone();
-    }
-    let inherited = |source: &Option<Vec<String>>, old: &Option<Vec<String>>| {
-        source.as_ref().is_some_and(|words| !words.is_empty()) && source == old
+/// The command as if the source had been built on the new base: `FROM`, then what the source set itself.
+/// An inherited one whose program the application `brings` was meant for it, and stays.
+fn inherit_command(old: &Command, source: &Command, new: &Command, brings: impl Fn(&[String]) -> bool) -> Command {
+    let set = |words: &Option<Vec<String>>| words.clone().filter(|words| !words.is_empty());
+    let own = |source: &Option<Vec<String>>, old: &Option<Vec<String>>| {
+        set(source).filter(|words| set(old).as_ref() != Some(words) || brings(words))
     };
-    let entrypoint_inherited = inherited(&source.entrypoint, &old.entrypoint);
-    let own_entrypoint = source.entrypoint.as_ref().is_some_and(|words| !words.is_empty()) && !entrypoint_inherited;
-    let cmd_inherited = inherited(&source.cmd, &old.cmd) && !own_entrypoint;
-    Command {
-        entrypoint: if entrypoint_inherited { new.entrypoint.clone() } else { source.entrypoint.clone() },
-        cmd: if cmd_inherited { new.cmd.clone() } else { source.cmd.clone() },
+    let is_cleared =
+        |source: &Option<Vec<String>>, old: &Option<Vec<String>>| set(source).is_none() && set(old).is_some();
+    if let Some(entrypoint) = own(&source.entrypoint, &old.entrypoint) {
+        // ENTRYPOINT resets an inherited CMD, so what is there now was set after it.
+        return Command { entrypoint: Some(entrypoint), cmd: set(&source.cmd) };
     }
+    let entrypoint = if is_cleared(&source.entrypoint, &old.entrypoint) { None } else { set(&new.entrypoint) };
+    let cmd = match own(&source.cmd, &old.cmd) {
+        Some(cmd) => Some(cmd),
+        None if is_cleared(&source.cmd, &old.cmd) => None,
+        None => set(&new.cmd),
+    };
+    Command { entrypoint, cmd }
 }
 
 const CONFIG_ORDER: [&str; 10] =
@@ -179,26 +218,29 @@ mod tests {
 
     fn merged(old: &Value, source: &Value, new: &Value) -> Value {
         let map = |value: &Value| value.as_object().cloned().unwrap();
-        Value::Object(merge(&map(old), map(source), &map(new), &Command::default()))
+        Value::Object(merge(&map(old), map(source), &map(new), &Command::default(), |_| false))
     }
 
-    /// For each row: inherited is replaced, own stays, unset takes the new base's, removed stays removed.
+    /// For each row: own stays, unset takes the new base's, removed stays removed; inherited is kept
+    /// where the row says so, and is replaced elsewhere.
     #[test]
     fn every_row_of_the_table_keeps_the_rule() {
         for (member, how) in TABLE {
             let (a, b, c) = match how {
                 MemberMerge::Environment => (json!(["K=a"]), json!(["K=b"]), json!(["K=c"])),
-                MemberMerge::Keys => (json!({"k": "a"}), json!({"k": "b"}), json!({"k": "c"})),
+                MemberMerge::Keys | MemberMerge::KeptKeys => (json!({"k": "a"}), json!({"k": "b"}), json!({"k": "c"})),
                 MemberMerge::Whole if matches!(member, "Shell" | "OnBuild") => {
                     (json!(["a"]), json!(["b"]), json!(["c"]))
                 }
                 MemberMerge::Whole if member == "Healthcheck" => {
                     (json!({"Test": ["a"]}), json!({"Test": ["b"]}), json!({"Test": ["c"]}))
                 }
-                MemberMerge::Whole => (json!("a"), json!("b"), json!("c")),
+                MemberMerge::Whole | MemberMerge::Kept => (json!("a"), json!("b"), json!("c")),
             };
             let with = |value: &Value| json!({ member: value });
-            assert_eq!(merged(&with(&a), &with(&a), &with(&c)), with(&c), "{member}: inherited is replaced");
+            let is_kept = matches!(how, MemberMerge::Kept | MemberMerge::KeptKeys);
+            let inherited = if is_kept { with(&a) } else { with(&c) };
+            assert_eq!(merged(&with(&a), &with(&a), &with(&c)), inherited, "{member}: inherited");
             assert_eq!(merged(&with(&a), &with(&b), &with(&c)), with(&b), "{member}: own value stays");
             assert_eq!(merged(&json!({}), &json!({}), &with(&c)), with(&c), "{member}: unset takes the new base's");
             assert_eq!(
@@ -206,12 +248,15 @@ mod tests {
                 with(&b),
                 "{member}: own value stays where nobody else has one"
             );
+            let alone = if is_kept { with(&a) } else { json!({}) };
             assert_eq!(
                 merged(&with(&a), &with(&a), &json!({})),
-                json!({}),
-                "{member}: inherited goes with the old base"
+                alone,
+                "{member}: inherited, and the new base has none"
             );
-            assert_eq!(merged(&with(&a), &json!({}), &with(&c)), json!({}), "{member}: removed stays removed");
+            if how != MemberMerge::KeptKeys {
+                assert_eq!(merged(&with(&a), &json!({}), &with(&c)), json!({}), "{member}: removed stays removed");
+            }
         }
     }
 
@@ -254,8 +299,17 @@ mod environment_tests {
             ("both values of a doubled name stay in order", &[], &["A=1", "A=2"], &["A=0"], &["A=1", "A=2"]),
         ] {
             let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-            assert_eq!(merge_variables(&words(old), &words(source), &words(new)), words(expected), "{why}");
+            let merged = merge_variables(&words(old), &words(source), &words(new), &|_: &str| false);
+            assert_eq!(merged, words(expected), "{why}");
         }
+    }
+
+    #[test]
+    fn an_inherited_variable_that_is_noticed_stays() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (old, new) = (words(&["A=1", "B=1"]), words(&["A=2", "C=2"]));
+        let merged = merge_variables(&old, &old, &new, &|entry: &str| entry.starts_with('A'));
+        assert_eq!(merged, words(&["A=1", "C=2"]));
     }
 }
 
@@ -279,11 +333,25 @@ mod inherited_command_tests {
             ("own entrypoint stays", &bash, app.clone(), &none, app.clone()),
             ("own entrypoint takes no cmd of the new base", &bash, app.clone(), &bash, app.clone()),
             (
-                "own cmd takes no entrypoint of the new base",
+                "own cmd is given to the entrypoint of the new base, as after FROM",
                 &none,
                 command(None, Some(&["/app"])),
                 &debug,
+                command(Some(&["/busybox/sh"]), Some(&["/app"])),
+            ),
+            (
+                "an entrypoint that was cleared stays cleared",
+                &tini,
                 command(None, Some(&["/app"])),
+                &debug,
+                command(None, Some(&["/app"])),
+            ),
+            (
+                "an inherited command whose program is brought stays",
+                &command(Some(&["/brought"]), Some(&["x"])),
+                command(Some(&["/brought"]), Some(&["x"])),
+                &debug,
+                command(Some(&["/brought"]), Some(&["x"])),
             ),
             (
                 "inherited entrypoint gives way",
@@ -302,7 +370,8 @@ mod inherited_command_tests {
                 command(Some(&["/app"]), Some(&["bash"])),
             ),
         ] {
-            assert_eq!(inherit_command(old, &source, new), expected, "{why}");
+            let brings = |words: &[String]| words[0] == "/brought";
+            assert_eq!(inherit_command(old, &source, new, brings), expected, "{why}");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::layer::{Entry, EntryKind, LayerContents, LayerIndex, RootPath};
 use crate::oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
-use crate::process::Container;
+use crate::process::{Container, LeavingPackage};
 use crate::rootfs::{Root, merge};
 
 /// The result's layers above the new base.
@@ -36,6 +36,8 @@ pub struct Layers {
     pub notes: Vec<String>,
     /// Paths to be kept that the source does not have.
     pub keep_missing: Vec<RootPath>,
+    /// Packages that the image's own layers installed and that stay behind.
+    pub leaving: Vec<LeavingPackage>,
 }
 
 /// What becomes of one layer of the source.
@@ -117,7 +119,7 @@ impl Layers {
     pub(super) fn finish(self, subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_>) -> Self {
         let layers = if needs.options.extract { extract::extract(subject, facts, needs) } else { self };
         let roots = layers.roots(subject);
-        let mut added = added::draw(needs.container, &roots);
+        let mut added = added::draw(needs.container, &roots, subject);
         let keep_missing = added.keep(&needs.options.keep, &roots, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));
         drop(roots);

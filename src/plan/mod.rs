@@ -14,6 +14,7 @@ mod layers;
 mod logs;
 mod need;
 mod new_layer;
+mod noticed;
 mod rebase_options;
 pub mod seam;
 #[cfg(test)]
@@ -21,23 +22,30 @@ pub mod testing;
 
 use serde_json::{Map, Value};
 
-use crate::examine::{Facts, PlatformSubject, Shape, Subject};
+use crate::examine::{self, Facts, PlatformSubject, Shape, Subject};
 use crate::oci::{DiffId, Digest, Image};
-use crate::process::{Container, Setup, Startup};
+use crate::process::{self, Container, Setup, Startup};
 use crate::rootfs::merge;
 use crate::rules::Finding;
 
-pub use accounts::{OtherNumber, UnknownAccount, Which};
+pub use accounts::OtherNumber;
 pub use added::{Added, DirectoryState};
 pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
 pub use command::{CommandOutcome, ExecForm, KeptLog};
 pub use healthcheck::HealthOutcome;
 pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roots};
 pub use logs::{ChosenStrategy, NoStrategy};
-pub use need::Need;
+pub use need::need;
 pub use new_layer::NewLayer;
 pub use rebase_options::{CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions};
 pub use seam::Seam;
+
+/// Layers that have not been read and are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    NewBase,
+    OldBase,
+}
 
 /// One platform on its way through the stages, with what each of them yielded.
 #[derive(Debug)]
@@ -60,8 +68,9 @@ pub struct Draft {
     pub container: Container,
     /// What became of the command's shell.
     pub form: ExecForm,
-    /// The user gave the command.
+    /// Whoever asked for the move gave the command, or the user.
     pub command_overridden: bool,
+    pub user_overridden: bool,
     pub layers: Layers,
     /// All layers of source, new base and result with their fates, in the order of a report.
     pub planned: Vec<PlannedLayer>,
@@ -153,21 +162,34 @@ impl Draft {
         matches!(self.image, ImagePlan::AsIs(_))
     }
 
-    /// What a runtime would be given to start.
+    /// What a runtime would be given to start, before the move and after it.
     #[must_use]
-    pub fn setup(&self) -> Setup<'_> {
+    pub fn setup<'a>(&'a self, before: &'a Container, subject: &PlatformSubject) -> Setup<'a> {
         Setup {
-            container: &self.container,
-            program: self.form.lead,
-            wrappers: self.form.wrappers(&self.container),
-            needs_shell: self.form.is_stuck(),
+            before,
+            after: &self.container,
             inlined: self.form.script.as_deref(),
+            base_layers: subject.base_layers.len(),
+            leaving: &self.layers.leaving,
         }
     }
 }
 
-/// Decides everything about one platform, as far as its layers have been read: [`Pass::need`] says
-/// what is missing.
+/// Takes one platform through the stages from its facts to its start, before and after.
+#[must_use]
+pub fn pass(image: &Subject, subject: PlatformSubject, options: &RebaseOptions) -> Pass {
+    let facts = examine::look(&subject);
+    let draft = draw(image, &subject, &facts, options);
+    let roots = draft.layers.roots(&subject);
+    let before = Container::of(&subject.source.config);
+    let setup = draft.setup(&before, &subject);
+    let startup = process::look(&setup, &roots.rebased, roots.source(), draft.layers.above_base());
+    let seam = seam::look(&subject, &draft.layers, &roots);
+    drop(roots);
+    Pass { subject, facts, draft, startup, seam, findings: Vec::new(), result: None }
+}
+
+/// Decides everything about one platform, once [`need`] has nothing to ask for.
 #[must_use]
 pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Draft {
     let passes_on = facts.is_on_new_base && options.changes_nothing();
@@ -188,6 +210,7 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
     };
     Draft {
         command_overridden: options.overrides_command(),
+        user_overridden: false,
         planned: layers::fates(subject, &layers, passes_on),
         image: plan,
         entry: subject.entry.clone().unwrap_or_else(|| platform_object(&subject.source)),

@@ -1,25 +1,26 @@
 //! Puts all rules to a pass, in the order of a report; those about its base and its config are here.
 
-use super::{command, layers, logs, needs, program, user, workdir};
+use super::{command, difference, layers, logs, needs, program, user, workdir};
 use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
 use crate::oci::{Platform, is_dangerous};
 use crate::plan::{OnMissing, Pass};
+use crate::process::Start;
 use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 
 /// Puts every rule to one platform.
 #[must_use]
 pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(program::judge(&pass.startup, &pass.subject.platform));
+    findings.extend(program::judge(pass));
     findings.extend(command::judge(pass));
-    findings.extend(needs::judge(&pass.startup));
+    findings.extend(difference::judge(pass));
+    findings.extend(needs::judge(pass));
     findings.extend(user::judge(pass));
     findings.extend(workdir::workdir_missing(pass));
     findings.extend(logs::log_dir_missing(pass));
     findings.extend(command::healthcheck_missing(pass));
     findings.extend(layers::judge(pass));
-    findings.extend(workdir::entrypoint_relative(pass));
     findings.extend(command::cmd_changes_meaning(pass));
     findings.extend(old_base(pass));
     findings.extend(layers::layer_odd(pass));
@@ -28,6 +29,12 @@ pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
     findings.extend(attestations(&pass.subject));
     apply_allowed(allowed, &mut findings);
     findings
+}
+
+/// What keeps an image from starting on its own root: for one that stays where it is.
+#[must_use]
+pub fn judge_alone(start: &Start, platform: &Platform) -> Vec<Finding> {
+    program::judge_start(start, platform)
 }
 
 /// A platform of the source that the new base does not have.

@@ -6,6 +6,7 @@
 mod base_policy;
 mod base_rules;
 mod command;
+mod difference;
 pub mod exceptions;
 mod judge;
 mod layers;
@@ -19,4 +20,4 @@ mod workdir;
 
 pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile};
 pub use base_rules::{BaseVerdict, Movable, judge_base};
-pub use judge::{MissingPlatform, judge, missing_platforms};
+pub use judge::{MissingPlatform, judge, judge_alone, missing_platforms};

@@ -1,71 +1,145 @@
-//! The rules about what else the application runs or loads: tools, libraries, other programs.
+//! The rules about what else the application uses: tools, files, libraries, other programs, packages.
 
-use crate::elf::{Linkage, ShownBy};
-use crate::process::{Absent, Helper, Start, Startup};
-
+use crate::plan::Pass;
+use crate::process::{Absent, AbsentKind, Evidence, Helper, LostPath, LostWord, Startup, WordOf};
 use crate::rules::{Finding, Level, Rule};
 
-pub(super) fn judge(startup: &Startup) -> Vec<Finding> {
-    let Start::Found(started) = &startup.program else { return Vec::new() };
-    let tools = startup.tools.iter().map(|tool| needs_tool(&started.path, tool));
-    let libraries = startup.libraries.iter().map(|library| needs_library(&started.path, library));
-    tools.chain(libraries).chain(dynamic_helpers(&startup.helpers)).collect()
+/// So many names are in one finding; the others are counted.
+const NAMED: usize = 10;
+
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let startup = &pass.startup;
+    let mut findings: Vec<Finding> = startup.lost_words.iter().map(lost_word).collect();
+    findings.extend(startup.needs.iter().filter_map(call));
+    findings.extend(words(startup));
+    findings.extend(files(startup));
+    findings.extend(dynamic_helpers(startup));
+    findings.extend(packages(pass));
+    findings
 }
 
-fn needs_tool(program: &str, tool: &Absent) -> Finding {
-    let message = format!("{program} runs {}, which only the old base has", tool.name);
-    // A linker keeps methods that nobody calls: a package alone is no proof that the tool is run.
-    let level = if matches!(tool.shown_by, ShownBy::Package(_)) { Level::Warn } else { Level::Refuse };
-    Finding::new(Rule::NeedsTool, level, message)
-        .about(&tool.name)
-        .evidence(format!("{}; the source has it at {}, the rebased image does not", tool.shown_by.words(&tool.name), tool.path))
+/// A word of the command, or a variable, that names what only the old root had.
+fn lost_word(word: &LostWord) -> Finding {
+    let what = match word.lost {
+        LostPath::Program => "a program",
+        LostPath::File => "a file",
+        LostPath::EmptyDirectory | LostPath::Directory => "a directory",
+    };
+    let (by, evidence) = match &word.of {
+        WordOf::Argument(text) => ("the command".to_owned(), text.clone()),
+        WordOf::Variable(name) => (format!("the variable {name}"), name.clone()),
+    };
+    let path = &word.path;
+    Finding::new(Rule::NeedsFile, Level::Refuse, format!("{by} names {path}, {what} that only the old base has"))
+        .about(path.to_string())
+        .evidence(evidence)
         .fix(format!(
-            "choose a --base that has it, put a static {0} into the image, or pass --allow needs-tool={0} if it is never run",
-            tool.name
+            "bring it along with --keep {path}, put it into the image itself, or pass --allow needs-file={path} if it \
+             is mounted or not used"
         ))
 }
 
-fn needs_library(program: &str, library: &Absent) -> Finding {
-    let message = format!("{program} loads {} at run time, which only the old base has", library.name);
-    Finding::new(Rule::NeedsLibrary, Level::Refuse, message)
-        .about(&library.name)
-        .evidence(format!(
-            "{}; the source has it at {}, the rebased image does not",
-            library.shown_by.words(&library.name),
-            library.path
-        ))
-        .fix(format!(
-            "choose a --base that has it, or pass --allow needs-library={} if it is never loaded",
-            library.name
-        ))
+/// What a program is shown to call or to load: one finding each, so that each can be allowed.
+fn call(absent: &Absent) -> Option<Finding> {
+    let Absent { program, name, kind, shown_by, path } = absent;
+    let level = match (kind, shown_by) {
+        (AbsentKind::File, _) | (AbsentKind::Tool, Evidence::Word) => return None,
+        // A linker keeps methods that nobody calls.
+        (_, Evidence::UnusedPackage(_)) => Level::Warn,
+        _ => Level::Refuse,
+    };
+    let (rule, verb) = match kind {
+        AbsentKind::Library => (Rule::NeedsLibrary, "loads"),
+        _ => (Rule::NeedsTool, "runs"),
+    };
+    let id = rule.id();
+    Some(
+        Finding::new(rule, level, format!("{program} {verb} {name}, which only the source has"))
+            .about(name)
+            .evidence(format!("{}; the source has it at {path}, the rebased image does not", shown_by.words(name)))
+            .fix(format!(
+                "choose a --base that has it, keep it with --keep {path} if it is statically linked, or pass \
+                 --allow {id}={name} if it is never used"
+            )),
+    )
 }
 
-/// Every one by its path, so that each can be allowed; past a hundred they are only counted.
-fn dynamic_helpers(helpers: &[Helper]) -> Vec<Finding> {
-    const NAMED: usize = 100;
-    let cannot_start: Vec<&Helper> = helpers.iter().filter(|helper| cannot_start(helper)).collect();
-    let rest = cannot_start.len().saturating_sub(NAMED);
-    let rest = (rest > 0).then(|| {
-        Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{rest} more programs of the image cannot start"))
-            .fix("look at the first hundred")
+/// Bare words that are names of programs of the old root: all in one finding.
+fn words(startup: &Startup) -> Option<Finding> {
+    let is_word = |absent: &&Absent| absent.kind == AbsentKind::Tool && absent.shown_by == Evidence::Word;
+    let names = collapsed(startup.needs.iter().filter(is_word).map(|absent| absent.name.clone()))?;
+    Some(
+        Finding::new(
+            Rule::NeedsTool,
+            Level::Warn,
+            "programs of the application may run tools that only the old base has",
+        )
+        .evidence(format!("names among their strings: {names}"))
+        .fix("check whether it runs them; choose a --base that has them if it does"),
+    )
+}
+
+/// Paths among the strings of programs: all in one finding.
+fn files(startup: &Startup) -> Option<Finding> {
+    let is_file = |absent: &&Absent| absent.kind == AbsentKind::File;
+    let names = collapsed(startup.needs.iter().filter(is_file).map(|absent| absent.name.clone()))?;
+    Some(
+        Finding::new(Rule::NeedsFile, Level::Warn, "programs of the application name files that only the old base has")
+            .evidence(names)
+            .fix("bring along with --keep what they need"),
+    )
+}
+
+/// Each once, the first few by name.
+fn collapsed(names: impl Iterator<Item = String>) -> Option<String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names.dedup();
+    let rest = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
+}
+
+/// Executables that cannot start. One that something on the start path names refuses, each by its path, so
+/// that each can be allowed; those that nothing names are one warning.
+fn dynamic_helpers(startup: &Startup) -> Vec<Finding> {
+    // Where there is no command each of them was judged as the program.
+    let stuck: Vec<&Helper> =
+        startup.helpers.iter().filter(|helper| !startup.is_open() && !helper.can_start()).collect();
+    let named = stuck.iter().filter_map(|helper| Some((helper, helper.named_by.as_ref()?)));
+    let unnamed = stuck.iter().filter(|helper| helper.named_by.is_none());
+    let unnamed = collapsed(unnamed.map(|helper| helper.path.to_string())).map(|paths| {
+        Finding::new(Rule::DynamicHelper, Level::Warn, "executables that nothing on the start path names cannot start")
+            .evidence(paths)
+            .fix("leave them out of the image, or take them out with --drop PATH")
     });
-    cannot_start.into_iter().take(NAMED).map(dynamic_helper).chain(rest).collect()
+    named.map(|(helper, by)| dynamic_helper(helper, by)).chain(unnamed).collect()
 }
 
-fn cannot_start(helper: &Helper) -> bool {
-    matches!(helper.linkage, Linkage::Dynamic | Linkage::Script) && !helper.lacks.is_empty()
-}
-
-fn dynamic_helper(helper: &Helper) -> Finding {
-    let what = match helper.linkage {
-        Linkage::Script => "is a script that cannot start",
+fn dynamic_helper(helper: &Helper, by: &str) -> Finding {
+    let what = match helper.program.linkage {
+        crate::elf::Linkage::Script => "is a script that cannot start",
         _ => "is not statically linked and cannot start",
     };
-    Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{} {what} in the rebased image", helper.path))
-        .about(&helper.path)
-        .evidence(format!("needs {}", helper.lacks.join(", ")))
-        .fix(format!(
-            "leave it out or build it statically, or pass --allow dynamic-helper={} if it is never run",
-            helper.path
-        ))
+    let path = &helper.path;
+    Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{path} {what} in the rebased image"))
+        .about(path.to_string())
+        .evidence(format!("needs {}; {by} names it", helper.lacks.join(", ")))
+        .fix(format!("leave it out or build it statically, or pass --allow dynamic-helper={path} if it is never run"))
+}
+
+/// Packages that the image's own layers installed and that stay behind.
+fn packages(pass: &Pass) -> Option<Finding> {
+    let leaving = pass.draft.layers.leaving.iter().filter(|package| !package.files.is_empty());
+    let names = collapsed(leaving.map(|package| format!("{} {}", package.name, package.version)))?;
+    Some(
+        Finding::new(
+            Rule::PackagesLeft,
+            Level::Warn,
+            "packages that the image's own layers installed stay behind, and the new base does not have them",
+        )
+        .evidence(names)
+        .fix("keep files of them with --keep PATH if the application needs them"),
+    )
 }

@@ -1,73 +1,146 @@
-//! The rules about the program that a container starts: it must be there, and the kernel alone
-//! must be able to start it.
+//! The rules about the programs that a container starts: each must be there, the user must be allowed to
+//! execute it, and the kernel alone must be able to start it.
 
 use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
+use crate::layer::RootPath;
 use crate::oci::Platform;
-use crate::process::{Presence, Start, Started, Startup};
-
+use crate::plan::Pass;
+use crate::process::{ChainEnd, Executed, Helper, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
 
-pub(super) fn judge(startup: &Startup, platform: &Platform) -> Vec<Finding> {
-    let wrappers = startup.wrappers.iter().flat_map(|start| judge_start(start, None, platform));
-    judge_start(&startup.program, startup.lost_in.as_deref(), platform).into_iter().chain(wrappers).collect()
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    let Pass { startup, subject, draft, .. } = pass;
+    // What becomes of a shell that is not there has rules of its own.
+    let end = if draft.form.is_stuck() { None } else { judge_end(&startup.after, Some(&startup.before)) };
+    let chain = startup.after.chain.iter().flat_map(|executed| judge_executed(executed, startup, &subject.platform));
+    let started = startup.helpers.iter().filter(|_| startup.is_open());
+    let started = started.flat_map(|helper| judge_helper(helper, &subject.platform));
+    end.into_iter().chain(chain).chain(started).collect()
 }
 
-fn judge_start(start: &Start, lost_in: Option<&str>, platform: &Platform) -> Vec<Finding> {
-    match start {
-        Start::NoCommand | Start::Shell => Vec::new(),
-        Start::Lost { name, reasons } => vec![entrypoint_missing(name, reasons, lost_in)],
-        Start::Found(started) => [not_a_binary(started), dynamic_binary(started), wrong_machine(started, platform)]
-            .into_iter()
-            .flatten()
-            .collect(),
-    }
+/// The same of one image on its own root, which nobody moves.
+pub(super) fn judge_start(start: &Start, platform: &Platform) -> Vec<Finding> {
+    let chain = start.chain.iter().filter_map(|executed| {
+        let program = executed.program.as_ref()?;
+        wrong_machine(&executed.path, program, platform)
+    });
+    judge_end(start, None).into_iter().chain(chain).collect()
 }
 
-fn entrypoint_missing(name: &str, reasons: &str, lost_in: Option<&str>) -> Finding {
-    let (evidence, fix) = match lost_in {
-        Some(path) => (
-            format!("{reasons}; the source has it at {path}, from its old base"),
-            "add it to the image itself, or keep it with --keep",
-        ),
-        None => {
-            (reasons.to_owned(), "the source does not have it either: correct ENTRYPOINT or CMD, or check --old-base")
-        }
+fn judge_end(start: &Start, before: Option<&Start>) -> Option<Finding> {
+    let last = start.chain.last();
+    let wrapper = last.map_or("", |executed| executed.word.as_str());
+    let unknown = |what: String| {
+        Finding::new(Rule::StartUnknown, Level::Refuse, what).about(wrapper).evidence(start.argv.join(" "))
     };
-    Finding::new(Rule::EntrypointMissing, Level::Refuse, format!("the program {name} is not in the rebased image"))
+    Some(match &start.end {
+        ChainEnd::NoCommand | ChainEnd::NothingBehind | ChainEnd::Runs => return None,
+        ChainEnd::Shell(script) if script.is_read => return None,
+        ChainEnd::Shell(script) => {
+            let path = script.path.as_deref().unwrap_or("the command");
+            unknown(format!("what {path} runs cannot be read"))
+                .fix("start the program without a shell: set ENTRYPOINT in exec form, or pass --entrypoint")
+        }
+        ChainEnd::Lost { word, reasons } => entrypoint_missing(word, reasons, before),
+        ChainEnd::NoInterpreter { interpreter, reasons } => {
+            let what = "is a script, and its interpreter is not in the rebased image";
+            refuse_file(&last?.path, what, format!("{interpreter}: {reasons}"))
+        }
+        ChainEnd::NotAProgram => not_a_program(last?),
+        ChainEnd::TooDeep => unknown("the command leads from one program to the next without end".to_owned())
+            .fix("set ENTRYPOINT to the program itself"),
+        ChainEnd::UnknownOption(option) => {
+            unknown(format!("what {wrapper} starts is not known: its option {option} is not known"))
+                .fix(format!("set ENTRYPOINT to the program itself, or leave {option} out"))
+        }
+        ChainEnd::MayNotChangeUser => unknown(format!("{wrapper} changes the user, which only root may"))
+            .fix("let the image run as root, or as the user that the program is to have and without the wrapper"),
+        ChainEnd::UnknownUser(account) => Finding::new(
+            Rule::UserMissing,
+            Level::Refuse,
+            format!("{wrapper} changes to {}, which the rebased image does not have", account.name),
+        )
+        .about(account.which.path())
+        .evidence(format!("{} has no line for it", account.which.path()))
+        .fix("name the user by number"),
+    })
+}
+
+fn entrypoint_missing(name: &str, reasons: &str, before: Option<&Start>) -> Finding {
+    let there = before.and_then(|before| before.chain.iter().find(|executed| executed.word == name));
+    let (evidence, fix) = match (there, before) {
+        (Some(executed), _) => (
+            format!("{reasons}; the source has it at {}", executed.path),
+            "add it to the image itself, or keep it with --keep; if the user may not execute it, change its mode or USER",
+        ),
+        (None, Some(_)) => {
+            (reasons.to_owned(), "the source does not start it either: correct ENTRYPOINT or CMD, or check --old-base")
+        }
+        (None, None) => (reasons.to_owned(), "correct ENTRYPOINT or CMD where the image is built"),
+    };
+    let is_forbidden = reasons.contains("the user may not");
+    let what = if is_forbidden { "cannot be started by the user of the image" } else { "is not in the rebased image" };
+    Finding::new(Rule::EntrypointMissing, Level::Refuse, format!("the program {name} {what}"))
         .about(name)
         .evidence(evidence)
         .fix(fix)
 }
 
-fn not_a_binary(started: &Started) -> Option<Finding> {
-    let Some(program) = &started.program else {
-        return Some(refuse_file(started, "is neither a program nor a script", String::new()));
+fn not_a_program(executed: &Executed) -> Finding {
+    let Some(program) = &executed.program else {
+        return refuse_file(&executed.path, "is neither a program nor a script", String::new());
     };
     let what = match program.linkage {
-        Linkage::Static | Linkage::StaticPie | Linkage::Dynamic => return None,
-        Linkage::Script if started.interpreter == Presence::There => return None,
-        Linkage::Script => "is a script, and its interpreter is not in the rebased image",
         Linkage::SharedObject => "is a library, not a program",
-        Linkage::Other => "cannot be read as a program",
+        _ => "cannot be read as a program",
     };
-    let interpreter = program.script.as_ref().map(|script| script.interpreter.clone());
-    Some(refuse_file(started, what, interpreter.unwrap_or_else(|| program.notes.join("; "))))
+    refuse_file(&executed.path, what, program.notes.join("; "))
 }
 
-fn refuse_file(started: &Started, what: &str, evidence: String) -> Finding {
-    Finding::new(Rule::NotABinary, Level::Refuse, format!("{} {what}", started.path))
-        .about(&started.path)
+fn refuse_file(path: &RootPath, what: &str, evidence: String) -> Finding {
+    Finding::new(Rule::NotABinary, Level::Refuse, format!("{path} {what}"))
+        .about(path.to_string())
         .evidence(evidence)
         .fix("set ENTRYPOINT to a statically linked program in the image")
 }
 
-fn dynamic_binary(started: &Started) -> Option<Finding> {
-    let program = started.program.as_ref().filter(|program| program.linkage == Linkage::Dynamic)?;
+fn judge_executed(executed: &Executed, startup: &Startup, platform: &Platform) -> Vec<Finding> {
+    let Some(program) = &executed.program else { return Vec::new() };
+    // What the new base brings starts on the new base.
+    let is_own = executed.layer >= startup.base_layers;
+    let dynamic = if is_own { dynamic_binary(&executed.path, program) } else { None };
+    let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
+    [dynamic, packed, wrong_machine(&executed.path, program, platform)].into_iter().flatten().collect()
+}
+
+/// An executable of an image without a command: whoever runs the image may start it.
+fn judge_helper(helper: &Helper, platform: &Platform) -> Vec<Finding> {
+    let Helper { path, program, lacks, .. } = helper;
+    let script = (program.linkage == Linkage::Script && !lacks.is_empty())
+        .then(|| refuse_file(path, "is a script, and its interpreter is not in the rebased image", lacks.join(", ")));
+    let rest = [dynamic_binary(path, program), packed_binary(path, program), wrong_machine(path, program, platform)];
+    script.into_iter().chain(rest.into_iter().flatten()).collect()
+}
+
+fn dynamic_binary(path: &RootPath, program: &Program) -> Option<Finding> {
+    if program.linkage != Linkage::Dynamic {
+        return None;
+    }
     Some(
-        Finding::new(Rule::DynamicBinary, Level::Refuse, format!("{} is not statically linked", started.path))
-            .about(&started.path)
+        Finding::new(Rule::DynamicBinary, Level::Refuse, format!("{path} is not statically linked"))
+            .about(path.to_string())
             .evidence(needs(program))
             .fix("build it statically (Go: CGO_ENABLED=0, C: -static or -static-pie), or keep it on a base with these libraries"),
+    )
+}
+
+fn packed_binary(path: &RootPath, program: &Program) -> Option<Finding> {
+    let packer = program.packed.as_ref()?;
+    Some(
+        Finding::new(Rule::PackedBinary, Level::Refuse, format!("{path} unpacks another program when it starts"))
+            .about(path.to_string())
+            .evidence(packer.clone())
+            .fix("put the program into the image as it is: layers are compressed anyway"),
     )
 }
 
@@ -77,13 +150,12 @@ fn needs(program: &Program) -> String {
     format!("needs {}", interpreter.into_iter().chain(libraries).collect::<Vec<_>>().join("; "))
 }
 
-fn wrong_machine(started: &Started, platform: &Platform) -> Option<Finding> {
-    let program = started.program.as_ref()?;
+fn wrong_machine(path: &RootPath, program: &Program, platform: &Platform) -> Option<Finding> {
     let (is_for, says) = misfit(program, platform)?;
-    let message = format!("{} is for {is_for}, the image for {platform}", started.path);
+    let message = format!("{path} is for {is_for}, the image for {platform}");
     Some(
         Finding::new(Rule::WrongMachine, Level::Refuse, message)
-            .about(&started.path)
+            .about(path.to_string())
             .evidence(format!("the ELF header says {says}"))
             .fix("build the program for this platform, or correct the platform of the image"),
     )

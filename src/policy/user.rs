@@ -1,6 +1,7 @@
 //! The rules about the user that the image runs as.
 
-use crate::plan::{OtherNumber, Pass, UnknownAccount, Which};
+use crate::plan::{OtherNumber, Pass};
+use crate::process::{UnknownAccount, Which};
 use crate::rules::{Finding, Level, Rule};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
@@ -32,7 +33,8 @@ fn other_number(account: &OtherNumber) -> Finding {
 fn user_by_name(pass: &Pass) -> Option<Finding> {
     let user = pass.draft.container.text("User");
     let name = user.split(':').next().filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))?;
-    let number = pass.draft.layers.added.accounts.uid.map_or_else(|| "a number".to_owned(), |uid| uid.to_string());
+    let identity = pass.draft.layers.added.accounts.identity.as_ref();
+    let number = identity.map_or_else(|| "a number".to_owned(), |user| user.credentials.uid.to_string());
     Some(
         Finding::new(Rule::UserByName, Level::Warn, format!("the image runs as {name}, by name"))
             .evidence("Kubernetes' runAsNonRoot refuses an image whose user is not a number")

@@ -1,11 +1,25 @@
-//! From a config and a root to what a runtime would start: the command's programs, what they need to
-//! start, and what the program was seen to use.
+//! From a config and a root to what a runtime starts there: the user, the working directory, the
+//! environment and the chain of programs ([`start`]); and what the application's programs use.
+//!
+//! Pure, and used twice: for the source on its own root and for the result on the new one. The rules
+//! are those of runc, containerd and Linux; a test compares them with what `runc` really does.
 
+mod accounts;
+mod chain;
 mod container;
+mod named_paths;
+mod needs;
 mod program;
+mod start;
 mod startup;
+mod wrapper;
 
+pub use accounts::{AccountFile, AccountLine, Accounts, Identity, UnknownAccount, UserText, Which, identify, is_name};
+pub use chain::{ChainEnd, Executed, FileStamp, Role, ShellScript};
 pub use container::{Command, Container, DEFAULT_PATH, MEMBER_ORDER, set_member};
-
-pub use program::{Helper, Presence, Start, Started, is_seen, is_there, search, start};
-pub use startup::{Absent, Health, Setup, Startup, look};
+pub use named_paths::{LostPath, lost_path, paths_in};
+pub use needs::{Absent, AbsentKind, Evidence, LeavingPackage};
+pub use program::{Helper, is_seen, is_there, lacks_to_start, search};
+pub use start::{Start, StartDirectory, StartDirectoryState, start, start_of};
+pub use startup::{Health, LostWord, Setup, Startup, WordOf, look};
+pub use wrapper::{changes_user, is_wrapper};

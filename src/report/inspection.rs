@@ -103,7 +103,7 @@ impl InspectionPlatform {
             user: text("User"),
             working_dir: text("WorkingDir"),
             annotations: image.manifest.annotations.clone(),
-            program: Binary::of(start),
+            program: start.program().map(Binary::from),
             go: go(start).cloned(),
             size: image.size(),
         }
@@ -111,10 +111,7 @@ impl InspectionPlatform {
 }
 
 fn go(start: &Start) -> Option<&GoFacts> {
-    match start {
-        Start::Found(started) => started.program.as_ref()?.go.as_ref(),
-        _ => None,
-    }
+    start.program()?.program.as_ref()?.go.as_ref()
 }
 
 fn program_line(platform: &InspectionPlatform) -> String {

@@ -6,13 +6,13 @@ use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::Assembled;
-use crate::elf::Linkage;
+use crate::elf::{Linkage, Program};
 use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
 use crate::oci::Location;
 use crate::plan::{Body, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer};
 use crate::policy::MissingPlatform;
-use crate::process::{Command, Helper, Start};
+use crate::process::{Command, Executed, Helper, Role, Startup};
 use crate::rules::{Finding, Level, Rule};
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
@@ -166,16 +166,29 @@ pub struct Binary {
     pub needed: Vec<String>,
 }
 
+impl From<&Executed> for Binary {
+    fn from(executed: &Executed) -> Self {
+        Self::new(executed.path.to_string(), executed.program.as_ref())
+    }
+}
+
 impl Binary {
-    pub fn of(start: &Start) -> Option<Self> {
-        let Start::Found(started) = start else { return None };
-        let program = started.program.as_ref();
-        Some(Self {
-            path: started.path.clone(),
+    fn new(path: String, program: Option<&Program>) -> Self {
+        Self {
+            path,
             linkage: program_linkage(program.map_or(Linkage::Other, |program| program.linkage)),
             machine: program.and_then(|program| program.machine.clone()).unwrap_or_default(),
             needed: program.map(|program| program.needed.clone()).unwrap_or_default(),
-        })
+        }
+    }
+
+    /// The program that stays first, then what starts it, then the others.
+    fn all(startup: &Startup) -> Vec<Self> {
+        let program = startup.after.program();
+        let is_other = |executed: &&Executed| program.is_none_or(|program| program.path != executed.path);
+        let others = startup.after.chain.iter().filter(is_other).filter(|executed| executed.role != Role::Called);
+        let chain = program.into_iter().chain(others).map(Self::from);
+        chain.chain(startup.helpers.iter().map(Self::from)).collect()
     }
 }
 
@@ -360,7 +373,6 @@ fn platform(pass: &Pass) -> ReportedPlatform {
         None => draft.planned.iter().map(ReportedLayer::of_plan).collect(),
     };
     let in_result = result.iter().flat_map(|result| &result.layers).filter(|layer| layer.planned.fate.is_in_result());
-    let programs = startup.wrappers.iter().filter_map(Binary::of);
     ReportedPlatform {
         digest: result.as_ref().map(|result| result.digest.to_string()),
         old_base: Some((&subject.old_base).into()),
@@ -368,11 +380,7 @@ fn platform(pass: &Pass) -> ReportedPlatform {
         entrypoint: words(|command| &command.entrypoint),
         cmd: words(|command| &command.cmd),
         logs: ReportedLogs::of(&draft.form),
-        binaries: Binary::of(&startup.program)
-            .into_iter()
-            .chain(programs)
-            .chain(startup.helpers.iter().map(Binary::from))
-            .collect(),
+        binaries: Binary::all(startup),
         findings: findings.iter().map(ReportedFinding::from).collect(),
         size: Size { before: subject.source.size(), after: in_result.map(|layer| layer.size).sum() },
         ..ReportedPlatform::unknown(subject.platform.to_string())
@@ -438,12 +446,7 @@ impl ReportedLayer {
 
 impl From<&Helper> for Binary {
     fn from(helper: &Helper) -> Self {
-        Self {
-            path: helper.path.clone(),
-            linkage: program_linkage(helper.linkage),
-            machine: helper.machine.clone().unwrap_or_default(),
-            needed: helper.needed.clone(),
-        }
+        Self::new(helper.path.to_string(), Some(&helper.program))
     }
 }
 

@@ -192,6 +192,12 @@ mod tests {
             "log-flag-removed",
             "uses-glog",
             "old-base-unknown",
+            "command-lost",
+            "needs-file",
+            "runs-as-root",
+            "packed-binary",
+            "program-changed",
+            "start-unknown",
         ];
         assert_eq!(ids, expected);
         assert!(Rule::allowable().is_sorted());

@@ -109,11 +109,11 @@ rules! {
         example "/app loads libsystemd.so.0\n# the source has it at /usr/lib/x86_64-linux-gnu, from its old base"
         fix "choose a --base that has the library, or pass --allow needs-library=NAME if it is never loaded"
 
-    DynamicHelper "dynamic-helper" Program [Refuse] ByUser
+    DynamicHelper "dynamic-helper" Program [Refuse, Warn] ByUser
         means "Another executable of the application cannot start on the new base: its loader, a library or its \
             script interpreter is missing."
-        why "The image starts, but whatever runs this file fails: the main program, a probe, or a person with \
-            `kubectl exec`."
+        why "The image starts, but whatever runs this file fails. It refuses where the command, a variable, or a program or \
+            script that is started names the file; otherwise it is a warning."
         example "/opt/app/bin/backup.sh needs /bin/bash\n# the image starts /opt/app/bin/server"
         fix "leave the file out of the image or build it statically linked, or pass --allow dynamic-helper=PATH if it \
             is never run"
@@ -193,13 +193,6 @@ rules! {
             root, and refuses to start the container."
         example "USER nobody"
         fix "write USER as a number, such as 65534; the finding names the right one"
-
-    EntrypointRelative "entrypoint-relative" Program [Warn] Never
-        means "The command names its program by a relative path, and the working directory is now another one."
-        why "A relative path is resolved in the working directory. The image inherited that from its old base, so \
-            the new base decides what is started."
-        example "ENTRYPOINT [\"./bin/app\"] without WORKDIR\n# / in the source, /home/nonroot on the new base"
-        fix "write the program with its absolute path, or set WORKDIR in the image itself"
 
     Pid1Changes "pid1-changes" Command [Note] Never
         means "The program becomes process 1 of the container: the shell or init that started it is gone."
@@ -581,6 +574,74 @@ rules! {
             the log instead."
         example "sh -c 'exec /app >>/var/log/app.log 2>&1' with --logs stdout"
         fix "let readers of the file use the container's log, or choose --logs klog or --logs runner"
+
+    CommandLost "command-lost" Command [Refuse, Warn] ByUser
+        means "The source starts something, and the result would start nothing."
+        why "The command was the old base's, and goes with it: the new base sets none. A container of the result does not \
+            start: `no command specified`. It is only a warning where the command was a bare shell of the old base, as in \
+            images whose command stands in the pod."
+        example "FROM nginx\nCOPY site /usr/share/nginx/html\n# ENTRYPOINT and CMD are nginx's own"
+        fix "set ENTRYPOINT in the image itself, or pass --entrypoint"
+
+    NeedsFile "needs-file" Program [Refuse, Warn] ByUser
+        means "The command, a variable or a program names a file or directory that only the old base had."
+        why "The image starts, and fails when the file is opened. What the command or a variable names refuses; a path among \
+            the strings of a program is a warning, because it may never be opened."
+        example "ENTRYPOINT [\"/app\", \"--config=/etc/default/app\"]\n# /etc/default/app was a file of the old base"
+        fix "bring it along with --keep PATH, or put it into the image itself; pass --allow needs-file=PATH if it is mounted \
+            at run time"
+
+    RunsAsRoot "runs-as-root" User [Refuse] ByUser
+        means "The image would run as root, or with the group of root, and did not before."
+        why "More privilege than before is never given in silence. The account that the old base had is missing, or means \
+            another number on the new base."
+        example "USER 1000\n# /etc/passwd of the old base gave it the group 1000; without a line its group is 0"
+        fix "set USER to user and group by number, or pass --user UID:GID"
+
+    UserChanged "user-changed" User [Warn] Never
+        means "The image runs as another user, group, or set of groups than before."
+        why "Files that it could read or write may be closed to it, and the other way round. The source set no user, or \
+            means another account on the new base."
+        example "the source sets no USER; the new base sets 65532"
+        fix "set USER in the image itself, or pass --user UID:GID"
+
+    WorkdirChanged "workdir-changed" User [Warn] Never
+        means "The image starts in another working directory than before."
+        why "Relative paths lead elsewhere. The source set no WORKDIR, and the new base does."
+        example "the source sets no WORKDIR; the new base sets /home/nonroot"
+        fix "set WORKDIR in the image itself, or pass --workdir PATH"
+
+    EnvLost "env-lost" User [Warn] Never
+        means "A program that is started names a variable that it no longer gets as before."
+        why "What it does by that variable changes."
+        example "HOME is / instead of /home/app"
+        fix "set the variable in the image itself, or with --env NAME=VALUE"
+
+    PackedBinary "packed-binary" Program [Refuse] ByUser
+        means "The program is a stub that unpacks another one when it starts, such as UPX makes."
+        why "What is seen is the stub. What it unpacks may be linked dynamically, or for another machine: nothing is proven."
+        example "upx /app"
+        fix "put the program into the image unpacked: layers are compressed anyway"
+
+    ProgramChanged "program-changed" Program [Refuse] ByUser
+        means "The command starts another file than before."
+        why "PATH, the working directory or the new base's ENTRYPOINT lead to another program."
+        example "CMD [\"/app\"] on a base with ENTRYPOINT [\"/busybox/sh\"]"
+        fix "write the program with its full path, or override the command with --entrypoint and --cmd"
+
+    StartUnknown "start-unknown" Command [Refuse] ByUser
+        means "It cannot be told what the command starts: a wrapper has an option that underpin does not know, or a script \
+            cannot be read."
+        why "What is not known is not proven."
+        example "ENTRYPOINT [\"tini\", \"--new-option\", \"/app\"]"
+        fix "set ENTRYPOINT to the program itself, or leave the option out"
+
+    PackagesLeft "packages-left" Layers [Warn] Never
+        means "Packages that the image's own layers installed stay behind, and the new base does not have them."
+        why "A build installs packages because something needs them. A program that names one of their programs refuses \
+            (needs-tool); what a script or a library needs may not be seen."
+        example "RUN apt-get install -y git openssh-client"
+        fix "keep files of them with --keep PATH if the application needs them"
 }
 
 impl From<Reason> for Rule {

@@ -27,6 +27,7 @@ mod parser;
 mod redirect;
 mod refusal;
 mod tee;
+mod used_commands;
 mod word;
 
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use kubelet::{CommandContext, Declared, Frozen};
 pub use note::Note;
 pub use redirect::{LogStreams, OpenMode};
 pub use refusal::{Reason, Refusal, Span, caret};
+pub use used_commands::{UsedCommands, is_command_flag, used_commands};
 
 use interpreter::{Invocation, Invoked, ScriptAt};
 use refusal::Unsupported;

@@ -40,12 +40,17 @@ fn command(facts: &Pass) -> (Value, Value) {
     (json!(facts.draft.container.command.entrypoint), json!(facts.draft.container.command.cmd))
 }
 
+/// Every file that is executed.
+fn chain(pass: &Pass) -> Vec<String> {
+    pass.startup.after.chain.iter().map(|executed| executed.path.to_string()).collect()
+}
+
 #[test]
 fn a_shell_form_entrypoint_becomes_exec_form_and_loses_the_cmd_that_it_ignored() {
     let facts = moved(json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 'a b'"], "Cmd": ["ignored"]}));
     assert_eq!(command(&facts), (json!(["/app", "--v=2", "a b"]), Value::Null));
     assert_eq!(facts.draft.form.cmd_cleared, Some(vec!["ignored".to_owned()]));
-    assert!(matches!(facts.startup.program, crate::process::Start::Found(_)));
+    assert!(facts.startup.after.runs());
 }
 
 #[test]
@@ -114,12 +119,11 @@ fn auto_takes_klog_where_it_is_proven_then_a_runner_then_nothing() {
         let facts = logs(BOTH, klog_program(), new, LogChoice::Auto);
         let argv = facts.draft.container.command.argv();
         assert!(flags.iter().all(|flag| argv.iter().any(|word| word == flag)), "{argv:?}");
-        assert_eq!((facts.draft.form.lead, facts.startup.wrappers.len()), (0, 0));
+        assert_eq!((facts.draft.form.lead, facts.startup.after.chain.len()), (0, 1));
     }
     let facts = logs(BOTH, program(Linkage::Static), runner(), LogChoice::Auto);
     assert_eq!(facts.draft.container.command.argv(), ["/go-runner", "--log-file=/var/log/app.log", "/app"]);
-    assert!(matches!(facts.startup.program, crate::process::Start::Found(ref started) if started.path == "/app"));
-    assert_eq!(facts.startup.wrappers.len(), 1, "the runner is proven to start, too");
+    assert_eq!(chain(&facts), ["/go-runner", "/app"], "the runner is proven to start, too");
     let facts = logs(BOTH, program(Linkage::Static), layer("n"), LogChoice::Auto);
     assert!(matches!(facts.draft.form.outcome, CommandOutcome::NoLog(_)));
     assert_eq!(facts.draft.container.command.argv(), ["/bin/sh", "-c", BOTH], "nothing was changed");
@@ -211,7 +215,7 @@ fn an_init_goes_with_the_old_base_and_stays_where_the_image_has_it() {
     let facts = answers(container(), own, layer("n"), &RebaseOptions::default());
     assert_eq!((facts.draft.form.init_dropped.len(), facts.draft.form.lead), (0, 2));
     assert!(facts.startup.helpers.is_empty(), "what is started first is no helper");
-    assert!(matches!(facts.startup.program, crate::process::Start::Found(ref started) if started.path == "/app"));
+    assert_eq!(chain(&facts), ["/usr/bin/tini", "/app"]);
 }
 
 #[test]
@@ -221,11 +225,7 @@ fn an_init_and_a_runner_are_both_proven_to_start() {
     let new = layer("n").with_program("go-runner", program(Linkage::Dynamic));
     let container = json!({"Entrypoint": ["/tini", "--", "/bin/sh", "-c", BOTH]});
     let facts = answers(container, own, new, &RebaseOptions::default());
-    let linkages = facts.startup.wrappers.iter().map(|start| match start {
-        crate::process::Start::Found(started) => started.program.as_ref().map(|program| program.linkage),
-        _ => None,
-    });
-    assert_eq!(linkages.collect::<Vec<_>>(), [Some(Linkage::Static), Some(Linkage::Dynamic)]);
+    assert_eq!(chain(&facts), ["/tini", "/go-runner", "/app"]);
 }
 
 #[test]

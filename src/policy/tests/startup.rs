@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::elf::{Linkage, Program, Script, ShownBy, Tool};
+use crate::elf::{Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, ShownBy, StartsOthers, Tool};
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
 use crate::layer::{Entry, EntryKind, LayerIndex};
@@ -73,7 +73,8 @@ fn account_number() {
     let debian = |id: u32| layer("a").with_text("etc/passwd", &format!("nonroot:x:{id}:{id}::/:\n"));
     let moved =
         |id| found(image(json!({"Entrypoint": ["/app"], "User": "nonroot"}), debian(id), layer("app"), distroless()));
-    assert_eq!(moved(1000), [(Rule::AccountNumber, Level::Warn), BY_NAME]);
+    let changed = (Rule::UserChanged, Level::Warn);
+    assert_eq!(moved(1000), [changed, (Rule::AccountNumber, Level::Warn), BY_NAME]);
     assert_eq!(moved(65532), [BY_NAME]);
 }
 
@@ -101,7 +102,7 @@ fn log_dir_missing_when_the_user_may_not_write() {
     let logs = |flag: &str, user: &str, mode: u32, volumes: Value| {
         let container = json!({"Entrypoint": ["/app", flag], "User": user, "Volumes": volumes});
         let own = layer("app").with(Entry { mode, ..entry("var/log/") });
-        found(image(container, layer("a"), own, distroless()))
+        found(image(container, distroless(), own, distroless()))
     };
     let refusal = [(Rule::LogDirMissing, Level::Refuse)];
     assert_eq!(logs("--log-file=/var/log/app.log", "65532", 0o755, Value::Null), refusal);
@@ -131,32 +132,71 @@ fn a_log_dir_that_is_made_belongs_to_the_user() {
     assert_eq!(owners, [("/new".to_owned(), 0, 0), ("/new/logs".to_owned(), 65532, 7)]);
 }
 
-fn tool(name: &str) -> Program {
-    Program { tools: vec![Tool { name: name.to_owned(), shown_by: ShownBy::Word }], ..program(Linkage::Static) }
+/// A program with these strings.
+fn naming(paths: &[&str], words: &[&str]) -> Program {
+    let path = |text: &&str| ProgramString { text: (*text).to_owned(), offset: 0, by: ReferredBy::Code };
+    let strings = ProgramStrings {
+        paths: paths.iter().map(path).collect(),
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        command_words: Vec::new(),
+        complete: true,
+    };
+    Program { strings, ..program(Linkage::Static) }
+}
+
+fn with_app(program: Program, old: LayerIndex, new: LayerIndex) -> Fetched {
+    let mut subject = image(json!({"Entrypoint": ["/app"]}), old, layer("x"), new);
+    subject.platforms[0].layers = vec![Arc::new(layer("app").with_program("app", program))];
+    subject
 }
 
 #[test]
 fn needs_tool() {
-    let runs = |old: LayerIndex, new: LayerIndex| {
-        let mut subject = image(json!({"Entrypoint": ["/app"]}), old, layer("x"), new);
-        subject.platforms[0].layers = vec![Arc::new(layer("app").with_program("app", tool("iptables")))];
-        subject
-    };
     let with = |name: &str| layer(name).with_program("usr/sbin/iptables", program(Linkage::Static));
-    assert_eq!(found(runs(with("a"), layer("n"))), [(Rule::NeedsTool, Level::Refuse)]);
-    assert!(evidence(runs(with("a"), layer("n"))).contains("/usr/sbin/iptables"));
-    assert_eq!(found(runs(layer("a"), layer("n"))), [], "the source never had it");
-    assert_eq!(found(runs(with("a"), with("n"))), [], "the new base has it, too");
+    let by_path = || naming(&["/usr/sbin/iptables"], &[]);
+    let refusal = [(Rule::NeedsTool, Level::Refuse)];
+    assert_eq!(found(with_app(by_path(), with("a"), layer("n"))), refusal);
+    assert!(evidence(with_app(by_path(), with("a"), layer("n"))).contains("/usr/sbin/iptables"));
+    assert_eq!(found(with_app(by_path(), layer("a"), layer("n"))), [], "the source never had it");
+    assert_eq!(found(with_app(by_path(), with("a"), with("n"))), [], "the new base has it, too");
+    let never = Program { starts: StartsOthers::Never, ..by_path() };
+    assert_eq!(found(with_app(never, with("a"), layer("n"))), [(Rule::NeedsFile, Level::Warn)], "it runs nothing");
+    let by_word = || naming(&[], &["iptables"]);
+    assert_eq!(found(with_app(by_word(), with("a"), layer("n"))), [(Rule::NeedsTool, Level::Warn)]);
+    let shown_by = ShownBy::Package("k8s.io/kubernetes/pkg/util/iptables".to_owned());
+    let runs = vec![Tool { name: "iptables".to_owned(), shown_by }];
+    let by_package = Program { runs, ..by_word() };
+    assert_eq!(found(with_app(by_package, with("a"), layer("n"))), refusal);
+    let common = naming(&[], &["mount"]);
+    let mount = layer("a").with_program("usr/bin/mount", program(Linkage::Static));
+    assert_eq!(found(with_app(common, mount, layer("n"))), [], "a word of other meanings");
+}
+
+#[test]
+fn needs_file() {
+    let with = |name: &str| layer(name).with_text("etc/base.conf", "x");
+    let told = [(Rule::NeedsFile, Level::Warn)];
+    assert_eq!(found(with_app(naming(&["/etc/base.conf"], &[]), with("a"), layer("n"))), told);
+    assert_eq!(found(with_app(naming(&["/etc/base.conf"], &[]), with("a"), with("n"))), []);
+    let command =
+        |word: &str, new: LayerIndex| found(image(json!({"Entrypoint": ["/app", word]}), with("a"), layer("app"), new));
+    let refusal = [(Rule::NeedsFile, Level::Refuse)];
+    for word in ["--config=/etc/base.conf", "/etc/base.conf", "@/etc/base.conf", "etc/base.conf"] {
+        assert_eq!(command(word, layer("n")), refusal, "{word}");
+        assert_eq!(command(word, with("n")), [], "{word}");
+    }
+    assert_eq!(command("--config=/etc/other.conf", layer("n")), [], "the source never had it");
+    let variable = |value: &str| {
+        let container = json!({"Entrypoint": ["/app"], "Env": [value]});
+        found(image(container, with("a"), layer("app"), layer("n")))
+    };
+    assert_eq!(variable("CONFIG=/etc/base.conf"), refusal);
+    assert_eq!(variable("PATH=/etc/base.conf:/bin"), [], "a list to search");
 }
 
 #[test]
 fn needs_library() {
-    let loads = |old: LayerIndex, new: LayerIndex| {
-        let program = Program { libraries: vec!["libsystemd.so".to_owned()], ..program(Linkage::Static) };
-        let mut subject = image(json!({"Entrypoint": ["/app"]}), old, layer("x"), new);
-        subject.platforms[0].layers = vec![Arc::new(layer("app").with_program("app", program))];
-        found(subject)
-    };
+    let loads = |old: LayerIndex, new: LayerIndex| found(with_app(naming(&[], &["libsystemd.so.0"]), old, new));
     let with = |name: &str| layer(name).with_text("usr/lib/x86_64-linux-gnu/libsystemd.so.0", "");
     assert_eq!(loads(with("a"), layer("n")), [(Rule::NeedsLibrary, Level::Refuse)]);
     assert_eq!(loads(layer("a"), layer("n")), []);
@@ -177,8 +217,11 @@ fn dynamic_helper() {
     let brings = |helper: Program, mode: u32, new: LayerIndex| {
         let mut own = layer("app").with_program("opt/helper", helper);
         own.entries[0].mode = mode;
-        found(image(json!({"Entrypoint": ["/app"]}), layer("a"), own, new))
+        found(image(json!({"Entrypoint": ["/app", "--helper=/opt/helper"]}), layer("a"), own, new))
     };
+    let unnamed = layer("app").with_program("opt/helper", dynamic());
+    let unnamed = found(image(json!({"Entrypoint": ["/app"]}), layer("a"), unnamed, layer("n")));
+    assert_eq!(unnamed, [(Rule::DynamicHelper, Level::Warn)], "nothing names it");
     let refusal = [(Rule::DynamicHelper, Level::Refuse)];
     assert_eq!(brings(dynamic(), 0o755, layer("n")), refusal);
     assert_eq!(brings(script(), 0o755, layer("n")), refusal);
@@ -247,7 +290,7 @@ fn layer_broken_by_a_hard_link_into_the_old_base() {
 }
 
 #[test]
-fn entrypoint_relative() {
+fn an_inherited_working_directory_stays_and_one_of_the_new_base_is_told() {
     let moved = |program: &str, own: &str, new: &str| {
         let source = TestImage {
             container: json!({"Entrypoint": [program], "WorkingDir": own}),
@@ -257,7 +300,15 @@ fn entrypoint_relative() {
         let new = TestImage { container: json!({"WorkingDir": new}), ..TestImage::of(&["n"]) };
         found(fetched(&source, &old, &new))
     };
-    assert_eq!(moved("./app", "/old", "/"), [(Rule::EntrypointRelative, Level::Warn)]);
-    assert_eq!(moved("./app", "/", "/home"), []);
     assert_eq!(moved("/app", "/old", "/"), []);
+    assert_eq!(moved("./app", "/", "/home"), []);
+    let unset = |program: &str, new: &str| {
+        let source = TestImage { container: json!({"Entrypoint": [program]}), ..TestImage::of(&["a", "app"]) };
+        let new = TestImage { container: json!({"WorkingDir": new}), ..TestImage::of(&["n"]) };
+        found(fetched(&source, &TestImage::of(&["a"]), &new))
+    };
+    let told = (Rule::WorkdirChanged, Level::Warn);
+    assert_eq!(unset("/app", "/home"), [told]);
+    assert_eq!(unset("/app", "/"), []);
+    assert_eq!(unset("./app", "/home"), [(Rule::EntrypointMissing, Level::Refuse), told]);
 }

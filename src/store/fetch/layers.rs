@@ -40,22 +40,10 @@ impl<'a> LayerReader<'a> {
         Ok(())
     }
 
-    /// What a container of `image` starts: looked for above the old base first, since that is where
-    /// it is as a rule, and in the whole image where it is not.
-    pub fn start(&self, image: &Image, old_base: usize) -> Result<Start> {
-        let container = Container::of(&image.config);
-        let look = |layers: &[ImageLayer]| {
-            let indexes = parallel::map(layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
-            Ok(start(
-                &container,
-                crate::shell::init_len(&container.command.argv()),
-                &merge(indexes.iter().map(AsRef::as_ref)),
-            ))
-        };
-        match look(image.layers.get(old_base..).unwrap_or_default())? {
-            Start::Lost { .. } if old_base > 0 => look(&image.layers),
-            found => Ok(found),
-        }
+    /// What a container of `image` starts, on its own root.
+    pub fn start(&self, image: &Image) -> Result<Start> {
+        let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
+        Ok(start(&Container::of(&image.config), &merge(indexes.iter().map(AsRef::as_ref))))
     }
 
     /// The index of one layer, verified against its digest and its diff id.

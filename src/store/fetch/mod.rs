@@ -140,7 +140,7 @@ impl Fetcher<'_> {
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
-            let start = layers.start(&listed.image, old_base.layers)?;
+            let start = layers.start(&listed.image)?;
             Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })

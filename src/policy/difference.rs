@@ -1,0 +1,135 @@
+//! What a process gets on the new base and did not on the old one, or the other way round: the two starts,
+//! compared. More privilege refuses, another program refuses, the rest is said.
+
+use crate::plan::Pass;
+use crate::process::{ChainEnd, Executed, Identity, Start};
+use crate::rootfs::Credentials;
+use crate::rules::{Finding, Level, Rule};
+
+pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
+    if pass.draft.passes_on() {
+        return Vec::new();
+    }
+    let (before, after) = (&pass.startup.before, &pass.startup.after);
+    let mut findings = Vec::new();
+    findings.extend(command_lost(pass));
+    findings.extend(program_changed(pass));
+    findings.extend(user(before, after, pass.draft.user_overridden));
+    findings.extend(working_dir(before, after));
+    findings.extend(variables(pass));
+    findings
+}
+
+/// A command that becomes none. A shell that only the old base gave is nothing that anybody starts.
+fn command_lost(pass: &Pass) -> Option<Finding> {
+    let (before, after) = (&pass.startup.before, &pass.startup.after);
+    if before.argv.is_empty() || !after.argv.is_empty() || pass.draft.command_overridden {
+        return None;
+    }
+    let is_bare_shell = before.argv.len() == 1 && pass.facts.command.starts_shell();
+    let level = if is_bare_shell { Level::Warn } else { Level::Refuse };
+    Some(
+        Finding::new(
+            Rule::CommandLost,
+            level,
+            "the image inherits its command from the old base, and the new base has none: nothing would be started",
+        )
+        .evidence(before.argv.join(" "))
+        .fix("set ENTRYPOINT in the image itself, or pass --entrypoint"),
+    )
+}
+
+fn program_changed(pass: &Pass) -> Option<Finding> {
+    let (before, after) = (&pass.startup.before, &pass.startup.after);
+    let is_compared = matches!(before.end, ChainEnd::Runs) && matches!(after.end, ChainEnd::Runs | ChainEnd::Shell(_));
+    let (old, new) = (before.program()?, after.program()?);
+    let is_own = old.layer >= pass.subject.old_layers.len();
+    if !is_compared || pass.draft.command_overridden || is_same(old, new, is_own) {
+        return None;
+    }
+    let message = format!("{} is started where {} was", new.path, old.path);
+    Some(
+        Finding::new(Rule::ProgramChanged, Level::Refuse, message)
+            .about(new.path.to_string())
+            .evidence(format!("{} became {}", before.argv.join(" "), after.argv.join(" ")))
+            .fix("write the program with its full path, or override the command with --entrypoint and --cmd"),
+    )
+}
+
+/// A program of the application must be the very same file. One that the old base brought is the new base's
+/// now, at the same place.
+fn is_same(old: &Executed, new: &Executed, is_own: bool) -> bool {
+    let (a, b) = (&old.stamp, &new.stamp);
+    let is_same_file = (&a.kind, a.mode, a.uid, a.gid) == (&b.kind, b.mode, b.uid, b.gid) && old.program == new.program;
+    is_same_file || (!is_own && (old.written == new.written || old.path.name() == new.path.name()))
+}
+
+fn user(before: &Start, after: &Start, is_overridden: bool) -> Vec<Finding> {
+    let first = before.user.as_ref().ok().zip(after.user.as_ref().ok());
+    let last = before.last_user.as_ref().zip(after.last_user.as_ref());
+    let pairs = [last, first].into_iter().flatten().filter(|_| !is_overridden);
+    let mut findings: Vec<Finding> = pairs.filter_map(|(before, after)| identity(before, after)).collect();
+    findings.truncate(1);
+    findings
+}
+
+fn identity(before: &Identity, after: &Identity) -> Option<Finding> {
+    let (old, new) = (&before.credentials, &after.credentials);
+    let evidence = format!("{} before, {} after", numbers(old), numbers(new));
+    if new.uid == 0 && old.uid != 0 || new.gid == 0 && old.gid != 0 {
+        let what = if new.uid == 0 { "root" } else { "the group of root" };
+        let message = format!("the image would run as {what}, which it did not before");
+        return Some(
+            Finding::new(Rule::RunsAsRoot, Level::Refuse, message)
+                .evidence(evidence)
+                .fix(format!("set USER in the image itself, or pass --user {}:{}", old.uid, old.gid)),
+        );
+    }
+    (sorted(old) != sorted(new)).then(|| {
+        Finding::new(Rule::UserChanged, Level::Warn, "the image runs as another user or group than before")
+            .evidence(evidence)
+            .fix(format!("set USER in the image itself, or pass --user {}:{}", old.uid, old.gid))
+    })
+}
+
+fn sorted(who: &Credentials) -> (u64, u64, Vec<u64>) {
+    let mut groups: Vec<u64> = who.groups.iter().copied().filter(|group| *group != who.gid).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    (who.uid, who.gid, groups)
+}
+
+fn numbers(who: &Credentials) -> String {
+    let groups: Vec<String> = who.groups.iter().map(ToString::to_string).collect();
+    let groups = if groups.is_empty() { String::new() } else { format!(" groups {}", groups.join(",")) };
+    format!("uid {} gid {}{groups}", who.uid, who.gid)
+}
+
+fn working_dir(before: &Start, after: &Start) -> Option<Finding> {
+    let normal = |start: &Start| crate::layer::RootPath::new(&start.working_dir.written).ok();
+    (normal(before) != normal(after)).then(|| {
+        let (old, new) = (&before.working_dir.written, &after.working_dir.written);
+        Finding::new(Rule::WorkdirChanged, Level::Warn, "the image starts in another working directory than before")
+            .evidence(format!("{old} before, {new} after"))
+            .fix(format!("set WORKDIR in the image itself, or pass --workdir {old}"))
+    })
+}
+
+/// Variables that a program on the start path names, and that it no longer gets as before.
+fn variables(pass: &Pass) -> Option<Finding> {
+    let (before, after) = (&pass.startup.before, &pass.startup.after);
+    let own = after.chain.iter().filter(|executed| executed.layer >= pass.startup.base_layers);
+    let programs: Vec<_> = own.filter_map(|executed| executed.program.as_ref()).collect();
+    let is_named = |name: &str| {
+        programs.iter().any(|program| program.strings.words.binary_search_by(|word| word.as_str().cmp(name)).is_ok())
+    };
+    let is_lost = |(name, value): &&(String, String)| {
+        name != "PATH" && after.variable(name) != Some(value.as_str()) && is_named(name)
+    };
+    let lost: Vec<String> = before.environment.iter().filter(is_lost).map(|(name, _)| name.clone()).collect();
+    (!lost.is_empty()).then(|| {
+        Finding::new(Rule::EnvLost, Level::Warn, "the program names variables that it no longer gets as before")
+            .evidence(lost.join(", "))
+            .fix("set them in the image itself, or with --env NAME=VALUE")
+    })
+}

@@ -1,0 +1,314 @@
+//! What the programs of an application use that only the old root had, and what shows it.
+//!
+//! The rule it owns: only a whole string that the program refers to counts, and it counts for what it
+//! is. A path to a program is a call where the program can start others; a bare word is one only
+//! together with a package that the image's own layers installed, or a Go package that is there to run
+//! the tool. A path to anything else is a file that may be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::container::{Container, DEFAULT_PATH};
+use super::named_paths::{LostPath, lost_path};
+use super::program::library_directories;
+use crate::elf::{Program, ReferredBy, ShownBy, StartsOthers};
+use crate::layer::RootPath;
+use crate::rootfs::{Credentials, Root};
+
+/// Something that a program uses and that goes missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// The program that uses it.
+    pub program: String,
+    /// As the program has it.
+    pub name: String,
+    pub kind: AbsentKind,
+    pub shown_by: Evidence,
+    /// Where the source has it.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AbsentKind {
+    Tool,
+    Library,
+    File,
+}
+
+/// What shows that it is used, the strongest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Evidence {
+    /// A path to it is a string of the program, at this offset of the file.
+    Path(u64),
+    /// A script of the image has it where a command begins.
+    Script,
+    /// The program has what runs command lines with a shell.
+    SystemCall,
+    /// Its name is a string of the program, and this package with it was installed by the image's own layers.
+    Installed(String),
+    /// This Go package is linked in, and its only purpose is to run it.
+    Package(String),
+    /// The same, but a linker keeps it where nobody calls it.
+    UnusedPackage(String),
+    /// Its name is a string of the program.
+    Word,
+}
+
+impl Evidence {
+    /// For reports.
+    #[must_use]
+    pub fn words(&self, name: &str) -> String {
+        match self {
+            Self::Path(offset) => format!("the string {name} is at offset {offset:#x}, and code refers to it"),
+            Self::Script => format!("the script runs {name}"),
+            Self::SystemCall => "it contains `system` or `popen`, which run /bin/sh".to_owned(),
+            Self::Installed(package) => {
+                format!("`{name}` is one of its strings, and a layer of the image installed package {package}")
+            }
+            Self::Package(package) | Self::UnusedPackage(package) => format!("it contains the package {package}"),
+            Self::Word => format!("`{name}` is one of its strings"),
+        }
+    }
+}
+
+/// A package that the image's own layers installed and that stays behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeavingPackage {
+    pub name: String,
+    pub version: String,
+    /// Its files that the result does not have.
+    pub files: Vec<RootPath>,
+}
+
+/// Where needs are looked up.
+pub(super) struct NeedsSearch<'a> {
+    source: &'a Root<'a>,
+    rebased: &'a Root<'a>,
+    who: &'a Credentials,
+    paths: String,
+    /// The programs of leaving packages by name: the package, and where it is.
+    installed: BTreeMap<&'a [u8], (&'a str, &'a RootPath)>,
+}
+
+/// Packages that are linked into programs which never run the tool: kube-controller-manager has the code
+/// for mounts of every kind of volume, and mounts none.
+const OFTEN_UNUSED: [&str; 2] = ["k8s.io/mount-utils", "k8s.io/utils/mount"];
+
+/// Names of programs that are words of other meanings: alone they show nothing.
+const COMMON_WORDS: [&str; 66] = [
+    "apropos", "arch", "awk", "base64", "basename", "bash", "cat", "chmod", "chown", "clear", "comm", "cut", "date",
+    "delta", "diff", "dir", "dirname", "echo", "env", "expand", "expr", "factor", "false", "file", "find", "fold",
+    "free", "grep", "groups", "head", "host", "hostid", "hostname", "id", "install", "join", "kill", "last", "link",
+    "login", "look", "mount", "passwd", "paste", "print", "reset", "script", "select", "sleep", "sort", "split",
+    "stat", "sync", "tail", "test", "time", "timeout", "touch", "true", "truncate", "unlink", "users", "watch",
+    "which", "write", "yes",
+];
+/// Shorter names are parts of everything.
+const SHORTEST_WORD: usize = 4;
+
+/// What libc looks for of its own accord, and does without.
+const OF_LIBC: [&str; 14] = [
+    "etc/ld.so.cache",
+    "etc/ld.so.preload",
+    "etc/suid-debug",
+    "etc/gai.conf",
+    "etc/host.conf",
+    "etc/nsswitch.conf",
+    "lib",
+    "lib64",
+    "usr/lib",
+    "usr/lib64",
+    "usr/share/locale",
+    "usr/lib/locale",
+    "var/tmp",
+    "var/run/nscd",
+];
+/// Lists that Go's library goes through: one that is there is enough.
+const ALTERNATIVES: [&[&str]; 4] = [
+    &[
+        "etc/ssl/certs/ca-certificates.crt",
+        "etc/pki/tls/certs/ca-bundle.crt",
+        "etc/ssl/ca-bundle.pem",
+        "etc/pki/tls/cacert.pem",
+        "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+        "etc/ssl/cert.pem",
+        "etc/ssl/certs",
+        "etc/pki/tls/certs",
+    ],
+    &["usr/share/zoneinfo", "usr/share/lib/zoneinfo", "usr/lib/locale/TZ", "etc/zoneinfo"],
+    &["etc/mime.types", "etc/apache2/mime.types", "etc/apache/mime.types", "etc/httpd/conf/mime.types"],
+    &["etc/protocols", "etc/services"],
+];
+/// Loaded by every C library, whoever calls it.
+const LIBRARIES_OF_LIBC: [&str; 8] =
+    ["libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libnss_", "ld-linux"];
+
+impl<'a> NeedsSearch<'a> {
+    pub(super) fn new(
+        container: &Container,
+        (source, rebased): (&'a Root<'a>, &'a Root<'a>),
+        who: &'a Credentials,
+        leaving: &'a [LeavingPackage],
+    ) -> Self {
+        let installed = leaving.iter().flat_map(|package| {
+            let programs = package.files.iter().filter(|path| is_in_program_directory(path));
+            programs.filter_map(|path| Some((path.name()?, (package.name.as_str(), path))))
+        });
+        let paths = format!("{}:{}", container.search_path(), DEFAULT_PATH);
+        Self { source, rebased, who, paths, installed: installed.collect() }
+    }
+
+    /// Everything that one program uses and only the source has.
+    pub(super) fn of_program(&self, path: &RootPath, program: &Program) -> Vec<Absent> {
+        let shown = path.to_string();
+        let mut found = self.paths(&shown, program);
+        if program.starts != StartsOthers::Never {
+            found.extend(self.tools(&shown, program, &found));
+        }
+        found.extend(self.libraries(&shown, program));
+        found
+    }
+
+    /// What a script runs.
+    pub(super) fn of_script(&self, path: &str, commands: &[String]) -> Vec<Absent> {
+        let absent = |name: &String| {
+            let at = self.lost_tool(name)?;
+            Some(absent(path, name, AbsentKind::Tool, Evidence::Script, at))
+        };
+        commands.iter().filter_map(absent).collect()
+    }
+
+    fn paths(&self, shown: &str, program: &Program) -> Vec<Absent> {
+        let mut found = Vec::new();
+        for string in &program.strings.paths {
+            let Ok(path) = RootPath::new(&string.text) else { continue };
+            // glibc's own, for files that are no programs: only `system` and `popen` count, below.
+            let is_of_libc = string.by == ReferredBy::Terminated && string.text == "/bin/sh";
+            let Some(lost) = lost_path(&path, self.source, self.rebased, self.who).filter(|_| !is_of_libc) else {
+                continue;
+            };
+            let is_call = lost == LostPath::Program && program.starts != StartsOthers::Never;
+            let kind = match lost {
+                _ if is_call => AbsentKind::Tool,
+                LostPath::EmptyDirectory => continue,
+                _ if self.is_done_without(&path) => continue,
+                _ => AbsentKind::File,
+            };
+            found.push(absent(shown, &string.text, kind, Evidence::Path(string.offset), path.to_string()));
+        }
+        found
+    }
+
+    /// Whether a library does without the path, or has another one to go to.
+    fn is_done_without(&self, path: &RootPath) -> bool {
+        let is_same = |other: &&str| RootPath::new(other).is_ok_and(|other| other == *path);
+        let is_there = |other: &&str| RootPath::new(other).is_ok_and(|other| self.rebased.resolve(&other).is_ok());
+        let is_utc = || path.as_bytes() == b"etc/localtime" && self.has_default_zone(path);
+        let is_directory = || self.source.resolve(path).is_ok_and(|found| found.node.is_directory());
+        OF_LIBC.iter().any(|other| is_same(&other))
+            || (is_directory() && (path.as_bytes().starts_with(b"usr/lib/") || path.as_bytes().starts_with(b"lib/")))
+            || ALTERNATIVES
+                .iter()
+                .any(|list| list.iter().any(|other| is_same(&other)) && list.iter().any(|it| is_there(&it)))
+            || is_utc()
+    }
+
+    /// Whether `/etc/localtime` says what is so without it.
+    fn has_default_zone(&self, path: &RootPath) -> bool {
+        let zone = self.source.resolve(path).ok();
+        zone.is_some_and(|zone| matches!(zone.path.name(), Some(b"UTC" | b"UCT" | b"Universal" | b"Zulu")))
+    }
+
+    fn tools(&self, shown: &str, program: &Program, known: &[Absent]) -> Vec<Absent> {
+        let mut found: Vec<Absent> = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut add = |name: &str, evidence: Evidence, at: String| {
+            let is_known = known.iter().any(|absent| absent.kind == AbsentKind::Tool && absent.path == at);
+            if !is_known && names.insert(name.to_owned()) {
+                found.push(absent(shown, name, AbsentKind::Tool, evidence, at));
+            }
+        };
+        if program.starts == StartsOthers::Shell
+            && let Some(at) = self.lost_tool("/bin/sh")
+        {
+            add("/bin/sh", Evidence::SystemCall, at);
+        }
+        let words = || program.strings.words.iter().chain(&program.strings.command_words);
+        for word in words() {
+            if let Some((package, path)) = self.installed.get(word.as_bytes()) {
+                add(word, Evidence::Installed((*package).to_owned()), path.to_string());
+            }
+        }
+        for tool in &program.runs {
+            if let (Some(at), ShownBy::Package(package)) = (self.lost_tool(&tool.name), &tool.shown_by) {
+                let is_unused = OFTEN_UNUSED.contains(&package.as_str());
+                let evidence = if is_unused { Evidence::UnusedPackage } else { Evidence::Package };
+                add(&tool.name, evidence(package.clone()), at);
+            }
+        }
+        for word in words().filter(|word| is_telling(word)) {
+            if let Some(at) = self.lost_tool(word) {
+                add(word, Evidence::Word, at);
+            }
+        }
+        found
+    }
+
+    /// Where the source has a program that the result does not have.
+    fn lost_tool(&self, name: &str) -> Option<String> {
+        let find = |root: &Root<'_>| {
+            root.search(name, &self.paths, &RootPath::root()).ok().map(|found| found.file.path.to_string())
+        };
+        let before = find(self.source)?;
+        find(self.rebased).is_none().then_some(before)
+    }
+
+    fn libraries(&self, shown: &str, program: &Program) -> Vec<Absent> {
+        let names = program.strings.words.iter().filter(|word| is_library(word));
+        let is_needed = |name: &str| program.needed.iter().any(|needed| needed.starts_with(name));
+        let loads = program.go.as_ref().is_none_or(|go| !go.is_without_cgo());
+        let names = names.filter(|name| loads && !is_needed(name));
+        let absent = |name: &String| {
+            let at = find_library(name, self.source)?;
+            let is_lost = find_library(name, self.rebased).is_none();
+            is_lost.then(|| absent(shown, name, AbsentKind::Library, Evidence::Word, at))
+        };
+        names.filter_map(absent).collect()
+    }
+}
+
+fn absent(program: &str, name: &str, kind: AbsentKind, shown_by: Evidence, path: String) -> Absent {
+    Absent { program: program.to_owned(), name: name.to_owned(), kind, shown_by, path }
+}
+
+fn is_telling(word: &str) -> bool {
+    word.len() >= SHORTEST_WORD && COMMON_WORDS.binary_search(&word).is_err()
+}
+
+fn is_in_program_directory(path: &RootPath) -> bool {
+    path.parent().is_some_and(|parent| matches!(parent.name(), Some(b"bin" | b"sbin")))
+}
+
+fn is_library(word: &str) -> bool {
+    let is_known = LIBRARIES_OF_LIBC.iter().any(|known| word.starts_with(known));
+    word.starts_with("lib") && word.contains(".so") && !is_known
+}
+
+/// A library by the beginning of its name: `libsystemd.so` is there as `libsystemd.so.0`.
+fn find_library(name: &str, root: &Root<'_>) -> Option<String> {
+    library_directories(root).iter().find_map(|directory| {
+        let mut files = root.directory(directory).filter(|(file, _)| file.starts_with(name.as_bytes()));
+        let file = files.next().and_then(|(file, _)| directory.join(file).ok());
+        file.map(|path| path.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_words_are_sorted_so_that_they_are_found() {
+        assert!(COMMON_WORDS.is_sorted());
+        assert!(!is_telling("mount") && !is_telling("ls") && is_telling("iptables"));
+    }
+}

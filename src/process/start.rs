@@ -1,0 +1,137 @@
+//! What a runtime starts from a config on a root: user, working directory, environment, and the chain of
+//! programs down to the last.
+//!
+//! The same function answers for the source on its own root and for the result on the new one; whatever
+//! differs is for `policy` to judge.
+
+use super::accounts::{Accounts, Identity, UnknownAccount, identify};
+use super::chain::{ChainEnd, ChainWalk, Executed, ProcessState, Role};
+use super::container::{Container, DEFAULT_PATH};
+use crate::rootfs::{Credentials, NotFound, Root};
+
+/// A start, as far as it goes.
+#[derive(Debug, Clone)]
+pub struct Start {
+    pub argv: Vec<String>,
+    /// Whom the first process runs as.
+    pub user: Result<Identity, UnknownAccount>,
+    /// Whom the last program of the chain runs as: a wrapper may have changed it.
+    pub last_user: Option<Identity>,
+    pub working_dir: StartDirectory,
+    /// With what a runtime adds: `PATH` where nothing is set, and `HOME`.
+    pub environment: Vec<(String, String)>,
+    pub chain: Vec<Executed>,
+    pub end: ChainEnd,
+}
+
+/// The directory that the process begins in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartDirectory {
+    /// As the config has it; the root where it has none.
+    pub written: String,
+    pub state: StartDirectoryState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartDirectoryState {
+    There,
+    /// A runtime makes it, for root.
+    Missing,
+    /// A file is in the way, or a link leads nowhere.
+    Blocked(String),
+}
+
+impl Start {
+    /// The program that stays.
+    #[must_use]
+    pub fn program(&self) -> Option<&Executed> {
+        let is_last = |executed: &&Executed| !matches!(executed.role, Role::Called | Role::Script);
+        self.chain.iter().rfind(is_last).or_else(|| self.chain.last())
+    }
+
+    /// Whether nothing keeps the process from running.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        matches!(self.end, ChainEnd::Runs | ChainEnd::Shell(_)) && self.user.is_ok()
+    }
+
+    /// What the kernel checks of the first process; those of root where the user is not known.
+    #[must_use]
+    pub fn credentials(&self) -> Credentials {
+        self.user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default()
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().rfind(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What a runtime starts.
+#[must_use]
+pub fn start(container: &Container, root: &Root<'_>) -> Start {
+    start_of(container, &container.command.argv(), root)
+}
+
+/// What it starts with this command in the place of the image's own.
+#[must_use]
+pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Start {
+    let accounts = Accounts::of(root);
+    let user = identify(container.text("User"), &accounts);
+    let environment = environment(container, user.as_ref().ok());
+    let working_dir = working_dir(container, root);
+    let identity = user.clone().unwrap_or_else(|_| nobody());
+    let state = ProcessState {
+        argv: argv.to_vec(),
+        environment: environment.clone(),
+        working_dir: container.working_dir(),
+        identity,
+    };
+    let mut walk = ChainWalk::new(root, &accounts, state);
+    let end = walk.follow();
+    let last_user = user.is_ok().then(|| walk.state.identity.clone());
+    Start { argv: argv.to_vec(), last_user, user, working_dir, environment, chain: walk.chain, end }
+}
+
+/// Somebody without any right, in the place of a user that is not known.
+fn nobody() -> Identity {
+    let credentials = Credentials { uid: u64::MAX, gid: u64::MAX, groups: Vec::new() };
+    Identity { name: None, credentials, home: "/".to_owned() }
+}
+
+/// Of several values of a name, the last counts.
+fn environment(container: &Container, user: Option<&Identity>) -> Vec<(String, String)> {
+    let mut environment: Vec<(String, String)> = Vec::new();
+    for (name, value) in container.environment() {
+        environment.retain(|(other, _)| other != name);
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+    if environment.is_empty() {
+        environment.push(("PATH".to_owned(), DEFAULT_PATH.to_owned()));
+    }
+    let has_home = environment.iter().any(|(name, _)| name == "HOME");
+    if let Some(user) = user.filter(|_| !has_home) {
+        environment.push(("HOME".to_owned(), user.home.clone()));
+    }
+    environment
+}
+
+fn working_dir(container: &Container, root: &Root<'_>) -> StartDirectory {
+    let written = match container.text("WorkingDir") {
+        "" => "/".to_owned(),
+        text => text.to_owned(),
+    };
+    let state = match root.resolve(&container.working_dir()) {
+        Ok(found) if found.node.is_directory() => StartDirectoryState::There,
+        Ok(_) => StartDirectoryState::Blocked(format!("{written} is not a directory")),
+        Err(lost) => missing(&lost),
+    };
+    StartDirectory { written, state }
+}
+
+fn missing(lost: &NotFound) -> StartDirectoryState {
+    use crate::rootfs::NotFoundReason::Missing;
+    let is_missing = lost.candidates.iter().all(|tried| matches!(tried.reason, Missing(_)));
+    if is_missing { StartDirectoryState::Missing } else { StartDirectoryState::Blocked(lost.to_string()) }
+}
