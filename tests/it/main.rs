@@ -48,5 +48,6 @@ mod shells;
 mod skips;
 mod starts;
 mod store;
+mod sweep;
 mod translate;
 mod verify;

@@ -17,6 +17,7 @@ pub mod python;
 pub mod recipe;
 pub mod registries;
 pub mod skip;
+pub mod starting;
 pub mod tar_layer;
 pub mod tls;
 pub mod token_server;

@@ -44,6 +44,15 @@ impl Entry {
         Self { path: path.to_owned(), content, mode, owner: (0, 0), mtime: 0, xattrs: Vec::new() }
     }
 
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The same at another path.
+    pub fn moved(self, to: impl FnOnce(&str) -> String) -> Self {
+        Self { path: to(&self.path), ..self }
+    }
+
     pub fn owned(self, uid: u64, gid: u64) -> Self {
         Self { owner: (uid, gid), ..self }
     }
