@@ -147,5 +147,6 @@ pub fn entry(path: &str) -> Entry {
 pub fn program(linkage: Linkage) -> Program {
     let mut program = Probe::new(0).finish();
     (program.linkage, program.machine) = (linkage, Some("arm".to_owned()));
+    program.strings.complete = true;
     program
 }

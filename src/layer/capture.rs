@@ -62,7 +62,7 @@ impl CapturedFiles {
         match purpose(path.as_bytes()) {
             Some(purpose) if self.has_room(purpose, size, limits) => CaptureChoice::Keep(purpose),
             Some(_) => CaptureChoice::TooLarge,
-            None if size > 0 && mode & EXECUTE != 0 && self.has_room(Purpose::Script, size, limits) => {
+            None if size > 0 && may_be_script(path, mode) && self.has_room(Purpose::Script, size, limits) => {
                 CaptureChoice::KeepScript
             }
             None => CaptureChoice::Skip,
@@ -91,6 +91,11 @@ impl CapturedFiles {
         };
         size <= of_one && taken.saturating_add(size).saturating_add(OVERHEAD) <= of_all
     }
+}
+
+/// A shell reads what it is given, executable or not.
+fn may_be_script(path: &RootPath, mode: u32) -> bool {
+    mode & EXECUTE != 0 || path.name().is_some_and(|name| name.ends_with(b".sh"))
 }
 
 /// What a path alone says a file is needed for.
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn executable_scripts_are_kept_and_still_inspected() {
+    fn scripts_are_kept_and_still_inspected() {
         let long = [b"#!/bin/sh\n".as_slice(), &vec![b'#'; 64 << 10]].concat();
         let index = index_of(&[
             executable("run.sh", b"#!/bin/sh\nexec app\n"),
@@ -173,11 +178,13 @@ mod tests {
             executable("data", b"no script"),
             executable("empty", b""),
             executable("long.sh", &long),
+            TestMember::file("plain.sh", b"exec app\n"),
+            TestMember::file("plain", b"#!/bin/sh\n"),
         ]);
-        assert_eq!(kept(&index), ["/run.sh"]);
+        assert_eq!(kept(&index), ["/run.sh", "/not-executable.sh", "/plain.sh"]);
         assert_eq!(index.captured[0].content, b"#!/bin/sh\nexec app\n");
         let inspected: Vec<usize> = index.programs.iter().map(|program| program.entry).collect();
-        assert_eq!(inspected, [0, 1, 4]);
+        assert_eq!(inspected, [0, 1, 4, 6]);
     }
 
     #[test]

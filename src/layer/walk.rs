@@ -94,7 +94,10 @@ impl<T: ByteSource> TarWalk<'_, T> {
                 self.captured.keep(purpose, self.entries.len(), content);
                 return Ok(());
             }
-            CaptureChoice::KeepScript => return self.look_for_script(member.stored),
+            CaptureChoice::KeepScript => {
+                let is_named_so = path.name().is_some_and(|name| name.ends_with(b".sh"));
+                return self.look_for_script(member.stored, is_named_so);
+            }
             CaptureChoice::TooLarge => self.notes.add(NoteKind::TooLargeToRead, path),
             CaptureChoice::Skip => {}
         }
@@ -112,12 +115,13 @@ impl<T: ByteSource> TarWalk<'_, T> {
     }
 
     /// A small executable: inspected as any file, and kept where it is text for an interpreter.
-    fn look_for_script(&mut self, size: u64) -> Result<()> {
+    /// A shell reads what it is given: a file that is named as a script needs no `#!`.
+    fn look_for_script(&mut self, size: u64, is_named_so: bool) -> Result<()> {
         let content = self.tar.read(size)?;
         let mut probe = Probe::new(size);
         probe.feed(&content);
         self.programs.extend(IndexedProgram::new(self.entries.len(), probe));
-        if content.starts_with(b"#!") {
+        if content.starts_with(b"#!") || is_named_so {
             self.captured.keep(Purpose::Script, self.entries.len(), content);
         }
         Ok(())

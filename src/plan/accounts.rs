@@ -1,8 +1,10 @@
-//! The accounts that go along: that of the user the image runs as, its groups, and all that the image's
-//! own layers created, used or not: a program may look any of them up.
+//! The accounts that go along: that of the user the image runs as, its groups, those that the command or
+//! a program names, and all that the image's own layers created, used or not: a program may look them up.
 //!
 //! What is missing is taken over from the source, line by line. Never the source's files: they describe the
 //! old base.
+
+use std::collections::HashSet;
 
 use crate::process::{
     AccountFile, AccountLine, Accounts, Container, Identity, UnknownAccount, UserText, Which, identify, is_name,
@@ -40,7 +42,7 @@ pub(super) struct AccountRoots<'a> {
 
 /// Looks the image's user up in the rebased root, and in the source where that does not have it; and takes
 /// over what the image's own layers created.
-pub(super) fn look_up(container: &Container, roots: &AccountRoots<'_>) -> AccountPlan {
+pub(super) fn look_up(container: &Container, named: &HashSet<String>, roots: &AccountRoots<'_>) -> AccountPlan {
     let (old, source) = (Accounts::of(roots.old_base), Accounts::of(roots.source));
     let mut merge = AccountMerge { now: Accounts::of(roots.rebased), out: AccountPlan::default() };
     let UserText { user, group } = UserText::new(container.text("User"));
@@ -49,6 +51,7 @@ pub(super) fn look_up(container: &Container, roots: &AccountRoots<'_>) -> Accoun
     if let Some(name) = name {
         merge.memberships(&name, &source.group);
     }
+    merge.named(named, &source);
     merge.created(Which::Passwd, &old.passwd, &source.passwd);
     merge.created(Which::Group, &old.group, &source.group);
     merge.finish(container.text("User"))
@@ -133,6 +136,19 @@ impl AccountMerge {
             }
             Some((after, _)) if after != group.id() => self.other_number(Which::Group, group, after),
             Some(_) => {}
+        }
+    }
+
+    /// Accounts of the old base that the command or a program names: they are looked up at run time.
+    fn named(&mut self, names: &HashSet<String>, source: &Accounts) {
+        let is_named = |line: &AccountLine<'_>| std::str::from_utf8(line.name()).is_ok_and(|name| names.contains(name));
+        for line in source.passwd.lines().filter(is_named) {
+            self.bring(Which::Passwd, line);
+            self.primary_group(line.group_id(), source);
+            self.memberships(line.name(), &source.group);
+        }
+        for line in source.group.lines().filter(is_named) {
+            self.bring(Which::Group, line);
         }
     }
 

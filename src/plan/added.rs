@@ -1,6 +1,7 @@
 //! The added layer: accounts, working directory, log directory, and paths that the user wants along. Only
 //! what is needed; nothing needed, no layer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::accounts::{self, AccountPlan, AccountRoots};
@@ -10,7 +11,7 @@ use super::logs::Runner;
 use super::new_layer::NewLayer;
 use crate::examine::PlatformSubject;
 use crate::layer::{Entry, EntryKind, RootPath};
-use crate::process::{Container, LostPath, Which, lost_path, paths_in, start};
+use crate::process::{Container, LostPath, Setup, Which, parts_of, start, view};
 use crate::rootfs::{FileNode, Root, merge};
 
 /// The layer and why it is there.
@@ -51,12 +52,31 @@ pub enum DirectoryState {
 pub(super) fn draw(container: &Container, roots: &Roots<'_>, subject: &PlatformSubject) -> Added {
     let old_base = merge(subject.old_layers.iter().map(AsRef::as_ref));
     let of = AccountRoots { old_base: &old_base, source: roots.source(), rebased: &roots.rebased };
-    let mut added = Added { accounts: accounts::look_up(container, &of), ..Added::default() };
+    let mut added = Added {
+        accounts: accounts::look_up(container, &named_accounts(container, roots, subject), &of),
+        ..Added::default()
+    };
     added.write_accounts(&roots.rebased);
     added.working_dir = added.working_dir(container, roots);
     added.log_dir = added.log_dir(container, roots);
-    added.named_directories(container, roots, subject.base_layers.len());
+    let before = Container::of(&subject.source.config);
+    let base_layers = subject.base_layers.len();
+    let setup = Setup { before: &before, after: container, inlined: None, base_layers, leaving: &[] };
+    added.named_directories(&setup, roots);
     added
+}
+
+/// Words that may be the names of accounts: values of flags, and what in a program looks like nothing else.
+fn named_accounts(container: &Container, roots: &Roots<'_>, subject: &PlatformSubject) -> HashSet<String> {
+    let start = start(container, &roots.rebased);
+    let argv = &start.argv;
+    let is_value =
+        |at: usize| at.checked_sub(1).and_then(|before| argv.get(before)).is_some_and(|word| word.starts_with('-'));
+    let values = argv.iter().enumerate().filter(|(at, word)| is_value(*at) || word.contains(['=', '-']));
+    let values = values.flat_map(|(_, word)| parts_of(word)).map(str::to_owned);
+    let own = start.chain.iter().filter(|executed| executed.layer >= subject.base_layers.len());
+    let words = own.filter_map(|executed| executed.program.as_ref()).flat_map(|program| &program.strings.words);
+    values.chain(words.filter(|word| word.contains('-')).cloned()).collect()
 }
 
 impl Added {
@@ -111,19 +131,20 @@ impl Added {
 
     /// Empty directories that only the old root had, that the user could write to, and that the command, a
     /// variable or a program of the application names.
-    fn named_directories(&mut self, container: &Container, roots: &Roots<'_>, base_layers: usize) {
-        let start = start(container, &roots.rebased);
-        let who = start.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default();
-        let from = container.working_dir();
-        let words = start.argv.iter().chain(start.environment.iter().map(|(_, value)| value));
-        let mut named: Vec<RootPath> = words.flat_map(|word| paths_in(word, &from)).collect();
-        let own = start.chain.iter().filter(|executed| executed.layer >= base_layers);
+    fn named_directories(&mut self, setup: &Setup<'_>, roots: &Roots<'_>) {
+        let (before, after) = (start(setup.before, roots.source()), start(setup.after, &roots.rebased));
+        let view = view(setup, (&before, roots.source()), (&after, &roots.rebased));
+        let words = after.argv.iter().chain(after.environment.iter().map(|(_, value)| value));
+        let mut named: Vec<&str> = words.flat_map(|word| parts_of(word)).collect();
+        let own = after.chain.iter().filter(|executed| executed.layer >= setup.base_layers);
         let strings = own.filter_map(|executed| executed.program.as_ref()).flat_map(|program| &program.strings.paths);
-        named.extend(strings.filter_map(|string| RootPath::new(&string.text).ok()));
-        named.sort();
+        named.extend(strings.map(|string| string.text.as_str()));
+        named.sort_unstable();
         named.dedup();
-        for path in named {
-            if lost_path(&path, roots.source(), &roots.rebased, &who) == Some(LostPath::EmptyDirectory) {
+        for path in named.into_iter().filter(|path| view.lost(path) == Some(LostPath::EmptyDirectory)) {
+            // Where it is written, so that links on the way to it are not needed.
+            let written = RootPath::new(path).ok().filter(|_| path.starts_with('/'));
+            if let Some(path) = written.or_else(|| view.place(path)) {
                 self.directory(&path, "directory", roots, Owner::default());
             }
         }
@@ -196,13 +217,7 @@ fn log_directory(container: &Container) -> Option<RootPath> {
     })?;
     let directory = RootPath::new(file).ok().filter(|_| file.starts_with('/'))?.parent()?;
     let is_device = matches!(directory.components().next(), Some(b"dev" | b"proc" | b"sys"));
-    (!is_device && !is_mounted(container, &directory)).then_some(directory)
-}
-
-fn is_mounted(container: &Container, directory: &RootPath) -> bool {
-    let volumes = container.members.get("Volumes").and_then(serde_json::Value::as_object);
-    let mut volumes = volumes.into_iter().flat_map(|volumes| volumes.keys()).filter_map(|key| RootPath::new(key).ok());
-    volumes.any(|volume| directory.is_within(&volume))
+    (!is_device && !container.mounts(&directory)).then_some(directory)
 }
 
 /// Whether a process with these numbers can make a file in the directory.

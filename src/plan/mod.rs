@@ -71,6 +71,8 @@ pub struct Draft {
     /// Whoever asked for the move gave the command, or the user.
     pub command_overridden: bool,
     pub user_overridden: bool,
+    /// The variables that were given.
+    pub variables_overridden: Vec<String>,
     pub layers: Layers,
     /// All layers of source, new base and result with their fates, in the order of a report.
     pub planned: Vec<PlannedLayer>,
@@ -211,6 +213,7 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
     Draft {
         command_overridden: options.overrides_command(),
         user_overridden: false,
+        variables_overridden: Vec::new(),
         planned: layers::fates(subject, &layers, passes_on),
         image: plan,
         entry: subject.entry.clone().unwrap_or_else(|| platform_object(&subject.source)),

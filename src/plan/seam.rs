@@ -27,6 +27,8 @@ pub struct Dangling {
     pub target: String,
     /// Whether it led somewhere in the source.
     pub led: bool,
+    /// Whether that was something that can be executed.
+    pub led_to_program: bool,
 }
 
 #[must_use]
@@ -71,8 +73,13 @@ fn dangling<'a>(own: impl Iterator<Item = LayerContents<'a>>, rebased: &Root<'_>
         link: path.to_string(),
         target: crate::layer::shown(target),
         led: source.resolve(path).is_ok(),
+        led_to_program: source.resolve(path).is_ok_and(|found| is_program(found.node)),
     });
     let mut dangling: Vec<Dangling> = dangling.collect();
     dangling.sort_by(|one, other| one.link.cmp(&other.link));
     dangling
+}
+
+fn is_program(node: &FileNode<'_>) -> bool {
+    matches!(node.kind(), EntryKind::File { .. }) && node.mode() & 0o111 != 0
 }

@@ -1,6 +1,7 @@
 //! What a process gets on the new base and did not on the old one, or the other way round: the two starts,
 //! compared. More privilege refuses, another program refuses, the rest is said.
 
+use crate::elf::Program;
 use crate::plan::Pass;
 use crate::process::{ChainEnd, Executed, Identity, Start};
 use crate::rootfs::Credentials;
@@ -43,25 +44,33 @@ fn program_changed(pass: &Pass) -> Option<Finding> {
     let (before, after) = (&pass.startup.before, &pass.startup.after);
     let is_compared = matches!(before.end, ChainEnd::Runs) && matches!(after.end, ChainEnd::Runs | ChainEnd::Shell(_));
     let (old, new) = (before.program()?, after.program()?);
-    let is_own = old.layer >= pass.subject.old_layers.len();
-    if !is_compared || pass.draft.command_overridden || is_same(old, new, is_own) {
+    let was_own = old.layer >= pass.subject.old_layers.len();
+    let is_own = new.layer >= pass.startup.base_layers;
+    if !is_compared || pass.draft.command_overridden || is_same(old, new) {
         return None;
     }
-    let message = format!("{} is started where {} was", new.path, old.path);
+    let level = match (was_own, is_own) {
+        // The program came with the old base, and comes with the new one.
+        (false, false) if old.word == new.word => Level::Warn,
+        _ => Level::Refuse,
+    };
+    let message = match level {
+        Level::Warn => format!("{} is the new base's program now", new.path),
+        _ => format!("{} is started where {} was", new.path, old.path),
+    };
     Some(
-        Finding::new(Rule::ProgramChanged, Level::Refuse, message)
+        Finding::new(Rule::ProgramChanged, level, message)
             .about(new.path.to_string())
             .evidence(format!("{} became {}", before.argv.join(" "), after.argv.join(" ")))
             .fix("write the program with its full path, or override the command with --entrypoint and --cmd"),
     )
 }
 
-/// A program of the application must be the very same file. One that the old base brought is the new base's
-/// now, at the same place.
-fn is_same(old: &Executed, new: &Executed, is_own: bool) -> bool {
+/// The same file at the same place, as far as that can be told without its bytes.
+fn is_same(old: &Executed, new: &Executed) -> bool {
     let (a, b) = (&old.stamp, &new.stamp);
-    let is_same_file = (&a.kind, a.mode, a.uid, a.gid) == (&b.kind, b.mode, b.uid, b.gid) && old.program == new.program;
-    is_same_file || (!is_own && (old.written == new.written || old.path.name() == new.path.name()))
+    let is_alike = (&a.kind, a.mode, a.uid, a.gid) == (&b.kind, b.mode, b.uid, b.gid) && old.program == new.program;
+    old.path == new.path && is_alike
 }
 
 fn user(before: &Start, after: &Start, is_overridden: bool) -> Vec<Finding> {
@@ -115,21 +124,42 @@ fn working_dir(before: &Start, after: &Start) -> Option<Finding> {
     })
 }
 
-/// Variables that a program on the start path names, and that it no longer gets as before.
+/// Variables that a program on the start path names, and that it does not get as before.
 fn variables(pass: &Pass) -> Option<Finding> {
     let (before, after) = (&pass.startup.before, &pass.startup.after);
     let own = after.chain.iter().filter(|executed| executed.layer >= pass.startup.base_layers);
-    let programs: Vec<_> = own.filter_map(|executed| executed.program.as_ref()).collect();
-    let is_named = |name: &str| {
-        programs.iter().any(|program| program.strings.words.binary_search_by(|word| word.as_str().cmp(name)).is_ok())
-    };
-    let is_lost = |(name, value): &&(String, String)| {
-        name != "PATH" && after.variable(name) != Some(value.as_str()) && is_named(name)
-    };
-    let lost: Vec<String> = before.environment.iter().filter(is_lost).map(|(name, _)| name.clone()).collect();
-    (!lost.is_empty()).then(|| {
-        Finding::new(Rule::EnvLost, Level::Warn, "the program names variables that it no longer gets as before")
-            .evidence(lost.join(", "))
+    let programs: Vec<&Program> = own.filter_map(|executed| executed.program.as_ref()).collect();
+    let names = before.environment.iter().chain(&after.environment).map(|(name, _)| name.as_str());
+    let differs = |name: &&str| *name != "PATH" && before.variable(name) != after.variable(name);
+    let is_set_by_user = |name: &&str| pass.draft.variables_overridden.iter().any(|given| given == name);
+    let changed = names.filter(differs).filter(|name| !is_default_bundle(name, after) && !is_set_by_user(name));
+    let mut noticed: Vec<&str> =
+        changed.filter(|name| programs.iter().any(|program| may_name(program, name))).collect();
+    noticed.sort_unstable();
+    noticed.dedup();
+    (!noticed.is_empty()).then(|| {
+        Finding::new(Rule::EnvLost, Level::Warn, "the program names variables that it does not get as before")
+            .evidence(noticed.iter().map(|name| change(name, before, after)).collect::<Vec<_>>().join(", "))
             .fix("set them in the image itself, or with --env NAME=VALUE")
     })
+}
+
+/// What became of a variable, without its value: that may be a secret.
+fn change(name: &str, before: &Start, after: &Start) -> String {
+    match (before.variable(name), after.variable(name)) {
+        (Some(_), None) => format!("{name} is gone"),
+        (None, Some(_)) => format!("{name} is new"),
+        _ => format!("{name} has another value"),
+    }
+}
+
+/// A Go program looks into this very file without being told.
+fn is_default_bundle(name: &str, after: &Start) -> bool {
+    name == "SSL_CERT_FILE" && after.variable(name) == Some("/etc/ssl/certs/ca-certificates.crt")
+}
+
+fn may_name(program: &Program, name: &str) -> bool {
+    let strings = &program.strings;
+    let is_elf = program.script.is_none();
+    is_elf && (!strings.complete || strings.words.binary_search_by(|word| word.as_str().cmp(name)).is_ok())
 }

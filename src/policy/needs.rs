@@ -18,39 +18,45 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     findings
 }
 
-/// A word of the command, or a variable, that names what only the old root had.
+/// A word of the command, or a variable, that names what the process can no longer use.
 fn lost_word(word: &LostWord) -> Finding {
+    let path = &word.path;
     let what = match word.lost {
-        LostPath::Program => "a program",
-        LostPath::File => "a file",
-        LostPath::EmptyDirectory | LostPath::Directory => "a directory",
+        LostPath::Program => format!("{path}, a program that only the old base has"),
+        LostPath::File => format!("{path}, a file that only the old base has"),
+        LostPath::EmptyDirectory | LostPath::Directory => format!("{path}, a directory that only the old base has"),
+        LostPath::Closed => format!("{path}, which the user may no longer read or enter"),
+        LostPath::NotWritable => format!("{path}, a directory that the user may no longer write to"),
     };
     let (by, evidence) = match &word.of {
         WordOf::Argument(text) => ("the command".to_owned(), text.clone()),
         WordOf::Variable(name) => (format!("the variable {name}"), name.clone()),
     };
-    let path = &word.path;
-    Finding::new(Rule::NeedsFile, Level::Refuse, format!("{by} names {path}, {what} that only the old base has"))
+    let fix = if word.lost.is_gone() {
+        format!("bring it along with --keep {path}, or put it into the image itself")
+    } else {
+        "set USER to the user that could, or change owner and mode where the image is built".to_owned()
+    };
+    Finding::new(Rule::NeedsFile, Level::Refuse, format!("{by} names {what}"))
         .about(path.to_string())
         .evidence(evidence)
-        .fix(format!(
-            "bring it along with --keep {path}, put it into the image itself, or pass --allow needs-file={path} if it \
-             is mounted or not used"
-        ))
+        .fix(format!("{fix}; pass --allow needs-file={path} if it is mounted or not used"))
 }
 
 /// What a program is shown to call or to load: one finding each, so that each can be allowed.
 fn call(absent: &Absent) -> Option<Finding> {
     let Absent { program, name, kind, shown_by, path } = absent;
     let level = match (kind, shown_by) {
-        (AbsentKind::File, _) | (AbsentKind::Tool, Evidence::Word) => return None,
+        (AbsentKind::File, evidence) if *evidence != Evidence::Script => return None,
+        (AbsentKind::Tool, Evidence::Word) => return None,
         // A linker keeps methods that nobody calls.
         (_, Evidence::UnusedPackage(_)) => Level::Warn,
         _ => Level::Refuse,
     };
     let (rule, verb) = match kind {
         AbsentKind::Library => (Rule::NeedsLibrary, "loads"),
-        _ => (Rule::NeedsTool, "runs"),
+        AbsentKind::File => (Rule::NeedsFile, "reads"),
+        AbsentKind::Tool => (Rule::NeedsTool, "runs"),
     };
     let id = rule.id();
     Some(
@@ -81,7 +87,7 @@ fn words(startup: &Startup) -> Option<Finding> {
 
 /// Paths among the strings of programs: all in one finding.
 fn files(startup: &Startup) -> Option<Finding> {
-    let is_file = |absent: &&Absent| absent.kind == AbsentKind::File;
+    let is_file = |absent: &&Absent| absent.kind == AbsentKind::File && absent.shown_by != Evidence::Script;
     let names = collapsed(startup.needs.iter().filter(is_file).map(|absent| absent.name.clone()))?;
     Some(
         Finding::new(Rule::NeedsFile, Level::Warn, "programs of the application name files that only the old base has")

@@ -15,7 +15,9 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let chain = startup.after.chain.iter().flat_map(|executed| judge_executed(executed, startup, &subject.platform));
     let started = startup.helpers.iter().filter(|_| startup.is_open());
     let started = started.flat_map(|helper| judge_helper(helper, &subject.platform));
-    end.into_iter().chain(chain).chain(started).collect()
+    let links = pass.seam.dangling.iter().filter(|link| startup.is_open() && link.led_to_program);
+    let links = links.map(|link| entrypoint_missing(&link.link, &format!("it points to {}", link.target), None));
+    end.into_iter().chain(chain).chain(started).chain(links).collect()
 }
 
 /// The same of one image on its own root, which nobody moves.

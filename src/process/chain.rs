@@ -10,7 +10,7 @@ use super::wrapper::{self, EnvironmentChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
 use crate::rootfs::{Access, FoundCommand, Resolved, Root};
-use crate::shell::{self, CommandContext, Verdict};
+use crate::shell::{self, CommandContext, UsedCommands, Verdict, used_commands};
 
 /// `#!` lines that the kernel follows in one call.
 const MOST_INTERPRETERS: usize = 5;
@@ -90,8 +90,8 @@ pub enum ChainEnd {
 pub struct ShellScript {
     /// The file, where it is one.
     pub path: Option<String>,
-    /// Words in the place of a command that are no part of the shell.
-    pub commands: Vec<String>,
+    /// What it names, with the scripts that it reads in.
+    pub used: UsedCommands,
     /// Whether all of it could be read.
     pub is_read: bool,
 }
@@ -278,7 +278,7 @@ impl<'r> ChainWalk<'r> {
             }
             Verdict::Unchanged(_) | Verdict::Refuse(_) => {
                 let script = self.interpreted(&words, file, content);
-                self.call(&script.commands);
+                self.call(&script.used.commands);
                 ControlFlow::Break(ChainEnd::Shell(script))
             }
         }
@@ -305,17 +305,15 @@ impl<'r> ChainWalk<'r> {
             (Some(_), None, _) => None,
             (None, _, inline) => inline.map(String::as_str),
         };
-        let used = text.and_then(shell::used_commands);
+        let used = text.and_then(|text| script_use(self.root, text));
         let is_read = used.is_some();
-        let mut commands = used.map(|used| used.commands).unwrap_or_default();
+        let mut used = used.unwrap_or_default();
         // `exec "$@"`: what is given to the script is the command.
         if text.is_some_and(|text| text.contains("$@") || text.contains("$*") || text.contains("$1")) {
             let after = file.as_ref().and_then(|file| words.iter().skip_while(|word| *word != file).nth(1));
-            commands.extend(after.cloned());
+            used.commands.extend(after.cloned());
         }
-        commands.sort();
-        commands.dedup();
-        ShellScript { path: file, commands, is_read }
+        ShellScript { path: file, used, is_read }
     }
 
     /// Adds what a script runs, as far as the root has it.
@@ -329,6 +327,24 @@ impl<'r> ChainWalk<'r> {
             }
         }
     }
+}
+
+/// Scripts that one script may read in, one after the other.
+const MOST_SOURCED: usize = 16;
+
+/// What a script names, with all that it reads in (`. FILE`) and the root has.
+pub(super) fn script_use(root: &Root<'_>, text: &str) -> Option<UsedCommands> {
+    let mut used = used_commands(text)?;
+    let mut seen = 0;
+    while let Some(file) = used.sourced.get(seen).filter(|_| seen < MOST_SOURCED).cloned() {
+        seen += 1;
+        let found = RootPath::new(&file).ok().and_then(|path| root.resolve(&path).ok());
+        let text = found.and_then(|found| root.content(found.node)).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        if let Some(more) = text.and_then(used_commands) {
+            used.join(more);
+        }
+    }
+    Some(used)
 }
 
 pub(super) fn executed(root: &Root<'_>, word: &str, written: &str, file: &Resolved<'_>, role: Role) -> Executed {

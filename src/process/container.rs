@@ -57,6 +57,14 @@ impl Container {
         RootPath::new(self.text("WorkingDir")).unwrap_or_else(|_| RootPath::root())
     }
 
+    /// Whether a volume will be mounted over the path.
+    #[must_use]
+    pub fn mounts(&self, path: &RootPath) -> bool {
+        let volumes = self.members.get("Volumes").and_then(Value::as_object);
+        let mut volumes = volumes.into_iter().flat_map(|volumes| volumes.keys());
+        volumes.any(|key| RootPath::new(key).is_ok_and(|volume| path.is_within(&volume)))
+    }
+
     /// A member that is a text; empty where it is not set.
     #[must_use]
     pub fn text(&self, member: &str) -> &str {

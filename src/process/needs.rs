@@ -8,11 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::container::{Container, DEFAULT_PATH};
-use super::named_paths::{LostPath, lost_path};
+use super::named_paths::{LostPath, MoveView};
 use super::program::library_directories;
 use crate::elf::{Program, ReferredBy, ShownBy, StartsOthers};
 use crate::layer::RootPath;
-use crate::rootfs::{Credentials, Root};
+use crate::rootfs::Root;
+use crate::shell::UsedCommands;
 
 /// Something that a program uses and that goes missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +40,10 @@ pub enum AbsentKind {
 pub enum Evidence {
     /// A path to it is a string of the program, at this offset of the file.
     Path(u64),
-    /// A script of the image has it where a command begins.
+    /// A script of the image has it where a command begins, or reads it.
     Script,
+    /// A word of the command is its name.
+    Argument,
     /// The program has what runs command lines with a shell.
     SystemCall,
     /// Its name is a string of the program, and this package with it was installed by the image's own layers.
@@ -59,7 +62,8 @@ impl Evidence {
     pub fn words(&self, name: &str) -> String {
         match self {
             Self::Path(offset) => format!("the string {name} is at offset {offset:#x}, and code refers to it"),
-            Self::Script => format!("the script runs {name}"),
+            Self::Script => format!("the script names {name}"),
+            Self::Argument => format!("`{name}` is a word of the command"),
             Self::SystemCall => "it contains `system` or `popen`, which run /bin/sh".to_owned(),
             Self::Installed(package) => {
                 format!("`{name}` is one of its strings, and a layer of the image installed package {package}")
@@ -81,9 +85,9 @@ pub struct LeavingPackage {
 
 /// Where needs are looked up.
 pub(super) struct NeedsSearch<'a> {
+    view: &'a MoveView<'a>,
     source: &'a Root<'a>,
     rebased: &'a Root<'a>,
-    who: &'a Credentials,
     paths: String,
     /// The programs of leaving packages by name: the package, and where it is.
     installed: BTreeMap<&'a [u8], (&'a str, &'a RootPath)>,
@@ -143,18 +147,14 @@ const LIBRARIES_OF_LIBC: [&str; 8] =
     ["libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libnss_", "ld-linux"];
 
 impl<'a> NeedsSearch<'a> {
-    pub(super) fn new(
-        container: &Container,
-        (source, rebased): (&'a Root<'a>, &'a Root<'a>),
-        who: &'a Credentials,
-        leaving: &'a [LeavingPackage],
-    ) -> Self {
+    pub(super) fn new(container: &Container, view: &'a MoveView<'a>, leaving: &'a [LeavingPackage]) -> Self {
         let installed = leaving.iter().flat_map(|package| {
             let programs = package.files.iter().filter(|path| is_in_program_directory(path));
             programs.filter_map(|path| Some((path.name()?, (package.name.as_str(), path))))
         });
         let paths = format!("{}:{}", container.search_path(), DEFAULT_PATH);
-        Self { source, rebased, who, paths, installed: installed.collect() }
+        let (source, rebased) = (view.before.root, view.after.root);
+        Self { view, source, rebased, paths, installed: installed.collect() }
     }
 
     /// Everything that one program uses and only the source has.
@@ -168,13 +168,25 @@ impl<'a> NeedsSearch<'a> {
         found
     }
 
-    /// What a script runs.
-    pub(super) fn of_script(&self, path: &str, commands: &[String]) -> Vec<Absent> {
-        let absent = |name: &String| {
+    /// What a script runs and reads.
+    pub(super) fn of_script(&self, path: &str, used: &UsedCommands) -> Vec<Absent> {
+        let tool = |name: &String| {
             let at = self.lost_tool(name)?;
             Some(absent(path, name, AbsentKind::Tool, Evidence::Script, at))
         };
-        commands.iter().filter_map(absent).collect()
+        let file = |name: &String| {
+            let lost = self.view.lost(name).filter(|lost| lost.is_gone() && *lost != LostPath::EmptyDirectory)?;
+            let kind = if lost == LostPath::Program { AbsentKind::Tool } else { AbsentKind::File };
+            Some(absent(path, name, kind, Evidence::Script, self.view.place(name)?.to_string()))
+        };
+        used.commands.iter().filter_map(tool).chain(used.paths.iter().filter_map(file)).collect()
+    }
+
+    /// A word of the command that is the name of a program, and of nothing else.
+    pub(super) fn of_word(&self, word: &str) -> Option<Absent> {
+        let at = self.lost_tool(word)?;
+        let evidence = if is_telling(word) { Evidence::Argument } else { Evidence::Word };
+        Some(absent("the command", word, AbsentKind::Tool, evidence, at))
     }
 
     fn paths(&self, shown: &str, program: &Program) -> Vec<Absent> {
@@ -183,19 +195,23 @@ impl<'a> NeedsSearch<'a> {
             let Ok(path) = RootPath::new(&string.text) else { continue };
             // glibc's own, for files that are no programs: only `system` and `popen` count, below.
             let is_of_libc = string.by == ReferredBy::Terminated && string.text == "/bin/sh";
-            let Some(lost) = lost_path(&path, self.source, self.rebased, self.who).filter(|_| !is_of_libc) else {
-                continue;
-            };
+            let Some(lost) = self.view.lost(&string.text).filter(|_| !is_of_libc) else { continue };
             let is_call = lost == LostPath::Program && program.starts != StartsOthers::Never;
             let kind = match lost {
                 _ if is_call => AbsentKind::Tool,
                 LostPath::EmptyDirectory => continue,
+                LostPath::NotWritable if self.is_other_user() => continue,
                 _ if self.is_done_without(&path) => continue,
                 _ => AbsentKind::File,
             };
             found.push(absent(shown, &string.text, kind, Evidence::Path(string.offset), path.to_string()));
         }
         found
+    }
+
+    /// Whether the process runs as somebody else, which is said for all files at once.
+    fn is_other_user(&self) -> bool {
+        self.view.before.who.uid != self.view.after.who.uid
     }
 
     /// Whether a library does without the path, or has another one to go to.

@@ -5,16 +5,16 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::chain::{ChainEnd, Role};
+use super::chain::{ChainEnd, Executed, Role};
 use super::container::Container;
-use super::named_paths::{LostPath, lost_path, paths_in};
+use super::named_paths::{LostPath, MoveView, ProcessView, parts_of};
 use super::needs::{Absent, LeavingPackage, NeedsSearch};
 use super::program::{Helper, helpers};
 use super::start::{Start, start, start_of};
 use crate::elf::{Program, StartsOthers};
 use crate::layer::{LayerContents, RootPath};
 use crate::rootfs::Root;
-use crate::shell::used_commands;
+use crate::shell::UsedCommands;
 
 /// What is started, on both sides of the move.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +55,7 @@ impl Startup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostWord {
     pub of: WordOf,
+    /// Where the source has it.
     pub path: RootPath,
     pub lost: LostPath,
 }
@@ -81,8 +82,9 @@ pub fn look<'l>(
     };
     let mut helpers = helpers(rebased, own, is_of_command);
     name_helpers(&mut helpers, setup, &after, rebased);
-    let needs = needs(setup, &after, &helpers, (source, rebased));
-    let lost_words = lost_words(&before, &after, setup.after, (source, rebased));
+    let view = view(setup, (&before, source), (&after, rebased));
+    let needs = needs(setup, &after, &helpers, &view);
+    let lost_words = lost_words(&before, &after, setup.after, &view);
     let health = look_at_health(setup.after, rebased);
     Startup { before, after, health, helpers, needs, lost_words, base_layers: setup.base_layers }
 }
@@ -108,16 +110,25 @@ fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
     }
 }
 
+/// Both roots as the last program of each chain sees them.
+#[must_use]
+pub fn view<'a>(
+    setup: &Setup<'_>,
+    (before, source): (&Start, &'a Root<'a>),
+    (after, rebased): (&Start, &'a Root<'a>),
+) -> MoveView<'a> {
+    let side = |container: &Container, start: &Start, root| ProcessView {
+        root,
+        working_dir: container.working_dir(),
+        who: start.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default(),
+    };
+    MoveView { before: side(setup.before, before, source), after: side(setup.after, after, rebased) }
+}
+
 /// Who is asked for what it uses: the application's programs of the chain, and those that they name; all
 /// of them where nobody knows what will be started.
-fn needs(
-    setup: &Setup<'_>,
-    after: &Start,
-    helpers: &[Helper],
-    (source, rebased): (&Root<'_>, &Root<'_>),
-) -> Vec<Absent> {
-    let who = after.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default();
-    let search = NeedsSearch::new(setup.after, (source, rebased), &who, setup.leaving);
+fn needs(setup: &Setup<'_>, after: &Start, helpers: &[Helper], view: &MoveView<'_>) -> Vec<Absent> {
+    let search = NeedsSearch::new(setup.after, view, setup.leaving);
     let is_open = matches!(after.end, ChainEnd::NoCommand | ChainEnd::NothingBehind);
     let own = after.chain.iter().filter(|executed| executed.layer >= setup.base_layers);
     let own = own.filter_map(|executed| Some((&executed.path, executed.program.as_ref()?)));
@@ -125,25 +136,28 @@ fn needs(
     let named = named.map(|helper| (&helper.path, &helper.program));
     let mut found = Vec::new();
     for (path, program) in own.chain(named) {
-        match script_commands(rebased, path, program) {
-            Some(commands) => found.extend(search.of_script(&path.to_string(), &commands)),
+        match script_use(view.after.root, path, program) {
+            Some(used) => found.extend(search.of_script(&path.to_string(), &used)),
             None => found.extend(search.of_program(path, program)),
         }
     }
     if let ChainEnd::Shell(script) = &after.end {
-        found.extend(search.of_script(script.path.as_deref().unwrap_or("the command"), &script.commands));
+        found.extend(search.of_script(script.path.as_deref().unwrap_or("the command"), &script.used));
     }
+    let is_executed = |word: &str| after.chain.iter().any(|executed| executed.word == word);
+    let words = after.argv.iter().flat_map(|word| parts_of(word)).filter(|part| !part.contains('/'));
+    found.extend(words.filter(|word| !is_executed(word)).filter_map(|word| search.of_word(word)));
     found
 }
 
-/// What a shell script runs; `None` for what is no script of a shell, or cannot be read.
-fn script_commands(root: &Root<'_>, path: &RootPath, program: &Program) -> Option<Vec<String>> {
+/// What a shell script uses; `None` for what is no script of a shell, or cannot be read.
+fn script_use(root: &Root<'_>, path: &RootPath, program: &Program) -> Option<UsedCommands> {
     let script = program.script.as_ref()?;
     let words = [Some(&script.interpreter), script.argument.as_ref()].into_iter().flatten();
     let is_shell =
         words.flat_map(|word| word.split(['/', ' '])).any(|word| matches!(word, "sh" | "bash" | "dash" | "ash"));
     let text = root.get(path).and_then(|node| root.content(node)).filter(|_| is_shell)?;
-    used_commands(std::str::from_utf8(text).ok()?).map(|used| used.commands)
+    super::chain::script_use(root, std::str::from_utf8(text).ok()?)
 }
 
 /// Finds out who names each helper, from the command on.
@@ -154,7 +168,8 @@ fn name_helpers(helpers: &mut [Helper], setup: &Setup<'_>, after: &Start, root: 
     let words = after.argv.iter().map(|word| ("the command".to_owned(), word));
     let variables = after.environment.iter().map(|(name, value)| (format!("the variable {name}"), value));
     for (by, word) in words.chain(variables) {
-        named.extend(paths_in(word, &directory).filter_map(|path| Some((names.at_path(&path)?, by.clone()))));
+        let paths = parts_of(word).filter_map(|part| root.resolve_as(part, &directory, &after.credentials()).ok());
+        named.extend(paths.filter_map(|found| Some((names.at_path(&found.path)?, by.clone()))));
     }
     for executed in after.chain.iter().filter(|executed| executed.layer >= setup.base_layers) {
         if let Some(program) = &executed.program {
@@ -163,7 +178,8 @@ fn name_helpers(helpers: &mut [Helper], setup: &Setup<'_>, after: &Start, root: 
     }
     if let ChainEnd::Shell(script) = &after.end {
         let by = script.path.clone().unwrap_or_else(|| "the command".to_owned());
-        named.extend(script.commands.iter().flat_map(|word| names.by_word(word)).map(|at| (at, by.clone())));
+        let words = script.used.commands.iter().chain(&script.used.paths);
+        named.extend(words.flat_map(|word| names.by_word(word)).map(|at| (at, by.clone())));
     }
     while let Some((at, by)) = named.pop_front() {
         let Some(helper) = helpers.get_mut(at).filter(|helper| helper.named_by.is_none()) else { continue };
@@ -205,8 +221,8 @@ impl HelperNames {
     /// The helpers that a program or a script names.
     fn in_program(&mut self, root: &Root<'_>, path: &RootPath, program: &Program) -> Vec<(usize, String)> {
         let by = path.to_string();
-        let found: Vec<usize> = match script_commands(root, path, program) {
-            Some(commands) => commands.iter().flat_map(|word| self.by_word(word)).collect(),
+        let found: Vec<usize> = match script_use(root, path, program) {
+            Some(used) => used.commands.iter().chain(&used.paths).flat_map(|word| self.by_word(word)).collect(),
             None if program.starts == StartsOthers::Never => Vec::new(),
             None => {
                 let strings = &program.strings;
@@ -221,17 +237,18 @@ impl HelperNames {
 /// Variables that hold lists of directories to search: one that is gone is passed over.
 const SEARCH_LISTS: [&str; 4] = ["PATH", "MANPATH", "INFOPATH", "XDG_DATA_DIRS"];
 
-/// The words after the programs of the chain, and the variables, that name what only the source has.
-fn lost_words(
-    before: &Start,
-    after: &Start,
-    container: &Container,
-    (source, rebased): (&Root<'_>, &Root<'_>),
-) -> Vec<LostWord> {
-    let who = after.credentials();
-    let directory = container.working_dir();
-    let is_program =
-        |word: &str| after.chain.iter().any(|executed| executed.word == word && executed.role != Role::Called);
+/// The words after the programs of the chain, and the variables, that name what the process of the result
+/// cannot use as before.
+fn lost_words(before: &Start, after: &Start, container: &Container, view: &MoveView<'_>) -> Vec<LostWord> {
+    // What is started, or was to be, has rules of its own.
+    let lost_program = match &after.end {
+        ChainEnd::Lost { word, .. } => Some(word.as_str()),
+        _ => after.argv.first().map(String::as_str),
+    };
+    let is_program = |word: &str| {
+        let is_executed = |executed: &Executed| executed.word == word && executed.role != Role::Called;
+        lost_program == Some(word) || after.chain.iter().any(is_executed)
+    };
     let arguments = after.argv.iter().filter(|word| !is_program(word));
     let arguments = arguments.map(|word| (WordOf::Argument(word.clone()), word.as_str()));
     let is_list = |name: &str| SEARCH_LISTS.contains(&name);
@@ -239,22 +256,23 @@ fn lost_words(
     let variables = variables.map(|(name, value)| (WordOf::Variable(name.clone()), value.as_str()));
     let mut lost = Vec::new();
     for (of, word) in arguments.chain(variables) {
-        for path in paths_in(word, &directory) {
-            lost.extend(lost_path(&path, source, rebased, &who).map(|kind| LostWord {
-                of: of.clone(),
-                path,
-                lost: kind,
-            }));
+        let is_argument = matches!(of, WordOf::Argument(_));
+        for part in parts_of(word).filter(|part| is_argument || part.starts_with('/')) {
+            if let (Some(kind), Some(path)) = (view.lost(part), view.place(part))
+                && !container.mounts(&path)
+            {
+                lost.push(LostWord { of: of.clone(), path, lost: kind });
+            }
         }
     }
-    lost.extend(lost_zone(before, after, source, rebased));
+    lost.extend(lost_zone(before, after, view));
     lost
 }
 
 /// `TZ` names a file of the zone database.
-fn lost_zone(before: &Start, after: &Start, source: &Root<'_>, rebased: &Root<'_>) -> Option<LostWord> {
-    let zone = after.variable("TZ").or_else(|| before.variable("TZ"))?;
-    let path = RootPath::new("usr/share/zoneinfo").ok()?.join(zone.trim_start_matches(':')).ok()?;
-    let lost = lost_path(&path, source, rebased, &after.credentials())?;
-    Some(LostWord { of: WordOf::Variable("TZ".to_owned()), path, lost })
+fn lost_zone(before: &Start, after: &Start, view: &MoveView<'_>) -> Option<LostWord> {
+    let zone = after.variable("TZ").or_else(|| before.variable("TZ"))?.trim_start_matches(':');
+    let path = format!("/usr/share/zoneinfo/{zone}");
+    let lost = view.lost(&path).filter(|_| !zone.is_empty())?;
+    Some(LostWord { of: WordOf::Variable("TZ".to_owned()), path: view.place(&path)?, lost })
 }

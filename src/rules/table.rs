@@ -612,7 +612,7 @@ rules! {
         fix "set WORKDIR in the image itself, or pass --workdir PATH"
 
     EnvLost "env-lost" User [Warn] Never
-        means "A program that is started names a variable that it no longer gets as before."
+        means "A program that is started names a variable that it does not get as before: gone, new, or with another value."
         why "What it does by that variable changes."
         example "HOME is / instead of /home/app"
         fix "set the variable in the image itself, or with --env NAME=VALUE"
@@ -623,9 +623,10 @@ rules! {
         example "upx /app"
         fix "put the program into the image unpacked: layers are compressed anyway"
 
-    ProgramChanged "program-changed" Program [Refuse] ByUser
+    ProgramChanged "program-changed" Program [Refuse, Warn] ByUser
         means "The command starts another file than before."
-        why "PATH, the working directory or the new base's ENTRYPOINT lead to another program."
+        why "PATH, the working directory or the new base's ENTRYPOINT lead to another program. It is only a warning where the \
+            program was the old base's and is the new base's now."
         example "CMD [\"/app\"] on a base with ENTRYPOINT [\"/busybox/sh\"]"
         fix "write the program with its full path, or override the command with --entrypoint and --cmd"
 

@@ -12,10 +12,26 @@ use super::word::is_name;
 pub struct UsedCommands {
     /// In the place of a command, and neither of the shell nor a function of the script. Sorted.
     pub commands: Vec<String>,
-    /// Absolute paths among the arguments. Sorted.
+    /// Absolute paths among the arguments and where input comes from, but for those that the script tests
+    /// for. Sorted.
     pub paths: Vec<String>,
+    /// Files that are read in with `.` or `source`.
+    pub sourced: Vec<String>,
     /// A command is the value of a variable.
     pub is_dynamic: bool,
+}
+
+impl UsedCommands {
+    /// With what a script that is read in names.
+    pub fn join(&mut self, other: Self) {
+        for (own, more) in
+            [(&mut self.commands, other.commands), (&mut self.paths, other.paths), (&mut self.sourced, other.sourced)]
+        {
+            let new: Vec<String> = more.into_iter().filter(|name| !own.contains(name)).collect();
+            own.extend(new);
+        }
+        self.is_dynamic |= other.is_dynamic;
+    }
 }
 
 /// `None` where the script ends inside a quote or a substitution: then nothing is known.
@@ -69,7 +85,24 @@ struct CommandScan<'a> {
     commands: Vec<String>,
     functions: Vec<String>,
     paths: Vec<String>,
+    tested: Vec<String>,
+    sourced: Vec<String>,
+    takes: Takes,
+    reads: bool,
     is_dynamic: bool,
+}
+
+/// What the command that arguments are read for does with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Takes {
+    #[default]
+    Anything,
+    /// `[` and `test`: what they look for may be missing.
+    Test,
+    /// `.` and `source`.
+    Script,
+    /// `mkdir`, `touch` and the like make what they name.
+    Output,
 }
 
 /// A word so far.
@@ -78,6 +111,12 @@ struct Piecemeal {
     text: String,
     is_dynamic: bool,
     is_quoted: bool,
+}
+
+impl Piecemeal {
+    fn is_absolute(&self) -> bool {
+        self.text.starts_with('/') && !self.is_dynamic
+    }
 }
 
 impl CommandScan<'_> {
@@ -295,6 +334,7 @@ impl CommandScan<'_> {
         }
         self.end_word();
         self.wants_delimiter = self.rest.starts_with("<<") && !self.rest.starts_with("<<<");
+        self.reads = self.rest.starts_with('<') && !self.rest.starts_with("<<") && !self.rest.starts_with("<>");
         let bytes = self.rest.chars().take_while(|next| matches!(next, '<' | '>' | '&' | '-')).count();
         self.take(bytes);
         if self.place != Place::Target {
@@ -309,6 +349,8 @@ impl CommandScan<'_> {
             Place::Target => {
                 if std::mem::take(&mut self.wants_delimiter) {
                     self.here_documents.push(word.text);
+                } else if std::mem::take(&mut self.reads) && word.is_absolute() {
+                    self.paths.push(word.text);
                 }
                 self.place = self.before_target;
             }
@@ -328,8 +370,18 @@ impl CommandScan<'_> {
     }
 
     fn argument(&mut self, word: Piecemeal) {
-        if word.text.starts_with('/') && !word.is_dynamic {
-            self.paths.push(word.text);
+        if !word.is_absolute() {
+            return;
+        }
+        match self.takes {
+            Takes::Anything => self.paths.push(word.text),
+            Takes::Test => self.tested.push(word.text),
+            Takes::Script => {
+                self.paths.push(word.text.clone());
+                self.sourced.push(word.text);
+                self.takes = Takes::Anything;
+            }
+            Takes::Output => {}
         }
     }
 
@@ -353,6 +405,12 @@ impl CommandScan<'_> {
             text if text.starts_with('-') => Place::Argument,
             _ => Place::Argument,
         };
+        self.takes = match word.text.as_str() {
+            "[" | "[[" | "test" => Takes::Test,
+            "." | "source" => Takes::Script,
+            "mkdir" | "touch" | "rm" | "rmdir" | "mktemp" | "mkfifo" => Takes::Output,
+            _ => Takes::Anything,
+        };
         if self.place == Place::Argument && !word.text.starts_with('-') {
             if word.is_dynamic {
                 self.is_dynamic = true;
@@ -363,13 +421,14 @@ impl CommandScan<'_> {
     }
 
     fn finish(self) -> UsedCommands {
-        let Self { mut commands, functions, mut paths, is_dynamic, .. } = self;
+        let Self { mut commands, functions, mut paths, tested, sourced, is_dynamic, .. } = self;
+        paths.retain(|path| !tested.contains(path));
         commands.retain(|command| !functions.contains(command) && !command.is_empty());
         for list in [&mut commands, &mut paths] {
             list.sort();
             list.dedup();
         }
-        UsedCommands { commands, paths, is_dynamic }
+        UsedCommands { commands, paths, sourced, is_dynamic }
     }
 }
 
@@ -418,6 +477,20 @@ mod tests {
         let used = used_commands("cp /a/b \"/c d\" $X/e; $CMD --x").unwrap();
         assert_eq!((used.paths, used.is_dynamic), (vec!["/a/b".to_owned(), "/c d".to_owned()], true));
         assert!(!used_commands("app $X").unwrap().is_dynamic);
+        for (text, paths, sourced) in [
+            ("cat </etc/a", vec!["/etc/a"], vec![]),
+            ("cat >/etc/a", vec![], vec![]),
+            (". /opt/env.sh", vec!["/opt/env.sh"], vec!["/opt/env.sh"]),
+            ("[ -f /etc/a ] && . /etc/a", vec![], vec!["/etc/a"]),
+            ("mkdir -p /var/x", vec![], vec![]),
+        ] {
+            let used = used_commands(text).unwrap();
+            assert_eq!((used.paths, used.sourced), (owned(&paths), owned(&sourced)), "{text}");
+        }
+    }
+
+    fn owned(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     #[test]
