@@ -49,7 +49,8 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
 }
 
 fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {
-    fetcher.inspect(&job.source, &job.options.platforms, job.options.old_base.as_ref())
+    let options = &job.options;
+    fetcher.inspect(&job.source, &options.platforms, (options.old_base.as_ref(), &options.known_bases))
 }
 
 /// The ladder's answer; where it has no name, the bases of the policy are held against the layers.

@@ -67,8 +67,13 @@ pub fn judge(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Repo
 }
 
 /// Looks at one image for itself.
-pub fn inspect(session: &Session, image: &Location, platforms: &[Platform]) -> Result<Inspection> {
-    let inspected = session.fetcher().inspect(image, platforms, None)?;
+pub fn inspect(
+    session: &Session,
+    image: &Location,
+    platforms: &[Platform],
+    known_bases: &[Location],
+) -> Result<Inspection> {
+    let inspected = session.fetcher().inspect(image, platforms, (None, known_bases))?;
     Ok(Inspection::new(&inspected))
 }
 

@@ -43,6 +43,9 @@ pub struct Check {
     /// Base the images were built on: an image, `scratch`, or `layers:N` for the first N layers [default: detect]
     #[arg(long, value_name = "REF|scratch|layers:N", help_heading = "Old base")]
     old_base: Option<OldBaseChoice>,
+    /// Base to compare the images' layers with (repeatable)
+    #[arg(long, value_name = "REF", help_heading = "Old base")]
+    known_base: Vec<String>,
     /// Allowed base, or `scratch` (repeatable) [default: gcr.io/distroless/static]
     #[arg(long, value_name = "REF", help_heading = "Policy")]
     allow_base: Vec<BaseName>,
@@ -110,10 +113,12 @@ impl Check {
 
     fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
         let base = self.base.as_deref().map_or_else(|| default_base(&policy.bases), str::parse)?;
+        let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let one = |image: &String| {
             let options = RebaseOptions {
                 base: base.clone(),
                 old_base: self.old_base.clone(),
+                known_bases: known.clone(),
                 platforms: self.platform.clone(),
                 source_date_epoch: epoch()?,
                 ..RebaseOptions::default()
@@ -126,6 +131,7 @@ impl Check {
         for entry in read_batch(path)?.images {
             let list = lists.list_for(&entry, policy)?;
             let mut job = entry.job;
+            job.options.known_bases.extend(known.iter().cloned());
             if self.base.is_some() {
                 job.options.base = base.clone();
             }

@@ -7,7 +7,7 @@ use super::args::{SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
-use crate::oci::Platform;
+use crate::oci::{Location, Platform};
 use crate::report::{Inspection, Reportable as _};
 use crate::run;
 use crate::store::Session;
@@ -22,6 +22,9 @@ pub struct Inspect {
     /// Show only this platform (repeatable)
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     platform: Vec<String>,
+    /// Base to compare the image's layers with (repeatable)
+    #[arg(long, value_name = "REF")]
+    known_base: Vec<String>,
     #[command(flatten)]
     pub(super) world: SessionArgs,
     #[command(flatten)]
@@ -35,7 +38,10 @@ const EXAMPLES: &str = "Examples:
   underpin inspect registry.example/app:v1
 
   # one platform of an image in a directory, for scripts
-  underpin inspect oci:build:app --platform linux/arm64 --json";
+  underpin inspect oci:build:app --platform linux/arm64 --json
+
+  # is it built on this base?
+  underpin inspect registry.example/app:v1 --known-base registry.example/debian:12";
 
 impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
@@ -44,7 +50,8 @@ impl Inspect {
         self.reports.check()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
-        let inspection: Inspection = run::inspect(&session, &image, &platforms)?;
+        let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
+        let inspection: Inspection = run::inspect(&session, &image, &platforms, &known)?;
         self.reports.write(&inspection)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", inspection.json())),

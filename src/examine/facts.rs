@@ -34,6 +34,10 @@ pub struct LayerFacts {
 }
 
 impl LayerFacts {
+    pub(super) const fn new(layer: ImageLayer, index: Arc<LayerIndex>) -> Self {
+        Self { layer, index, owners: OnceLock::new() }
+    }
+
     /// Whom each entry of the layer belongs to.
     #[must_use]
     pub fn owners(&self) -> &LayerOwnership {
@@ -56,12 +60,7 @@ pub fn look(subject: &PlatformSubject) -> Facts {
 }
 
 fn layers(of: &[ImageLayer], read: &[Arc<LayerIndex>]) -> Vec<LayerFacts> {
-    let facts = |(layer, index): (&ImageLayer, &Arc<LayerIndex>)| LayerFacts {
-        layer: layer.clone(),
-        index: Arc::clone(index),
-        owners: OnceLock::new(),
-    };
-    of.iter().zip(read).map(facts).collect()
+    of.iter().zip(read).map(|(layer, index)| LayerFacts::new(layer.clone(), Arc::clone(index))).collect()
 }
 
 fn layer_notes(subject: &PlatformSubject) -> Vec<String> {

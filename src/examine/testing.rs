@@ -17,8 +17,8 @@ impl Lookup for Old {
     fn image(&self, _: &Location) -> crate::error::Result<Option<Image>> {
         Ok(Some(self.0.clone()))
     }
-    fn clue(&self, _: &Location) -> crate::error::Result<Option<Image>> {
-        Ok(None)
+    fn clue(&self, _: &Location) -> crate::error::Result<Result<Image, String>> {
+        Ok(Err("is not asked for".to_owned()))
     }
     fn statements(&self) -> crate::error::Result<Vec<Value>> {
         Ok(Vec::new())

@@ -2,8 +2,8 @@
 //! source and new base.
 //!
 //! What the source set itself stays. What it took over from its old base follows the new base where nobody
-//! can notice, and is kept where somebody can: [`TABLE`] says it for each member. Where the old base's
-//! config is not known, whatever the source has counts as its own.
+//! can notice, and is kept where somebody can: [`TABLE`] says it for each member. Where neither
+//! the old base's config is known nor the history shows what it set, whatever the source has counts as its own.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ use crate::process::{Command, Container, MEMBER_ORDER, set_member};
 
 /// The container as if the source had been built on the new base.
 pub(super) fn rebased(subject: &PlatformSubject) -> Container {
-    let old = subject.old_base.image.as_ref().map(|image| Container::of(&image.config));
+    let old = subject.old_base.container();
     let old = old.unwrap_or_else(|| Container { members: Map::new(), command: Command::default() });
     let (source, new) = (Container::of(&subject.source.config), Container::of(&subject.base.config));
     let noticed = Noticed::new(subject);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::added as directories;
 use super::layers::{Becomes, Bulk, Layers, Needs, OwnLayer, Sums, reason, source_root};
 use super::new_layer::NewLayer;
-use crate::examine::base::Sureness;
+use crate::examine::base::{Sureness, UnreadDatabase, holds_system, unproven_files};
 use crate::examine::ownership::{Ownership, Side};
 use crate::examine::packages::Database;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
@@ -22,22 +22,18 @@ pub(super) fn extract(subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_
     let source = source_root(subject);
     let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
     let mut wanted = of_command(needs, &source);
-    let mut notes = Vec::new();
-    if tells_data(subject, facts) {
+    let tells_data = tells_data(subject, facts);
+    if tells_data {
         wanted.extend(data(facts, &source));
-    } else {
-        notes.push(
-            "no package database says what belongs to the system, so only the program and --keep paths were extracted"
-                .to_owned(),
-        );
     }
     for path in &needs.options.keep {
         wanted.extend(kept(&source, path));
     }
+    let left_unknown = if tells_data { Vec::new() } else { unknown_files(facts, &source, &wanted) };
     let mut layer = NewLayer::default();
     take(&mut layer, &wanted, subject, (&base, &source));
     let own = left_behind(facts, &wanted);
-    Layers { own, extracted: Some(Arc::new(layer)), notes, ..Layers::default() }
+    Layers { own, extracted: Some(Arc::new(layer)), left_unknown, ..Layers::default() }
 }
 
 fn all_layers(subject: &PlatformSubject) -> impl Iterator<Item = &LayerIndex> {
@@ -56,12 +52,19 @@ fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[crate::rootfs:
     paths.filter_map(|path| Some((path.clone(), source.get(path)?))).collect()
 }
 
-/// Whether application data can be told from the system's: the old base is known, or a package
-/// database says what the system's is.
+/// Whether application data can be told from the system's: the old base is known, a package database
+/// says what the system's is, or there is no system.
 fn tells_data(subject: &PlatformSubject, facts: &Facts) -> bool {
-    let mut layers = facts.old_layers.iter().chain(&facts.layers);
+    let layers = || facts.old_layers.iter().chain(&facts.layers);
     subject.old_base.sure != Sureness::Unknown && subject.old_base.layers > 0
-        || layers.any(|layer| layer.owners().packages.database == Database::Read)
+        || layers().any(|layer| layer.owners().packages.database == Database::Read)
+        || !layers().any(|layer| holds_system(&layer.index))
+}
+
+/// What is left behind of an image without a package database, and may be the application's.
+fn unknown_files(facts: &Facts, source: &Root<'_>, wanted: &Wanted<'_>) -> Vec<RootPath> {
+    let left = unproven_files(&facts.layers, source, UnreadDatabase::Unknown).into_iter().map(|(_, path)| path);
+    left.filter(|path| !wanted.contains_key(path) && !is_mounted_over(path)).collect()
 }
 
 /// What the application put there: nothing of the old base's layers.

@@ -1,28 +1,75 @@
 //! The layers above the old base, one by one: kept, filtered or dropped.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::added as directories;
-use super::layers::{Becomes, Bulk, Layers, OwnLayer, Sums, reason};
+use super::layers::{Becomes, Bulk, Layers, OwnLayer, Roots, Sums, reason};
 use super::new_layer::NewLayer;
 use crate::examine::ownership::{Ownership, Side};
+use crate::examine::packages::Package;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
+use crate::process::LeavingPackage;
 use crate::rootfs::{Root, merge};
 
-/// Decides for every layer. Each is looked at on top of what becomes of those below it.
+/// Decides for every layer. Each is looked at on top of what becomes of those below it: one root that
+/// grows, layer by layer, as far as there are markers to be held against it.
 pub(super) fn layers(subject: &PlatformSubject, facts: &Facts, keep: &[RootPath]) -> Layers {
-    let mut layers = Layers::default();
     let accounts = if subject.old_base.layers > 0 { AccountFiles::OfOldBase } else { AccountFiles::Own };
-    for layer in &facts.layers {
-        let has_markers = layer.index.entries.iter().any(|entry| entry.kind.is_marker());
-        let below = has_markers.then(|| layers.root(subject));
-        let (own, note) = Sorting { layer, keep, accounts }.decide(below.as_ref());
-        drop(below);
-        layers.notes.extend(note);
-        layers.own.push(own);
+    let has_markers = |layer: &LayerFacts| layer.index.entries.iter().any(|entry| entry.kind.is_marker());
+    let marked = facts.layers.iter().rposition(has_markers).map_or(0, |at| at + 1);
+    let decided: Vec<OnceCell<(OwnLayer, Option<String>)>> = facts.layers.iter().map(|_| OnceCell::new()).collect();
+    let mut below = if marked > 0 { merge(subject.base_layers.iter().map(AsRef::as_ref)) } else { Root::default() };
+    for (at, (layer, slot)) in facts.layers.iter().zip(&decided).enumerate() {
+        let (own, _) = slot.get_or_init(|| Sorting { layer, keep, accounts }.decide(&below));
+        if let Some(contents) = own.contents().filter(|_| at + 1 < marked) {
+            below.add_layer(contents);
+        }
     }
-    layers
+    drop(below);
+    let (own, notes): (Vec<OwnLayer>, Vec<Option<String>>) =
+        decided.into_iter().filter_map(OnceCell::into_inner).unzip();
+    Layers { own, notes: notes.into_iter().flatten().collect(), ..Layers::default() }
+}
+
+impl Layers {
+    /// The packages of the source's layers above the old base that do not go along, by name. Files that
+    /// a later layer removed or replaced, and those that the new root has at the same path, do not count.
+    #[must_use]
+    pub fn leaving_packages(&self, facts: &Facts, roots: &Roots<'_>) -> Vec<LeavingPackage> {
+        let mut leaving: BTreeMap<(&str, &str), Vec<RootPath>> = BTreeMap::new();
+        for (at, (layer, own)) in facts.layers.iter().zip(&self.own).enumerate() {
+            if matches!(own.becomes, Becomes::Kept) {
+                continue;
+            }
+            for (package, path) in packaged(layer) {
+                let is_visible =
+                    roots.source().get(path).is_some_and(|node| node.layer() == facts.old_layers.len() + at);
+                if is_visible && roots.rebased.get(path).is_none() {
+                    leaving.entry((&package.name, &package.version)).or_default().push(path.clone());
+                }
+            }
+        }
+        let package = |((name, version), files): ((&str, &str), _)| LeavingPackage {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            files,
+        };
+        leaving.into_iter().map(package).collect()
+    }
+}
+
+/// The files of a layer that are a package's.
+fn packaged(layer: &LayerFacts) -> impl Iterator<Item = (&Package, &RootPath)> {
+    let owners = layer.owners();
+    layer.index.entries.iter().zip(&owners.entries).filter_map(|(entry, owner)| match owner {
+        Ownership::Package(package) if entry.kind != EntryKind::Directory => {
+            Some((owners.packages.packages.get(*package)?, &entry.path))
+        }
+        _ => None,
+    })
 }
 
 /// Whose the account files of a layer are. An image that is based on nothing made its own; on an old
@@ -51,7 +98,7 @@ enum EntryDecision {
 }
 
 impl Sorting<'_> {
-    fn decide(&self, below: Option<&Root<'_>>) -> (OwnLayer, Option<String>) {
+    fn decide(&self, below: &Root<'_>) -> (OwnLayer, Option<String>) {
         let entries = self.layer.index.entries.iter();
         let decisions: Vec<EntryDecision> =
             entries.clone().enumerate().map(|(at, entry)| self.decision(at, entry, below)).collect();
@@ -79,12 +126,12 @@ impl Sorting<'_> {
         }
     }
 
-    fn decision(&self, at: usize, entry: &Entry, below: Option<&Root<'_>>) -> EntryDecision {
+    fn decision(&self, at: usize, entry: &Entry, below: &Root<'_>) -> EntryDecision {
         if self.keep.iter().any(|path| entry.path.is_within(path)) {
             return EntryDecision::Stays;
         }
         if entry.kind.is_marker() {
-            if below.is_none_or(|below| still_hides(entry, below)) {
+            if still_hides(entry, below) {
                 return EntryDecision::Stays;
             }
             return EntryDecision::Leaves { what: "whiteouts of what is gone".to_owned(), is_package: false };

@@ -21,7 +21,7 @@ use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::layer::{Entry, EntryKind, LayerContents, LayerIndex, RootPath};
 use crate::oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
-use crate::process::{Container, LeavingPackage};
+use crate::process::Container;
 use crate::rootfs::{Root, merge};
 
 /// The result's layers above the new base.
@@ -36,8 +36,8 @@ pub struct Layers {
     pub notes: Vec<String>,
     /// Paths to be kept that the source does not have.
     pub keep_missing: Vec<RootPath>,
-    /// Packages that the image's own layers installed and that stay behind.
-    pub leaving: Vec<LeavingPackage>,
+    /// Files that were not extracted, though nothing tells whose they are.
+    pub left_unknown: Vec<RootPath>,
 }
 
 /// What becomes of one layer of the source.
@@ -70,7 +70,7 @@ impl OwnLayer {
     }
 
     /// What the result has of it.
-    fn contents(&self) -> Option<LayerContents<'_>> {
+    pub(super) fn contents(&self) -> Option<LayerContents<'_>> {
         match &self.becomes {
             Becomes::Kept => Some(LayerContents::from(self.index.as_ref())),
             Becomes::Filtered(new) => Some(LayerContents::from(new.as_ref())),

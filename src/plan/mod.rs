@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::examine::{self, Facts, PlatformSubject, Shape, Subject};
 use crate::oci::{DiffId, Digest, Image};
-use crate::process::{self, Container, Setup, Startup};
+use crate::process::{self, Container, LeavingPackage, Setup, Startup};
 use crate::rootfs::merge;
 use crate::rules::Finding;
 
@@ -166,13 +166,18 @@ impl Draft {
 
     /// What a runtime would be given to start, before the move and after it.
     #[must_use]
-    pub fn setup<'a>(&'a self, before: &'a Container, subject: &PlatformSubject) -> Setup<'a> {
+    pub fn setup<'a>(
+        &'a self,
+        before: &'a Container,
+        subject: &PlatformSubject,
+        leaving: &'a [LeavingPackage],
+    ) -> Setup<'a> {
         Setup {
             before,
             after: &self.container,
             inlined: self.form.script.as_deref(),
             base_layers: subject.base_layers.len(),
-            leaving: &self.layers.leaving,
+            leaving,
         }
     }
 }
@@ -184,7 +189,8 @@ pub fn pass(image: &Subject, subject: PlatformSubject, options: &RebaseOptions) 
     let draft = draw(image, &subject, &facts, options);
     let roots = draft.layers.roots(&subject);
     let before = Container::of(&subject.source.config);
-    let setup = draft.setup(&before, &subject);
+    let leaving = draft.layers.leaving_packages(&facts, &roots);
+    let setup = draft.setup(&before, &subject, &leaving);
     let startup = process::look(&setup, &roots.rebased, roots.source(), draft.layers.above_base());
     let seam = seam::look(&subject, &draft.layers, &roots);
     drop(roots);

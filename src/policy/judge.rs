@@ -1,11 +1,15 @@
 //! Puts all rules to a pass, in the order of a report; those about its base and its config are here.
 
+use std::collections::BTreeMap;
+
 use super::{command, difference, layers, logs, needs, program, user, workdir};
-use crate::examine::base::Sureness;
+use crate::examine::base::{Sureness, UnreadDatabase, unproven_files};
 use crate::examine::{PlatformSubject, Subject};
+use crate::layer::RootPath;
 use crate::oci::{Platform, is_dangerous};
-use crate::plan::{OnMissing, Pass};
+use crate::plan::{OnMissing, Pass, Roots};
 use crate::process::Start;
+use crate::rootfs::FileNode;
 use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 
 /// Puts every rule to one platform.
@@ -56,8 +60,17 @@ pub fn missing_platforms(image: &Subject, on_missing: OnMissing) -> Vec<MissingP
 
 fn old_base(pass: &Pass) -> Vec<Finding> {
     let old = &pass.subject.old_base;
+    let warning = |warning: &String| {
+        Finding::new(Rule::BaseNameIgnored, Level::Warn, warning.clone()).fix(Rule::BaseNameIgnored.fix())
+    };
     let notes = old.notes.iter().map(|note| Finding::new(Rule::OldBaseUnproven, Level::Note, note.clone()));
-    let verdict = match old.sure {
+    let verdicts = [old_base_doubted(pass), base_unproven_files(pass), extract_incomplete(pass)];
+    old.warnings.iter().map(warning).chain(notes).chain(verdicts.into_iter().flatten()).collect()
+}
+
+fn old_base_doubted(pass: &Pass) -> Option<Finding> {
+    let old = &pass.subject.old_base;
+    match old.sure {
         Sureness::Proven => None,
         Sureness::Likely if old.layers == 0 => None,
         // What is extracted does not depend on where the old base ends.
@@ -83,8 +96,73 @@ fn old_base(pass: &Pass) -> Vec<Finding> {
             .evidence("the first layers hold package data or a shell beside the program")
             .fix("take only the program and its data out of it with --extract, or pass --old-base with the image it was built on, or layers:N"),
         ),
+    }
+}
+
+/// Files that a finding names; the rest is counted.
+const NAMED: usize = 10;
+
+fn named(names: &[String]) -> String {
+    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// What would be lost with a base that is only likely.
+fn base_unproven_files(pass: &Pass) -> Option<Finding> {
+    let old = &pass.subject.old_base;
+    if !old.is_guess() || pass.draft.passes_on() {
+        return None;
+    }
+    let roots = pass.draft.layers.roots(&pass.subject);
+    let mut lost = unproven_files(&pass.facts.old_layers, roots.source(), UnreadDatabase::OfBase);
+    lost.retain(|(_, path)| !is_still_there(path, &roots, pass.subject.base_layers.len()));
+    let lowest = lost.iter().map(|(layer, _)| *layer).min()?;
+    let paths: Vec<String> = lost.iter().map(|(_, path)| path.to_string()).collect();
+    let keep = if lowest > 0 { format!(", or layers:{lowest} to keep them") } else { String::new() };
+    Some(
+        Finding::new(
+            Rule::BaseUnprovenFiles,
+            Level::Refuse,
+            format!("the old base was read from the {}, and its layers contain files that no package owns", old.how),
+        )
+        .evidence(named(&paths))
+        .fix(format!(
+            "pass --old-base REF with the image it was built on, or --old-base layers:{} if these files are the base's{keep}",
+            old.layers
+        )),
+    )
+}
+
+/// Whether the result has the file all the same: it was brought along, or the new base has its like.
+fn is_still_there(path: &RootPath, roots: &Roots<'_>, base: usize) -> bool {
+    let (Some(there), Some(was)) = (roots.rebased.get(path), roots.source().get(path)) else { return false };
+    let looks = |node: &FileNode<'_>| (node.mode(), node.uid(), node.gid(), node.entry().map(|entry| entry.mtime));
+    there.layer() >= base || (there.kind() == was.kind() && looks(there) == looks(was))
+}
+
+fn extract_incomplete(pass: &Pass) -> Option<Finding> {
+    let left = &pass.draft.layers.left_unknown;
+    let mut directories: BTreeMap<RootPath, usize> = BTreeMap::new();
+    for path in left {
+        *directories.entry(path.parent().unwrap_or_default()).or_default() += 1;
+    }
+    let counted = |(directory, count): (&RootPath, &usize)| {
+        let files = if *count == 1 { "file" } else { "files" };
+        format!("{directory} ({count} {files})")
     };
-    notes.chain(verdict).collect()
+    let directories: Vec<String> = directories.iter().map(counted).collect();
+    (!left.is_empty()).then(|| {
+        Finding::new(
+            Rule::ExtractIncomplete,
+            Level::Refuse,
+            "nothing tells the application's files from the system's, and --extract would leave some behind",
+        )
+        .evidence(named(&directories))
+        .fix(Rule::ExtractIncomplete.fix())
+    })
 }
 
 fn config_odd(pass: &Pass) -> Vec<Finding> {

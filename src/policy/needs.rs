@@ -14,7 +14,7 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     findings.extend(words(startup));
     findings.extend(files(startup));
     findings.extend(dynamic_helpers(startup));
-    findings.extend(packages(pass));
+    findings.extend(packages(startup));
     findings
 }
 
@@ -136,8 +136,8 @@ fn dynamic_helper(helper: &Helper, by: &str) -> Finding {
 }
 
 /// Packages that the image's own layers installed and that stay behind.
-fn packages(pass: &Pass) -> Option<Finding> {
-    let leaving = pass.draft.layers.leaving.iter().filter(|package| !package.files.is_empty());
+fn packages(startup: &Startup) -> Option<Finding> {
+    let leaving = startup.leaving.iter().filter(|package| !package.files.is_empty());
     let names = collapsed(leaving.map(|package| format!("{} {}", package.name, package.version)))?;
     Some(
         Finding::new(

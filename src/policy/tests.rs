@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::elf::{Linkage, Program, Script};
 use crate::examine::base::Sureness;
-use crate::examine::testing::fetched;
+use crate::examine::testing::{Put as _, entry, fetched, layer};
 use crate::examine::{Fetched, LeftBehind};
 use crate::oci::Digest;
 use crate::oci::testing::TestImage;
@@ -113,7 +113,25 @@ fn old_base_unknown_and_unproven() {
     }
     let mut subject = plain();
     subject.platforms[0].old_base.notes.push("a clue led nowhere".to_owned());
-    assert_eq!(found(subject), [(Rule::OldBaseUnproven, Level::Note)]);
+    subject.platforms[0].old_base.warnings.push("a name does not fit".to_owned());
+    assert_eq!(found(subject), [(Rule::BaseNameIgnored, Level::Warn), (Rule::OldBaseUnproven, Level::Note)]);
+}
+
+#[test]
+fn files_that_may_be_the_applications_are_not_thrown_away_on_a_guess() {
+    let with = |sure: Sureness, path: &str| {
+        let mut subject = plain();
+        let platform = &mut subject.platforms[0];
+        platform.old_base.sure = sure;
+        platform.old_layers = vec![Arc::new(layer("a").with(entry(path)))];
+        found(subject)
+    };
+    let doubted = (Rule::OldBaseUnproven, Level::Warn);
+    assert_eq!(with(Sureness::Likely, "data/model"), [doubted, (Rule::BaseUnprovenFiles, Level::Refuse)]);
+    assert_eq!(with(Sureness::Likely, "etc/os-release"), [doubted]);
+    assert_eq!(with(Sureness::Likely, "data/"), [doubted]);
+    assert_eq!(with(Sureness::Likely, "app"), [doubted], "the application's own file is in its place");
+    assert_eq!(with(Sureness::Proven, "data/model"), []);
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub struct Startup {
     pub helpers: Vec<Helper>,
     pub needs: Vec<Absent>,
     pub lost_words: Vec<LostWord>,
+    /// Packages that the image's own layers installed and that stay behind.
+    pub leaving: Vec<LeavingPackage>,
     /// How many layers of the result's root are the new base's.
     pub base_layers: usize,
 }
@@ -86,7 +88,8 @@ pub fn look<'l>(
     let needs = needs(setup, &after, &helpers, &view);
     let lost_words = lost_words(&before, &after, setup.after, &view);
     let health = look_at_health(setup.after, rebased);
-    Startup { before, after, health, helpers, needs, lost_words, base_layers: setup.base_layers }
+    let leaving = setup.leaving.to_vec();
+    Startup { before, after, health, helpers, needs, lost_words, leaving, base_layers: setup.base_layers }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -106,7 +106,7 @@ impl CheckedPlatform {
             old_base: old.into(),
             base,
             standing: verdict,
-            notes: old.notes.clone(),
+            notes: old.remarks(),
             findings,
         }
     }

@@ -96,7 +96,7 @@ impl InspectionPlatform {
             config: image.config.digest().to_string(),
             created: image.config.object().get("created").and_then(Value::as_str).map(str::to_owned),
             old_base: old.into(),
-            notes: old.notes.clone(),
+            notes: old.remarks(),
             layers: layers(image, old.layers),
             entrypoint: command.entrypoint.unwrap_or_default(),
             cmd: command.cmd.unwrap_or_default(),

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::path_components::{PathComponents, TooManyLinks, is_absolute, split_last};
 use super::root::Root;
-use super::tree::{EntrySource, FileNode, NodeId, ROOT, RootTree};
+use super::tree::{EntrySource, FileNode, NodeId, ROOT};
 use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
 
 /// Bytes of a path and of a name in Linux.
@@ -20,20 +20,22 @@ const MOST_IMPLIED: usize = 1 << 18;
 /// The root that the layers make, bottom first. Every stack of layers makes one; what of it no
 /// runtime would take is in [`Root::issues`].
 pub fn merge<'a, L: Into<LayerContents<'a>>>(layers: impl IntoIterator<Item = L>) -> Root<'a> {
-    let layers: Vec<LayerContents<'a>> = layers.into_iter().map(Into::into).collect();
-    let mut merge = LayerMerge { tree: RootTree::new(), issues: Vec::new(), implied: 0 };
-    for (number, layer) in layers.iter().enumerate() {
-        for (position, entry) in layer.entries.iter().enumerate() {
-            merge.apply(EntrySource { entry, layer: number, position });
-        }
+    let mut root = Root::default();
+    for layer in layers {
+        root.add_layer(layer.into());
     }
-    Root { layers, tree: merge.tree, issues: merge.issues }
+    root
 }
 
-struct LayerMerge<'a> {
-    tree: RootTree<'a>,
-    issues: Vec<MergeIssue<'a>>,
-    implied: usize,
+impl<'a> Root<'a> {
+    /// Lays one more layer on top.
+    pub fn add_layer(&mut self, layer: LayerContents<'a>) {
+        let number = self.layers.len();
+        for (position, entry) in layer.entries.iter().enumerate() {
+            self.apply(EntrySource { entry, layer: number, position });
+        }
+        self.layers.push(layer);
+    }
 }
 
 /// Where a path resolves to: the last node that exists, and the names that do not.
@@ -44,7 +46,7 @@ struct MergeTarget<'a> {
     through_lower_link: bool,
 }
 
-impl<'a> LayerMerge<'a> {
+impl<'a> Root<'a> {
     fn apply(&mut self, source: EntrySource<'a>) {
         let outcome = match &source.entry.kind {
             EntryKind::Whiteout => self.white_out(source),
@@ -82,7 +84,7 @@ impl<'a> LayerMerge<'a> {
             self.tree.replace_directory(ROOT, FileNode::of(source));
             return Ok(());
         };
-        let directory = self.directory(directory, name, source)?;
+        let directory = self.made_directory(directory, name, source)?;
         let there = self.tree.child(directory, name).filter(|id| self.tree.node(*id).is_directory());
         if let (EntryKind::Directory, Some(there)) = (&source.entry.kind, there) {
             self.tree.replace_directory(there, FileNode::of(source));
@@ -128,7 +130,12 @@ impl<'a> LayerMerge<'a> {
     }
 
     /// The directory that `name` is to be put in; makes what is missing of it.
-    fn directory(&mut self, path: &'a [u8], name: &'a [u8], source: EntrySource<'a>) -> Result<NodeId, MergeIssueKind> {
+    fn made_directory(
+        &mut self,
+        path: &'a [u8],
+        name: &'a [u8],
+        source: EntrySource<'a>,
+    ) -> Result<NodeId, MergeIssueKind> {
         let spot = self.locate(path, source.layer)?;
         if !self.tree.node(spot.at).is_directory() {
             return Err(MergeIssueKind::BelowFile);

@@ -13,6 +13,15 @@ pub struct Root<'a> {
     pub(super) layers: Vec<LayerContents<'a>>,
     pub(super) tree: RootTree<'a>,
     pub(super) issues: Vec<MergeIssue<'a>>,
+    /// Directories that no entry speaks of.
+    pub(super) implied: usize,
+}
+
+/// With nothing in it.
+impl Default for Root<'_> {
+    fn default() -> Self {
+        Self { layers: Vec::new(), tree: RootTree::new(), issues: Vec::new(), implied: 0 }
+    }
 }
 
 impl<'a> Root<'a> {

@@ -198,6 +198,7 @@ mod tests {
             "packed-binary",
             "program-changed",
             "start-unknown",
+            "extract-incomplete",
         ];
         assert_eq!(ids, expected);
         assert!(Rule::allowable().is_sorted());

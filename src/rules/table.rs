@@ -260,11 +260,11 @@ rules! {
             or say how many layers it has with --old-base layers:N (`underpin inspect` lists the layers)"
 
     OldBaseUnproven "old-base-unproven" Layers [Warn, Note] Never
-        means "The old base was deduced, not proven: from the history or content of the layers. A note names a hint \
-            to the base that led nowhere."
+        means "The old base was deduced, not proven: from the history or content of the layers. A note names what \
+            spoke for another boundary."
         why "A proven base is one whose layers are the first layers of the image, digest by digest. Without that, the \
-            boundary is a well-founded guess; if it is wrong, files of the application are dropped, or files of the \
-            base kept."
+            boundary is a well-founded guess. Files that may be the application's are never removed on a guess \
+            (base-unproven-files); if it is wrong, files of the base are kept."
         example "the old base was read from the history, not proven by its layers\nlayers 1 to 3 are taken as the old base"
         fix "compare with `underpin inspect`, then pass --old-base REF, or --old-base layers:N to confirm the number"
 
@@ -643,6 +643,31 @@ rules! {
             (needs-tool); what a script or a library needs may not be seen."
         example "RUN apt-get install -y git openssh-client"
         fix "keep files of them with --keep PATH if the application needs them"
+
+    BaseUnprovenFiles "base-unproven-files" Layers [Refuse] Never
+        means "The old base is a guess, and the layers that it would remove contain files that no package owns and that \
+            no base image is known to ship."
+        why "Such files may be the application's: a Dockerfile that copies data before it sets the command looks, in its \
+            history, like two images. Removed with the base, the data would be missing only when the program runs."
+        example "FROM debian:12\nCOPY data /data\nCMD [\"bash\"]\nCOPY app /app\nENTRYPOINT [\"/app\"]"
+        fix "pass --old-base REF with the image it was built on, or --old-base layers:N: the number that was found to \
+            confirm it, a smaller one to keep the files"
+
+    BaseNameIgnored "base-name-ignored" Layers [Warn] Never
+        means "The image names a base that its layers are not built on, or that could not be read."
+        why "Annotations and labels are copied from image to image, tags move, and registries disappear. underpin looks \
+            for the base by the other means that it has; while the name leads nowhere, the result can be another one \
+            than with the base at hand."
+        example "the annotation names debian:12, which is not under the image: it differs at layer 1 of 1"
+        fix "pass --old-base with the image it was built on, or correct the name where the image is built"
+
+    ExtractIncomplete "extract-incomplete" Layers [Refuse] ByUser
+        means "--extract leaves files behind, and nothing tells whether they are the application's or the system's."
+        why "Without a package database or a known old base, only the program and the --keep paths are taken. Data that \
+            the program reads would be missing."
+        example "an image of a single layer with busybox, /app and /srv/data, and no package database"
+        fix "pass --keep for each directory that the application needs; once nothing of the rest is needed, pass \
+            --allow extract-incomplete"
 }
 
 impl From<Reason> for Rule {

@@ -89,23 +89,32 @@ fn a_kept_path_comes_along_and_is_on_record() {
 }
 
 #[test]
-fn without_a_package_database_only_the_program_is_taken_and_said_so() {
+fn without_a_package_database_what_would_be_left_behind_is_refused_and_named() {
     let busybox = program("bin/busybox", prints(Machine::Amd64, "BusyBox v1.35.0\n"));
-    let system = [busybox, symlink("bin/sh", "busybox")];
+    let system = [busybox, symlink("bin/sh", "busybox"), file("etc/os-release", "ID=none\n")];
     let layouts = squashed(&system.into_iter().chain(application()).collect::<Vec<_>>());
     let extract = |out: &str| layouts.rebase_unnamed(out).args(["--no-cache", "--extract"]);
-    extract("out").run().ok().says("no package database says what belongs to the system");
-    let program = ["opt", "opt/current", "opt/v1", "opt/v1/app", "usr", "usr/bin", "usr/bin/start"];
-    assert_eq!(above(&layouts, "out"), [program]);
-    extract("kept").args(["--keep", "/opt/v1/settings"]).run().ok();
+    extract("out").run().refused().says("extract-incomplete").says("/opt/v1 (1 file)").says("--keep");
+    assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
+    extract("kept").args(["--keep", "/opt/v1"]).run().ok();
     assert_eq!(above(&layouts, "kept"), [TAKEN]);
-    for out in ["out", "kept"] {
+    extract("allowed").args(["--allow", "extract-incomplete"]).run().ok().says("extract-incomplete");
+    let program = ["opt", "opt/current", "opt/v1", "opt/v1/app", "usr", "usr/bin", "usr/bin/start"];
+    assert_eq!(above(&layouts, "allowed"), [program]);
+    for out in ["allowed", "kept"] {
         layouts.underpin(&["verify", &format!("oci:{out}:v1")]).run().ok();
     }
     or_skip!(need(&["umoci", "runc"]));
-    for out in ["out", "kept"] {
+    for out in ["allowed", "kept"] {
         assert_eq!(layouts.start(out), fixtures::LINE, "{out}");
     }
+}
+
+#[test]
+fn an_image_that_is_based_on_nothing_is_extracted_whole() {
+    let layouts = squashed(&application());
+    layouts.rebase_unnamed("out").args(["--no-cache", "--extract"]).run().ok();
+    assert_eq!(above(&layouts, "out"), [TAKEN]);
 }
 
 #[test]

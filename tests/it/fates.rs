@@ -183,3 +183,28 @@ fn a_filtered_image_is_the_same_from_a_registry_and_verified_there() {
     layouts.underpin(&["verify", &to]).run().ok().says("verified");
     assert_eq!(rebase().run().ok().json()["outcome"], "unchanged");
 }
+
+/// What package managers do not write themselves is somebody's, wherever it is.
+#[test]
+fn files_beside_those_of_package_managers_stay() {
+    let tzdata = or_skip!(of_this_machine("tzdata"));
+    let own = [
+        file("etc/apt/sources.list.d/my.list", "deb http://mirror.example ./\n"),
+        file("var/cache/apt/my.bin", "mine"),
+        file("var/lib/rpm/app.db", "mine"),
+    ];
+    let old = fixtures::old_base("linux/amd64");
+    let app = Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, fixtures::LINE))]);
+    for (layer, fate) in [
+        (own.to_vec(), "kept"),
+        (tzdata.installed().into_iter().chain(own.clone()).collect(), "filtered"),
+        (tzdata.installed(), "dropped"),
+    ] {
+        let recipe = upon(&old, [Layer::of(Pack::Gzip, &layer), app.clone()], fixtures::app_config());
+        let layouts = Layouts::on(&old, &recipe);
+        let report = layouts.plan().arg("--json").run().ok().json();
+        assert_eq!(fates(&report), [fate, "kept"]);
+        let stays = &layers_of(&report)[0]["stays"]["entries"];
+        assert_eq!(*stays == 3, fate == "filtered", "{report}");
+    }
+}

@@ -1,14 +1,19 @@
 //! Where the old base ends: each rung of the ladder, and what history may never do.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
+use crate::support::debian::of_this_machine;
 use crate::support::docker_registry::Registry;
-use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Sandbox};
+use crate::support::programs::{Machine, prints};
 use crate::support::published;
 use crate::support::recipe::{Content, Dialect, Recipe, attest, index};
-use crate::support::skip::{Part, or_skip};
+use crate::support::skip::{Part, need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, file, folder};
+use crate::support::{fixtures, tools};
 
 const NAME: &str = "org.opencontainers.image.base.name";
 const DIGEST: &str = "org.opencontainers.image.base.digest";
@@ -147,17 +152,203 @@ fn what_the_cache_has_seen_does_not_change_the_answer() {
     assert_eq!(plan(&[]), cold);
 }
 
+/// The lines of a distribution's image, and those of a build upon it.
+fn lines(own: &[(&str, bool)]) -> Value {
+    let base = [("/bin/sh -c #(nop) ADD file:0123 in / ", false), ("/bin/sh -c #(nop)  CMD [\"bash\"]", true)];
+    let entry =
+        |(by, empty): &(&str, bool)| json!({"created": "2020-01-02T03:04:05Z", "created_by": by, "empty_layer": empty});
+    base.iter().chain(own).map(entry).collect()
+}
+
+const COPY_APP: (&str, bool) = ("COPY app /app # buildkit", false);
+const START: (&str, bool) = ("ENTRYPOINT [\"/app\"]", true);
+
+fn system() -> Layer {
+    Layer::of(
+        Pack::Gzip,
+        &[folder("etc/"), file("etc/os-release", "ID=oldian\n"), file("etc/passwd", "root:x:0:0:::\n")],
+    )
+}
+
+fn data() -> Layer {
+    Layer::of(Pack::Gzip, &[folder("data/"), file("data/model", "of the application\n")])
+}
+
+/// The system, these layers, and the application's; with this history.
+fn upon_system(more: &[Layer], history: Value) -> Recipe {
+    let own = fixtures::app_layer("linux/amd64", 1000);
+    let layers = [system()].into_iter().chain(more.iter().cloned()).chain([own]).collect();
+    Recipe { layers, history: Some(history), ..app() }
+}
+
 #[test]
 fn history_shows_where_the_base_ends() {
     let setup = or_skip!(Setup::new());
-    let history = json!([
-        {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c #(nop) ADD file:0123 in / "},
-        {"created": "2019-01-01T00:00:00Z", "created_by": "/bin/sh -c set -xe; echo notes > /usr/share/notes"},
-        {"created": "2019-01-01T00:00:01Z", "created_by": "/bin/sh -c #(nop)  CMD [\"bash\"]", "empty_layer": true},
-        {"created": "2020-01-02T03:04:05Z", "created_by": "COPY app /app # buildkit", "comment": "buildkit.dockerfile.v0"},
-        {"created": "2020-01-02T03:04:05Z", "created_by": "ENTRYPOINT [\"/app\"]", "empty_layer": true},
+    let image = upon_system(&[], lines(&[COPY_APP, START])).build();
+    let plan = setup.plan(&image, &[]);
+    assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("history"), &json!(1)), "{plan}");
+    assert_eq!(fates(&plan, "kept"), image.layers()[1..]);
+}
+
+/// As in a Dockerfile that copies data, sets a command, copies more and sets the command again.
+#[test]
+fn a_guess_that_would_remove_data_is_refused_with_its_name_and_both_fixes_work() {
+    let setup = or_skip!(Setup::new());
+    let history = lines(&[("COPY data /data # buildkit", false), ("CMD [\"sh\"]", true), COPY_APP, START]);
+    let image = upon_system(&[data()], history).build();
+    let to = format!("oci:{}:v1", setup.sandbox.path("out").display());
+    let run = setup.underpin("rebase", &image).args(["--to", &to]).run().refused();
+    let run = run.says("base-unproven-files").says("/data/model").says("--old-base layers:2").says("layers:1 to keep");
+    assert!(!setup.sandbox.path("out").exists(), "a refusal writes nothing\n{run}");
+    setup.underpin("rebase", &image).args(["--to", &to, "--allow", "base-unproven-files"]).run().fails("usage");
+    assert_eq!(fates(&setup.plan(&image, &["--old-base", "layers:2"]), "stripped"), image.layers()[..2]);
+    assert_eq!(fates(&setup.plan(&image, &["--old-base", "layers:1"]), "kept"), image.layers()[1..]);
+    // Brought along, the file is not lost either.
+    setup.plan(&image, &["--keep", "/data"]);
+}
+
+#[test]
+fn data_that_is_copied_before_the_images_own_command_is_kept() {
+    let setup = or_skip!(Setup::new());
+    let data_line = ("COPY data /data # buildkit", false);
+    for own in [[data_line, START, COPY_APP], [data_line, COPY_APP, START]] {
+        let image = upon_system(&[data()], lines(&own)).build();
+        let plan = setup.plan(&image, &[]);
+        assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("history"), &json!(1)), "{plan}");
+        assert_eq!(fates(&plan, "kept"), image.layers()[1..], "{own:?}");
+    }
+}
+
+#[test]
+fn a_command_of_the_base_leaves_with_it_though_the_base_has_no_name() {
+    let setup = or_skip!(Setup::new());
+    let recipe = upon_system(&[], lines(&[COPY_APP]));
+    let plan = |cmd: Value| {
+        let image = Recipe { config: json!({"Env": [fixtures::PATH], "Cmd": cmd}), ..recipe.clone() }.build();
+        setup.underpin("plan", &image).arg("--json").run().json()["platforms"][0]["cmd"].clone()
+    };
+    assert_eq!(plan(json!(["bash"])), json!({"before": ["bash"], "after": []}));
+    assert_eq!(plan(json!(["/app"])), json!({"before": ["/app"], "after": ["/app"]}));
+}
+
+/// Packages of this machine as distroless has them, then what no package has.
+fn distroless(certificates: &str) -> Part<Vec<Layer>> {
+    let mut layers = Vec::new();
+    for name in ["base-files", "netbase", "tzdata", "media-types"] {
+        layers.push(of_this_machine(name)?.unpacked());
+    }
+    let passwd = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n";
+    let bundle = file("etc/ssl/certs/ca-certificates.crt", certificates);
+    let licence = file("usr/share/doc/ca-certificates/copyright", "of the certificates\n");
+    layers.extend([
+        vec![folder("./")],
+        vec![folder("etc/"), file("etc/passwd", passwd)],
+        vec![folder("home/"), folder("home/nonroot/").owned(65532, 65532).mode(0o700)],
+        vec![folder("etc/"), file("etc/group", "root:x:0:\nnonroot:x:65532:\n")],
+        vec![folder("tmp/").mode(0o1777)],
+        vec![folder("etc/"), file("etc/nsswitch.conf", "hosts: files dns\n")],
+        vec![folder("usr/"), folder("usr/lib/"), file("usr/lib/os-release", "PRETTY_NAME=\"Distroless\"\nID=debian\n")],
+        vec![folder("etc/"), folder("etc/ssl/"), folder("etc/ssl/certs/"), bundle, licence],
     ]);
-    setup.finds(&Recipe { history: Some(history), ..app() }.build(), "history");
+    Ok(layers.iter().map(|entries| Layer::of(Pack::Gzip, entries)).collect())
+}
+
+#[test]
+fn every_layer_of_a_distroless_image_is_its_base_with_and_without_history() {
+    let setup = or_skip!(Setup::new());
+    let (old, new) = (or_skip!(distroless("outdated\n")), or_skip!(distroless("renewed\n")));
+    let (count, platform) = (old.len(), "linux/amd64");
+    Recipe::new(platform, new).build().push(setup.registry.host(), "base/new", "v1");
+    let bazel = json!({"created": "1970-01-01T00:00:00Z", "created_by": "bazel build @debian"});
+    let with_history: Value = vec![bazel; count].into_iter().chain([json!({"created_by": "COPY app /app"})]).collect();
+    let own = fixtures::app_layer(platform, 1000);
+    for (how, history) in [("history", Some(with_history)), ("content", Some(json!([])))] {
+        let layers = old.iter().cloned().chain([own.clone()]).collect();
+        let image = Recipe { layers, history, ..app() }.build();
+        let plan = setup.plan(&image, &[]);
+        assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!(how), &json!(count)), "{plan}");
+        assert_eq!(fates(&plan, "kept"), [own.digest()], "{how}");
+        let rules: Vec<&Value> = plan["findings"].as_array().unwrap().iter().map(|found| &found["rule"]).collect();
+        assert_eq!(rules, ["old-base-unproven"], "{how}");
+    }
+    // A bundle that somebody put there is kept.
+    let bundle = Layer::of(Pack::Gzip, &[file("etc/ssl/certs/ca-certificates.crt", "of the company\n")]);
+    let layers = old[..count - 1].iter().cloned().chain([bundle.clone(), own.clone()]).collect();
+    let plan = setup.plan(&Recipe { layers, history: Some(json!([])), ..app() }.build(), &[]);
+    assert_eq!(fates(&plan, "kept"), [bundle.digest(), own.digest()]);
+}
+
+/// Real images of buildah, with one layer for a step and with one for all steps.
+#[test]
+fn the_base_that_buildah_names_in_the_history_is_looked_up() {
+    or_skip!(need(&["buildah"]));
+    let setup = or_skip!(Setup::new());
+    let build = Buildah::new(setup.sandbox.path("buildah"));
+    let base = format!("{}/base/built:v1", setup.registry.host());
+    build.image(&base, "FROM scratch\nCOPY os-release /etc/os-release\nCMD [\"/bin/sh\"]\n", &[]);
+    let gone = "localhost/gone:v1";
+    build.tag(&base, gone);
+    let new = format!("{}/base/new:v1", setup.registry.host());
+    for (named, mode) in
+        [(base.as_str(), "--layers"), (&base, "--layers=false"), (gone, "--layers"), (gone, "--layers=false")]
+    {
+        let image = format!("{}/in/built:v1", setup.registry.host());
+        build.image(&image, &format!("FROM {named}\nCOPY app /app\nENTRYPOINT [\"/app\"]\n"), &[mode]);
+        let plan = setup.sandbox.underpin(["plan", &image, "--base", &new, "--no-cache", "--json"]).hurried();
+        let plan = plan.run().ok().json()["platforms"][0].clone();
+        let found = &plan["old_base"];
+        assert_eq!((&found["how"], &found["layers"]), (&json!("history"), &json!(1)), "{named} {mode}: {plan}");
+        let is_proven = found["reference"].as_str().is_some_and(|name| name.contains("/base/built"));
+        assert_eq!(is_proven, named == base, "{named} {mode}: {plan}");
+        assert_eq!(plan.to_string().contains("base-name-ignored"), named == gone, "{named} {mode}: {plan}");
+    }
+}
+
+/// Builds with buildah in storage of its own, and pushes what it built without annotations.
+struct Buildah {
+    folder: PathBuf,
+}
+
+impl Buildah {
+    fn new(folder: PathBuf) -> Self {
+        std::fs::create_dir_all(folder.join("context")).unwrap();
+        std::fs::write(folder.join("context/os-release"), "ID=oldian\n").unwrap();
+        std::fs::write(folder.join("context/app"), prints(Machine::Amd64, fixtures::LINE)).unwrap();
+        let app = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.join("context/app"), app).unwrap();
+        Self { folder }
+    }
+
+    fn run(&self, args: &[&str]) {
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        let storage = ["--storage-driver", "vfs", "--root", &at("root"), "--runroot", &at("run")];
+        tools::tool("buildah", &[&storage[..], args].concat());
+    }
+
+    fn tag(&self, name: &str, other: &str) {
+        self.run(&["tag", name, other]);
+    }
+
+    fn image(&self, name: &str, dockerfile: &str, flags: &[&str]) {
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        std::fs::write(self.folder.join("Dockerfile"), dockerfile).unwrap();
+        let (file, context) = (at("Dockerfile"), at("context"));
+        let build = [
+            "bud",
+            "--isolation",
+            "chroot",
+            "--format",
+            "docker",
+            "--pull-never",
+            "--no-cache",
+            "-t",
+            name,
+            "-f",
+            &file,
+        ];
+        self.run(&[&build[..], flags, &[&context]].concat());
+        self.run(&["push", "--tls-verify=false", name, &format!("docker://{name}")]);
+    }
 }
 
 #[test]
@@ -219,14 +410,52 @@ fn a_flag_that_cannot_be_is_an_error() {
 }
 
 #[test]
-fn a_base_that_the_image_does_not_stand_on_is_an_error() {
+fn a_base_that_the_image_does_not_stand_on_is_an_error_where_the_user_names_it() {
     let setup = or_skip!(Setup::new());
     let new_base = format!("{}/base/new:v1", setup.registry.host());
     setup.underpin("plan", &app().build()).args(["--old-base", &new_base]).run().fails("input").says("/base/new");
-    let mut wrong = app();
-    wrong.annotations.insert(NAME.to_owned(), new_base.into());
-    wrong.annotations.insert(DIGEST.to_owned(), fixtures::new_base("linux/amd64").build().digest().into());
-    setup.underpin("plan", &wrong.build()).run().fails("input").says("/base/new");
+}
+
+/// A name that does not fit, one that is not there, and a registry that does not answer.
+#[test]
+fn a_name_in_the_image_that_leads_nowhere_is_passed_over_with_a_warning() {
+    let setup = or_skip!(Setup::new());
+    let host = setup.registry.host();
+    for (name, why) in [
+        (format!("{host}/base/new:v1"), "is not under the image: it differs at layer 1 of 2"),
+        (format!("{host}/base/gone:v1"), "could not be found"),
+        ("127.0.0.1:1/base/old:v1".to_owned(), "could not be reached"),
+    ] {
+        let mut wrong = upon_system(&[], lines(&[COPY_APP, START]));
+        wrong.annotations.insert(NAME.to_owned(), name.clone().into());
+        let image = wrong.build();
+        let to = format!("oci:{}:v1", setup.sandbox.path("out").display());
+        let rebase = || setup.underpin("rebase", &image).hurried().args(["--to", &to]);
+        rebase().run().ok().says("base-name-ignored").says(&name).says(why);
+        let plan = rebase().args(["--dry-run", "--json"]).run().ok().json()["platforms"][0].clone();
+        assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("history"), &json!(1)), "{plan}");
+        // The result records the old base as it was found, and so can be made again.
+        setup.sandbox.underpin(["verify", &to, "--no-cache"]).run().ok().says("verified");
+        let source = format!("{host}/in/app:v1");
+        let shown = setup.sandbox.underpin(["inspect", &source, "--no-cache"]).hurried().run().ok().stdout;
+        assert!(shown.contains(&name) && shown.contains(why) && shown.contains("by history, likely"), "{shown}");
+    }
+}
+
+#[test]
+fn inspect_and_check_compare_with_known_bases() {
+    let setup = or_skip!(Setup::new());
+    let (name, _) = setup.old_base();
+    app().build().push(setup.registry.host(), "in/app", "v1");
+    let source = format!("{}/in/app:v1", setup.registry.host());
+    let base = format!("{}/base/new:v1", setup.registry.host());
+    let inspect = setup.sandbox.underpin(["inspect", &source, "--json", "--no-cache", "--known-base", &name]);
+    let shown = inspect.run().ok().json()["platforms"][0]["old_base"].clone();
+    assert_eq!((&shown["how"], &shown["layers"]), (&json!("known"), &json!(2)), "{shown}");
+    let check = ["check", &source, "--json", "--no-cache", "--allow-base", &base, "--known-base", &name];
+    let report = setup.sandbox.underpin(check).run().refused().json();
+    assert!(report.to_string().contains("\"how\":\"known\""), "{report}");
+    setup.sandbox.underpin(["inspect", &source, "--no-cache", "--known-base", "NOT A NAME"]).run().fails("input");
 }
 
 #[test]

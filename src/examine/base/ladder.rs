@@ -17,8 +17,11 @@ pub struct Known<'a> {
 /// What a rung found.
 enum Answer {
     Found(Box<OldBase>),
-    /// No answer; the note says what led nowhere.
-    Nothing(Option<String>),
+    Nothing,
+    /// The image names a base that is not its base, or that cannot be had.
+    PassedOver(Vec<String>),
+    /// What was seen does not hold.
+    Doubted(String),
 }
 
 impl Answer {
@@ -27,7 +30,8 @@ impl Answer {
     }
 }
 
-/// Finds the old base of `source`: as `choice` names it, else by the ladder. `index_annotations` are those of the index it came from.
+/// Finds the old base of `source`: as `choice` names it, else by the ladder. `index_annotations` are
+/// those of the index it came from.
 pub fn find(
     source: &Image,
     index_annotations: &Map<String, Value>,
@@ -35,29 +39,43 @@ pub fn find(
     known: &[Known<'_>],
     lookup: &dyn Lookup,
 ) -> Result<OldBase> {
-    match choice {
-        Some(OldBaseChoice::Scratch) => return Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
-        Some(OldBaseChoice::Layers(layers)) => return by_count(source, *layers),
-        Some(OldBaseChoice::Image(location)) => return by_name(source, location, lookup),
-        None => {}
-    }
-    let rungs: [&dyn Fn() -> Result<Answer>; 7] = [
+    let found = match choice {
+        Some(OldBaseChoice::Scratch) => Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
+        Some(OldBaseChoice::Layers(layers)) => by_count(source, *layers),
+        Some(OldBaseChoice::Image(location)) => by_name(source, location, lookup),
+        None => climb(source, index_annotations, known, lookup),
+    }?;
+    let inherited = if found.image.is_none() { history::inherited(&source.config, found.layers) } else { Map::new() };
+    Ok(OldBase { inherited, ..found })
+}
+
+/// Tries rung after rung.
+fn climb(
+    source: &Image,
+    index_annotations: &Map<String, Value>,
+    known: &[Known<'_>],
+    lookup: &dyn Lookup,
+) -> Result<OldBase> {
+    let rungs: [&dyn Fn() -> Result<Answer>; 8] = [
         &|| named(source, Rung::Annotation, Clue::from_annotations(&source.manifest.annotations), lookup),
         &|| named(source, Rung::Annotation, Clue::from_annotations(index_annotations), lookup),
         &|| named(source, Rung::Label, label_clue(source), lookup),
         &|| run_image(source, lookup),
         &|| materials(source, lookup),
+        &|| any_named(source, Rung::History, &history::names(&source.config), lookup),
         &|| Ok(among_known(source, known)),
         &|| by_history(source, lookup),
     ];
-    let mut notes = Vec::new();
+    let (mut warnings, mut notes) = (Vec::new(), Vec::new());
     for rung in rungs {
         match rung()? {
-            Answer::Found(found) => return Ok(OldBase { notes, ..*found }),
-            Answer::Nothing(note) => notes.extend(note),
+            Answer::Found(found) => return Ok(OldBase { warnings, notes, ..*found }),
+            Answer::Nothing => {}
+            Answer::PassedOver(names) => warnings.extend(names),
+            Answer::Doubted(why) => notes.push(why),
         }
     }
-    Ok(OldBase { notes, ..by_content(source, lookup)? })
+    Ok(OldBase { warnings, notes, ..by_content(source, lookup)? })
 }
 
 fn by_count(source: &Image, layers: usize) -> Result<OldBase> {
@@ -83,32 +101,42 @@ fn by_name(source: &Image, location: &Location, lookup: &dyn Lookup) -> Result<O
     Ok(OldBase::image(Rung::Flag, location, image))
 }
 
-/// A name in the image decides once it can be looked up: right, or an error. A name that leads
-/// nowhere is only noted.
+/// A name in the image only says where to look: it counts where the layers agree.
 fn named(source: &Image, rung: Rung, clue: Option<Clue>, lookup: &dyn Lookup) -> Result<Answer> {
-    let Some(clue) = clue else { return Ok(Answer::Nothing(None)) };
-    let mut wrong = None;
-    for location in &clue.locations {
-        match lookup.clue(location)? {
-            Some(image) if image.is_under(source) && !image.layers.is_empty() => {
-                return Ok(Answer::found(OldBase::image(rung, location, image)));
+    any_named(source, rung, &Vec::from_iter(clue), lookup)
+}
+
+/// The first of several names that leads to an image under the source.
+fn any_named(source: &Image, rung: Rung, clues: &[Clue], lookup: &dyn Lookup) -> Result<Answer> {
+    let mut passed_over = Vec::new();
+    for clue in clues {
+        let mut why = Vec::new();
+        for location in &clue.locations {
+            match lookup.clue(location)? {
+                Ok(image) if image.is_under(source) && !image.layers.is_empty() => {
+                    return Ok(Answer::found(OldBase::image(rung, location, image)));
+                }
+                Ok(image) => why.push(format!("{location}, which {}", differs(source, &image))),
+                Err(lost) => why.push(format!("{location}, which {lost}")),
             }
-            Some(image) => wrong = wrong.or(Some((location, image))),
-            None => {}
         }
+        passed_over.push(format!("the {rung} names {}", why.join("; and ")));
     }
-    match (wrong, clue.locations.first()) {
-        (Some((location, image)), _) => Err(not_built_on(source, location, &image)),
-        (None, Some(location)) => {
-            Ok(Answer::Nothing(Some(format!("the {rung} names {location}, which could not be found"))))
-        }
-        (None, None) => Ok(Answer::Nothing(None)),
-    }
+    Ok(if passed_over.is_empty() { Answer::Nothing } else { Answer::PassedOver(passed_over) })
+}
+
+fn differs(source: &Image, base: &Image) -> String {
+    let at = same_layers(source, base) + 1;
+    format!("is not under the image: it differs at layer {at} of {}", base.layers.len().max(1))
+}
+
+fn same_layers(source: &Image, base: &Image) -> usize {
+    source.diff_ids().iter().zip(base.diff_ids()).take_while(|(ours, theirs)| ours == theirs).count()
 }
 
 fn not_built_on(source: &Image, location: &Location, base: &Image) -> Error {
-    let same = source.diff_ids().iter().zip(base.diff_ids()).take_while(|(ours, theirs)| ours == theirs).count();
-    Error::input("image is not built on the base it names")
+    let same = same_layers(source, base);
+    Error::input("image is not built on the base that --old-base names")
         .fact("image", source.digest())
         .fact("old base", location.pinned(base.digest()))
         .fact("differs at", format!("layer {} of {}", same + 1, base.layers.len().max(1)))
@@ -121,10 +149,10 @@ fn label_clue(source: &Image) -> Option<Clue> {
 }
 
 fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
-    let Some(run_image) = clues::buildpacks_run_image(&source.config) else { return Ok(Answer::Nothing(None)) };
+    let Some(run_image) = clues::buildpacks_run_image(&source.config) else { return Ok(Answer::Nothing) };
     for location in run_image.clue.iter().flat_map(|clue| &clue.locations) {
         match lookup.clue(location)? {
-            Some(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
+            Ok(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
                 return Ok(Answer::found(OldBase::image(Rung::Label, location, image)));
             }
             _ => {}
@@ -139,28 +167,26 @@ fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let mut best: Option<OldBase> = None;
     for clue in statements.iter().flat_map(clues::materials) {
         let Some(location) = clue.locations.first() else { continue };
-        let Some(image) = lookup.clue(location)? else { continue };
+        let Ok(image) = lookup.clue(location)? else { continue };
         let longer = best.as_ref().is_none_or(|best| image.layers.len() > best.layers);
         if image.is_under(source) && !image.layers.is_empty() && longer {
             best = Some(OldBase::image(Rung::Provenance, location, image));
         }
     }
-    Ok(best.map_or(Answer::Nothing(None), Answer::found))
+    Ok(best.map_or(Answer::Nothing, Answer::found))
 }
 
 fn among_known(source: &Image, known: &[Known<'_>]) -> Answer {
     let fits = known.iter().filter(|known| known.image.is_under(source) && !known.image.layers.is_empty());
     match fits.max_by_key(|known| known.image.layers.len()) {
         Some(known) => Answer::found(OldBase::image(Rung::Known, known.location, known.image.clone())),
-        None => Answer::Nothing(None),
+        None => Answer::Nothing,
     }
 }
 
 /// The seam of the history counts only when the program is above it.
 fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
-    let Some(seam) = history::seam(source.config.history(), source.layers.len()) else {
-        return Ok(Answer::Nothing(None));
-    };
+    let Some(seam) = history::seam(&source.config) else { return Ok(Answer::Nothing) };
     let command = Command::of(&source.config);
     let program = command.program().filter(|_| !command.starts_shell());
     let Some(program) = program else {
@@ -171,7 +197,7 @@ fn by_history(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
             return Ok(Answer::found(OldBase::layers(Rung::History, Sureness::Likely, seam)));
         }
     }
-    Ok(Answer::Nothing(Some(format!("history ends the base at layer {seam}, but {program} is not above it"))))
+    Ok(Answer::Doubted(format!("history ends the base at layer {seam}, but {program} is not above it")))
 }
 
 fn by_content(source: &Image, lookup: &dyn Lookup) -> Result<OldBase> {

@@ -1,27 +1,34 @@
 //! Where the old base ends: the ladder of rungs, first answer wins.
 //!
-//! The rule this folder owns: a base is the old base only when its diff ids are a prefix of the
-//! image's. Names in annotations, labels and provenance only say where to look. History and
-//! content answer where no base is named, and are never called proof. Missing or wrong history
-//! never changes which layers are kept once a base is known.
+//! The rule this directory owns: a base is the old base only when its diff ids are a prefix of the
+//! image's. Names in annotations, labels, provenance and history only say where to look: one that does
+//! not fit, or leads nowhere, is told of and passed over. History and content answer where no name
+//! does, and are never called proof. Missing or wrong history never changes which layers are kept once
+//! a base is known.
 
 mod clues;
 mod content;
 mod history;
 mod ladder;
+mod shipped;
 #[cfg(test)]
 mod tests;
 
 pub use clues::Clue;
+pub use content::holds_system;
 pub use ladder::{Known, find};
+pub use shipped::{UnreadDatabase, unproven_files};
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::error::{Error, Result};
 use crate::layer::LayerIndex;
 use crate::oci::{Image, Location};
+use crate::process::{Command, Container};
 
 /// The old base as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,25 +134,47 @@ pub struct OldBase {
     /// The old base by name, pinned for this platform.
     pub reference: Option<String>,
     pub image: Option<Image>,
-    /// Clues that led nowhere, for the report.
+    /// What the history shows the base to have set in the container, where there is no image.
+    pub inherited: Map<String, Value>,
+    /// Names of bases that were passed over, one line each.
+    pub warnings: Vec<String>,
+    /// What else was tried and led nowhere, one line each.
     pub notes: Vec<String>,
 }
 
 impl OldBase {
     fn layers(how: Rung, sure: Sureness, layers: usize) -> Self {
-        Self { how, sure, layers, reference: None, image: None, notes: Vec::new() }
+        let (inherited, warnings, notes) = (Map::new(), Vec::new(), Vec::new());
+        Self { how, sure, layers, reference: None, image: None, inherited, warnings, notes }
     }
 
     fn image(how: Rung, location: &Location, image: Image) -> Self {
         let reference = Some(location.pinned(image.digest()));
-        Self {
-            how,
-            sure: Sureness::Proven,
-            layers: image.layers.len(),
-            reference,
-            image: Some(image),
-            notes: Vec::new(),
+        let found = Self::layers(how, Sureness::Proven, image.layers.len());
+        Self { reference, image: Some(image), ..found }
+    }
+
+    /// What a container of the old base starts with: as its config says, else as far as the history of
+    /// the source shows it. `None` where neither says anything.
+    #[must_use]
+    pub fn container(&self) -> Option<Container> {
+        match &self.image {
+            Some(image) => Some(Container::of(&image.config)),
+            None if self.inherited.is_empty() => None,
+            None => Some(Container { members: self.inherited.clone(), command: command_of(&self.inherited) }),
         }
+    }
+
+    /// All that was passed over, in the words of a report.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        self.warnings.iter().chain(&self.notes).cloned().collect()
+    }
+
+    /// Whether layers are taken as the old base's without proof.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.sure == Sureness::Likely && self.layers > 0
     }
 
     /// The answer as an option that leads to the same answer again, wherever it is asked.
@@ -159,14 +188,22 @@ impl OldBase {
     }
 }
 
+fn command_of(members: &Map<String, Value>) -> Command {
+    let words = |member: &str| {
+        let words = members.get(member)?.as_array()?;
+        Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
+    };
+    Command { entrypoint: words("Entrypoint"), cmd: words("Cmd") }
+}
+
 /// What the ladder may ask of the world.
 pub trait Lookup {
     /// The image that the user named; `None` where it is not for the source's platform.
     fn image(&self, location: &Location) -> Result<Option<Image>>;
 
-    /// The same for a name that was found in the image. `None` also where there is no such image,
-    /// where we may not see it, and where such a name must not be followed.
-    fn clue(&self, location: &Location) -> Result<Option<Image>>;
+    /// The same for a name that was found in the image. One that leads to no image that can be used is
+    /// an answer, with the reason in words that follow "which".
+    fn clue(&self, location: &Location) -> Result<Result<Image, String>>;
 
     /// The in-toto statements that were published beside the source.
     fn statements(&self) -> Result<Vec<serde_json::Value>>;

@@ -31,8 +31,8 @@ impl Lookup for World {
         Ok(self.images.get(&location.to_string()).cloned())
     }
 
-    fn clue(&self, location: &Location) -> Result<Option<Image>> {
-        self.image(location)
+    fn clue(&self, location: &Location) -> Result<std::result::Result<Image, String>> {
+        Ok(self.image(location)?.ok_or_else(|| "could not be found".to_owned()))
     }
 
     fn statements(&self) -> Result<Vec<Value>> {
@@ -103,21 +103,87 @@ fn annotations_of_the_index_and_labels_follow() {
 }
 
 #[test]
-fn a_named_base_that_does_not_fit_is_an_error_that_says_where() {
-    let source = TestImage { annotations: named("debian:12", None), ..TestImage::of(&["a", "x", "app"]) }.image();
+fn a_base_that_the_user_names_and_that_does_not_fit_is_an_error_that_says_where() {
+    let source = TestImage::of(&["a", "x", "app"]).image();
     let world = World::default().with("docker.io/library/debian:12", base());
-    let error = detect(&source, &world).unwrap_err();
-    assert_eq!(error.what(), "image is not built on the base it names");
+    let choice = OldBaseChoice::Image("debian:12".parse().unwrap());
+    let error = find(&source, &Map::new(), Some(&choice), &[], &world).unwrap_err();
+    assert_eq!(error.what(), "image is not built on the base that --old-base names");
     assert!(error.facts().iter().any(|(name, value)| *name == "differs at" && value == "layer 2 of 2"), "{error}");
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_noted_and_the_ladder_goes_on() {
-    let source = TestImage { annotations: named("gone.example/x:1", None), ..TestImage::of(&["app"]) }.image();
-    let world = World { layers: vec![vec!["app"]], ..World::default() };
-    let found = detect(&source, &world).unwrap();
-    assert_eq!((found.how, found.layers), (Rung::Scratch, 0));
-    assert!(found.notes[0].contains("gone.example/x:1"), "{:?}", found.notes);
+fn a_name_in_the_image_that_does_not_fit_or_leads_nowhere_is_passed_over_with_a_warning() {
+    let digest = base().digest();
+    for (annotations, layers, expected) in [
+        (
+            named("debian:12", None),
+            ["a", "x", "app"],
+            "the annotation names docker.io/library/debian:12, which is not under the image: it differs at layer 2 of 2"
+                .to_owned(),
+        ),
+        (
+            named("gone.example/x:1", None),
+            ["a", "b", "app"],
+            "the annotation names gone.example/x:1, which could not be found".to_owned(),
+        ),
+        (
+            named("gone.example/x:1", Some(digest)),
+            ["a", "b", "app"],
+            format!(
+                "the annotation names gone.example/x:1@{digest}, which could not be found; \
+                 and gone.example/x:1, which could not be found"
+            ),
+        ),
+    ] {
+        let source = TestImage { annotations, ..TestImage::of(&layers) }.image();
+        let world = World { layers: vec![vec!["conf"], vec!["conf"], vec!["app"]], ..World::default() };
+        let world = world.with("docker.io/library/debian:12", base());
+        let found = detect(&source, &world).unwrap();
+        assert_eq!((found.how, found.layers, found.warnings), (Rung::Scratch, 0, vec![expected]));
+    }
+}
+
+#[test]
+fn a_name_that_is_passed_over_leaves_the_other_rungs_their_say() {
+    let labels = json!({"Labels": named("debian:12", None)});
+    let annotations = named("gone.example/x:1", None);
+    let source = TestImage { annotations, container: labels, ..TestImage::of(&["a", "b", "app"]) }.image();
+    let found = detect(&source, &World::default().with("docker.io/library/debian:12", base())).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::Label, Sureness::Proven, 2));
+    assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
+}
+
+/// Of buildah's comments those that name an image, the nearest first.
+#[test]
+fn the_comment_of_a_builder_is_looked_up_and_proven_by_the_layers() {
+    let entry = |comment: &str| json!({"created_by": "x", "comment": comment});
+    let lines = json!([entry("FROM small:1"), entry("FROM debian:12"), entry("FROM 18097a3237d3")]);
+    let source = || TestImage { history: lines.clone(), ..TestImage::of(&["a", "b", "app"]) }.image();
+    let small = World::default().with("docker.io/library/small:1", TestImage::of(&["a"]).image());
+    let found = detect(&source(), &small).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::History, Sureness::Proven, 1));
+    let both = small.with("docker.io/library/debian:12", base());
+    let found = detect(&source(), &both).unwrap();
+    assert_eq!((found.how, found.sure, found.layers), (Rung::History, Sureness::Proven, 2));
+    assert!(found.reference.unwrap().starts_with("docker.io/library/debian:12@"));
+}
+
+#[test]
+fn what_the_history_shows_the_base_to_have_set_is_the_old_container() {
+    let lines = history(&[("ADD file:x in /", false), ("CMD [\"/bin/sh\"]", true), ("COPY app /app", false)]);
+    let source = TestImage { history: lines, container: json!({"Cmd": ["/bin/sh"]}), ..TestImage::of(&["a", "app"]) };
+    let world = World { layers: vec![vec!["etc/os-release"], vec!["app"]], ..World::default() };
+    let cmd = |choice: Option<OldBaseChoice>| {
+        let found = find(&source.image(), &Map::new(), choice.as_ref(), &[], &world).unwrap();
+        found.container().and_then(|container| container.command.cmd)
+    };
+    let sh = Some(vec!["/bin/sh".to_owned()]);
+    assert_eq!(cmd(None), sh);
+    assert_eq!(cmd(Some(OldBaseChoice::Layers(1))), sh);
+    assert_eq!(cmd(Some(OldBaseChoice::Scratch)), None);
+    let named = OldBase::image(Rung::Known, &"debian:12".parse().unwrap(), base());
+    assert!(named.container().is_some_and(|container| container.command.cmd.is_none()));
 }
 
 #[test]
@@ -202,9 +268,12 @@ fn content_answers_where_history_does_not_fit() {
     }
 }
 
+const PACKAGE: &[&str] = &["var/lib/dpkg/status.d/base", "usr/share/base/file"];
+const CERTIFICATES: &[&str] = &["etc/", "etc/ssl/certs/ca-certificates.crt", "usr/share/doc/ca-certificates/copyright"];
+
 #[test]
 fn content_finds_the_seam_or_says_that_there_is_none() {
-    let cases: [(&[&[&'static str]], Rung, Sureness, usize); 8] = [
+    let cases: [(&[&[&'static str]], Rung, Sureness, usize); 14] = [
         (&[&["app"]], Rung::Scratch, Sureness::Likely, 0),
         (&[&["etc/os-release"], &["app"]], Rung::Content, Sureness::Likely, 1),
         (&[&["etc/os-release", "app"]], Rung::Content, Sureness::Unknown, 0),
@@ -221,11 +290,19 @@ fn content_finds_the_seam_or_says_that_there_is_none() {
             Sureness::Likely,
             2,
         ),
+        // Distroless: packages, files that no package has, and certificates with their licence.
+        (&[PACKAGE, &["etc/passwd"], CERTIFICATES, &["app"]], Rung::Content, Sureness::Likely, 3),
+        (&[PACKAGE, &["home/nonroot/", "tmp/"], CERTIFICATES, &["app"]], Rung::Content, Sureness::Likely, 3),
+        (&[&["etc/passwd"], PACKAGE, CERTIFICATES, &["app"]], Rung::Content, Sureness::Likely, 3),
+        // What is there already, or lacks its licence, was put there by the application.
+        (&[PACKAGE, &["etc/passwd"], &["etc/passwd"], &["app"]], Rung::Content, Sureness::Likely, 2),
+        (&[PACKAGE, &["etc/ssl/certs/ca-certificates.crt"], &["app"]], Rung::Content, Sureness::Likely, 1),
+        (&[&["lib/apk/db/installed"], &["etc/passwd"], &["app"]], Rung::Content, Sureness::Likely, 1),
         (&[&["conf"], &["etc/os-release"], &["app"]], Rung::Content, Sureness::Unknown, 0),
         (&[&["conf"], &["app"]], Rung::Scratch, Sureness::Likely, 0),
     ];
     for (layers, how, sure, count) in cases {
-        let names = ["a", "b", "c"];
+        let names = ["a", "b", "c", "d"];
         let source =
             TestImage { container: json!({"Entrypoint": ["/app"]}), ..TestImage::of(&names[..layers.len()]) }.image();
         let world = World { layers: layers.iter().map(|files| files.to_vec()).collect(), ..World::default() };

@@ -96,8 +96,7 @@ impl<'a> Generated<'a> {
     /// Whether the installation of a package of this layer made `entry`.
     pub(super) fn has(&self, entry: &Entry) -> bool {
         let path = entry.path.as_bytes();
-        let is_made = MADE.iter().any(|pattern| matches(pattern, path)) && !matches(SOURCES, path);
-        is_made
+        is_made(path)
             || self.trust.made(path)
             || match &entry.kind {
                 EntryKind::Symlink(target) => is_of_systems(path, target) || self.links.are_made(&entry.path, target),
@@ -143,6 +142,12 @@ impl<'a> Generated<'a> {
         matches!(self.packages.claim(path), Some(Claim::Owned(_)))
     }
 }
+
+/// Whether only maintainer scripts write there, and the tools that they call.
+pub(in crate::examine) fn is_made(path: &[u8]) -> bool {
+    MADE.iter().any(|pattern| matches(pattern, path)) && !matches(SOURCES, path)
+}
+
 /// The links that every merged `/usr` and every system with `/run` has.
 fn is_of_systems(path: &[u8], target: &[u8]) -> bool {
     let target = target.strip_prefix(b"/").unwrap_or(target);

@@ -1,12 +1,12 @@
 //! Whom each entry of a layer belongs to: the application, or the operating system it was built on.
 //!
-//! Some paths are the system's in every layer: package databases, their caches and logs. The rest is
-//! the system's only with proof from the same layer: a package database written there that claims
-//! the entry, or an entry that a package's installation must have made. All else is the
-//! application's: what is kept without need is only large, what is dropped without proof is lost.
+//! An entry is the system's only with proof from the same layer: a package database written there that
+//! claims it, a file that a package manager keeps for itself, or one that a package's installation
+//! must have made. A layer in which no package manager was at work is the application's, account files
+//! aside. What is kept without need is only large, what is dropped without proof is lost.
 
-mod generated;
-mod paths;
+pub(super) mod generated;
+pub(super) mod paths;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -111,10 +111,32 @@ pub fn of(layer: &LayerIndex) -> LayerOwnership {
     let packages = packages::of(layer);
     let generated = (packages.database == Database::Read).then(|| Generated::of(layer, &packages));
     let alone = |entry: &Entry| alone(entry, &packages, generated.as_ref());
-    let mut entries: Vec<Ownership> = layer.entries.iter().map(alone).collect();
+    let mut entries: Vec<Ownership> = match was_managed(layer, &packages) {
+        true => layer.entries.iter().map(alone).collect(),
+        false => layer.entries.iter().map(untouched).collect(),
+    };
     settle::hold_hard_links(&layer.entries, &mut entries);
     settle::settle_directories(&layer.entries, &mut entries);
     LayerOwnership { entries, packages }
+}
+
+/// Whether a package manager was at work: it wrote its database, or left a file of its own.
+fn was_managed(layer: &LayerIndex, packages: &LayerPackages) -> bool {
+    let is_trace = |entry: &Entry| {
+        let is_file = !entry.kind.is_marker() && entry.kind != EntryKind::Directory;
+        is_file && matches!(paths::written(entry), Some(Ownership::Database | Ownership::Cache))
+    };
+    packages.database != Database::Untouched || layer.entries.iter().any(is_trace)
+}
+
+/// Whom an entry belongs to where no package manager was at work.
+fn untouched(entry: &Entry) -> Ownership {
+    match entry.kind {
+        _ if entry.kind.is_marker() => Ownership::Marker,
+        EntryKind::Directory if paths::is_standard(entry) => Ownership::Standard,
+        _ if paths::is_account(entry.path.as_bytes()) => Ownership::Account,
+        _ => Ownership::Application,
+    }
 }
 
 /// Whom an entry belongs to when it is looked at alone: folders are not yet known to lead anywhere.
@@ -122,8 +144,11 @@ fn alone(entry: &Entry, packages: &LayerPackages, generated: Option<&Generated<'
     if entry.kind.is_marker() {
         return Ownership::Marker;
     }
-    if let Some(known) = paths::known(entry.path.as_bytes()) {
-        return known;
+    if paths::is_account(entry.path.as_bytes()) {
+        return Ownership::Account;
+    }
+    if let Some(written) = paths::written(entry) {
+        return written;
     }
     let is_folder = entry.kind == EntryKind::Directory;
     match packages.claim(&entry.path) {

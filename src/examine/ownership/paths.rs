@@ -1,41 +1,123 @@
 //! The tables of paths that say by themselves what they are.
 
 use super::Ownership;
-use crate::layer::Entry;
+use crate::layer::{Entry, EntryKind};
 
-/// The system's in every layer.
-const ALWAYS: [(Ownership, &[&str]); 5] = [
+/// What package managers and the loader themselves write, file by file. A file beside these, in the
+/// same directory, is somebody else's: an application may keep its data below `/var/lib/rpm`.
+const WRITTEN: [(Ownership, &[&str]); 5] = [
     (
         Ownership::Database,
         &[
-            "var/lib/dpkg/**",
-            "lib/apk/**",
-            "usr/lib/apk/**",
-            "var/lib/rpm/**",
-            "usr/lib/sysimage/rpm/**",
+            "var/lib/dpkg/arch",
+            "var/lib/dpkg/available",
+            "var/lib/dpkg/available-old",
+            "var/lib/dpkg/cmethopt",
+            "var/lib/dpkg/diversions",
+            "var/lib/dpkg/diversions-old",
+            "var/lib/dpkg/lock",
+            "var/lib/dpkg/lock-frontend",
+            "var/lib/dpkg/statoverride",
+            "var/lib/dpkg/statoverride-old",
+            "var/lib/dpkg/status",
+            "var/lib/dpkg/status-old",
+            "var/lib/dpkg/status-new",
+            "var/lib/dpkg/status.d/**",
+            "var/lib/dpkg/alternatives/*",
+            "var/lib/dpkg/methods/**",
+            "var/lib/dpkg/triggers/**",
+            "var/lib/dpkg/updates/*",
+            "var/lib/dpkg/tmp.ci/**",
+            "var/lib/dpkg/info/format",
+            "var/lib/dpkg/info/*.list",
+            "var/lib/dpkg/info/*.md5sums",
+            "var/lib/dpkg/info/*.conffiles",
+            "var/lib/dpkg/info/*.config",
+            "var/lib/dpkg/info/*.templates",
+            "var/lib/dpkg/info/*.preinst",
+            "var/lib/dpkg/info/*.postinst",
+            "var/lib/dpkg/info/*.prerm",
+            "var/lib/dpkg/info/*.postrm",
+            "var/lib/dpkg/info/*.shlibs",
+            "var/lib/dpkg/info/*.symbols",
+            "var/lib/dpkg/info/*.triggers",
+            "lib/apk/db/installed",
+            "lib/apk/db/lock",
+            "lib/apk/db/scripts.tar",
+            "lib/apk/db/scripts.tar.gz",
+            "lib/apk/db/triggers",
+            "lib/apk/exec/*",
+            "usr/lib/apk/db/installed",
+            "usr/lib/apk/db/lock",
+            "usr/lib/apk/db/scripts.tar",
+            "usr/lib/apk/db/scripts.tar.gz",
+            "usr/lib/apk/db/triggers",
+            "usr/lib/apk/exec/*",
             "var/lib/rpm-state/**",
-            "var/lib/yum/**",
-            "var/lib/dnf/**",
-            "usr/lib/sysimage/libdnf5/**",
+            "var/lib/yum/groups/**",
+            "var/lib/yum/history/**",
+            "var/lib/yum/repos/**",
+            "var/lib/yum/rpmdb-indexes/**",
+            "var/lib/yum/transaction-*",
+            "var/lib/yum/uuid",
+            "var/lib/yum/yumdb/**",
+            "var/lib/dnf/groups.json",
+            "var/lib/dnf/history.sqlite*",
+            "var/lib/dnf/modulefailsafe/**",
+            "var/lib/dnf/repos/**",
+            "usr/lib/sysimage/libdnf5/environments.toml",
+            "usr/lib/sysimage/libdnf5/groups.toml",
+            "usr/lib/sysimage/libdnf5/modules.toml",
+            "usr/lib/sysimage/libdnf5/nevras.toml",
+            "usr/lib/sysimage/libdnf5/packages.toml",
+            "usr/lib/sysimage/libdnf5/system.toml",
+            "usr/lib/sysimage/libdnf5/transaction_history.sqlite*",
         ],
     ),
     (
         Ownership::Cache,
         &[
-            "var/lib/apt/**",
-            "var/cache/apt/**",
-            "var/cache/debconf/**",
-            "var/cache/apk/**",
-            "var/cache/yum/**",
-            "var/cache/dnf/**",
-            "var/cache/libdnf5/**",
+            "var/lib/apt/cdroms.list",
+            "var/lib/apt/daily_lock",
+            "var/lib/apt/extended_states",
+            "var/lib/apt/lists/*_*",
+            "var/lib/apt/lists/auxfiles/**",
+            "var/lib/apt/lists/lock",
+            "var/lib/apt/lists/partial/**",
+            "var/lib/apt/mirrors/**",
+            "var/lib/apt/periodic/**",
+            "var/cache/apt/archives/*.deb",
+            "var/cache/apt/archives/lock",
+            "var/cache/apt/archives/partial/**",
+            "var/cache/apt/pkgcache.bin",
+            "var/cache/apt/srcpkgcache.bin",
+            "var/cache/debconf/config.dat*",
+            "var/cache/debconf/passwords.dat*",
+            "var/cache/debconf/templates.dat*",
+            "var/cache/debconf/tmp.ci/**",
+            "var/cache/apk/*.apk",
+            "var/cache/apk/APKINDEX.*",
+            "var/cache/apk/installed",
+            "var/cache/yum/*/*/*/**",
+            "var/cache/yum/*/*/timedhosts",
+            "var/cache/dnf/*-*/**",
+            "var/cache/dnf/*.solv",
+            "var/cache/dnf/*.solvx",
+            "var/cache/dnf/*_lock.pid",
+            "var/cache/dnf/expired_repos.json",
+            "var/cache/dnf/last_makecache",
+            "var/cache/dnf/packages.db",
+            "var/cache/dnf/tempfiles.json",
+            "var/cache/libdnf5/*-*/**",
         ],
     ),
     (
         Ownership::Log,
         &[
             "var/log/dpkg.log",
-            "var/log/apt/**",
+            "var/log/apt/eipp.log.xz",
+            "var/log/apt/history.log",
+            "var/log/apt/term.log",
             "var/log/alternatives.log",
             "var/log/bootstrap.log",
             "var/log/apk.log",
@@ -46,11 +128,68 @@ const ALWAYS: [(Ownership, &[&str]); 5] = [
             "var/log/hawkey.log",
         ],
     ),
-    (Ownership::LoaderCache, &["etc/ld.so.cache", "var/cache/ldconfig/**"]),
-    (
-        Ownership::Settings,
-        &["etc/apk/**", "etc/apt/**", "etc/dpkg/**", "etc/dnf/**", "etc/yum/**", "etc/yum.conf", "etc/yum.repos.d/**"],
-    ),
+    (Ownership::LoaderCache, &["etc/ld.so.cache", "var/cache/ldconfig/aux-cache"]),
+    (Ownership::Settings, &["etc/apk/arch", "etc/apk/world", "etc/dnf/modules.d/*.module"]),
+];
+
+/// What rpm writes in each of its two directories.
+const RPM_DIRECTORIES: [&[u8]; 2] = [b"var/lib/rpm/", b"usr/lib/sysimage/rpm/"];
+const RPM: [&str; 30] = [
+    ".dbenv.lock",
+    ".migratedb",
+    ".rpm.lock",
+    "Basenames",
+    "Conflictname",
+    "Dirnames",
+    "Enhancename",
+    "Filetriggername",
+    "Group",
+    "Index.db",
+    "Installtid",
+    "Name",
+    "Obsoletename",
+    "Packages",
+    "Packages.db",
+    "Providename",
+    "Pubkeys",
+    "Recommendname",
+    "Requirename",
+    "Sha1header",
+    "Sigmd5",
+    "Suggestname",
+    "Supplementname",
+    "Transfiletriggername",
+    "Triggername",
+    "__db.*",
+    "lock",
+    "rpmdb.sqlite",
+    "rpmdb.sqlite-shm",
+    "rpmdb.sqlite-wal",
+];
+
+/// The directories that package managers make for themselves, empty ones too.
+const MANAGERS: [&str; 21] = [
+    "etc/apk/**",
+    "etc/apt/**",
+    "etc/dnf/**",
+    "etc/dpkg/**",
+    "etc/yum/**",
+    "etc/yum.repos.d/**",
+    "lib/apk/**",
+    "usr/lib/apk/**",
+    "usr/lib/sysimage/libdnf5/**",
+    "usr/lib/sysimage/rpm/**",
+    "var/cache/apk/**",
+    "var/cache/apt/**",
+    "var/cache/debconf/**",
+    "var/cache/dnf/**",
+    "var/cache/ldconfig/**",
+    "var/cache/libdnf5/**",
+    "var/cache/yum/**",
+    "var/lib/apt/**",
+    "var/lib/dpkg/**",
+    "var/lib/rpm/**",
+    "var/log/apt/**",
 ];
 
 const ACCOUNTS: [&str; 12] = [
@@ -148,18 +287,31 @@ const STANDARD: &[&str] = &[
     "var/www/html",
 ];
 
-/// What a path is in every layer.
-pub(super) fn known(path: &[u8]) -> Option<Ownership> {
-    if ACCOUNTS.iter().any(|account| account.as_bytes() == path) {
-        return Some(Ownership::Account);
-    }
+/// Users and groups, in every layer.
+pub(super) fn is_account(path: &[u8]) -> bool {
+    ACCOUNTS.iter().any(|account| account.as_bytes() == path)
+}
+
+/// What a package manager or the loader wrote, where one was at work.
+pub(in crate::examine) fn written(entry: &Entry) -> Option<Ownership> {
+    let path = entry.path.as_bytes();
     let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, path));
-    ALWAYS.iter().find(|(_, patterns)| is_in(patterns)).map(|(owner, _)| *owner)
+    if entry.kind == EntryKind::Directory {
+        return is_in(&MANAGERS).then_some(Ownership::Database);
+    }
+    if RPM_DIRECTORIES.iter().any(|directory| is_rpms(path, directory)) {
+        return Some(Ownership::Database);
+    }
+    WRITTEN.iter().find(|(_, patterns)| is_in(patterns)).map(|(owner, _)| *owner)
+}
+
+fn is_rpms(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|name| RPM.iter().any(|file| matches(file, name)))
 }
 
 /// Whether a folder is one that every system has, as systems have it. One that was given to another
 /// user, or opened to all, was made for the application.
-pub(super) fn is_standard(folder: &Entry) -> bool {
+pub(in crate::examine) fn is_standard(folder: &Entry) -> bool {
     const WRITABLE_BY_ALL: u32 = 0o002;
     const STICKY: u32 = 0o1000;
     let path = folder.path.as_bytes();
@@ -168,7 +320,7 @@ pub(super) fn is_standard(folder: &Entry) -> bool {
 }
 
 /// Whether a path without a slash at its start is one that the pattern means.
-pub(super) fn matches(pattern: &str, path: &[u8]) -> bool {
+pub(in crate::examine) fn matches(pattern: &str, path: &[u8]) -> bool {
     let mut names = path.split(|byte| *byte == b'/');
     for wanted in pattern.as_bytes().split(|byte| *byte == b'/') {
         if wanted == b"**" {
@@ -181,16 +333,25 @@ pub(super) fn matches(pattern: &str, path: &[u8]) -> bool {
     names.next().is_none()
 }
 
-/// One star at most: the tables need no more, and so this cannot become slow.
+/// A star stands for any bytes. Patterns are those of our tables, with two stars at most.
 fn is_named(wanted: &[u8], name: &[u8]) -> bool {
     match wanted.iter().position(|byte| *byte == b'*') {
         None => wanted.len() == name.len() && is_same(wanted, name),
         Some(star) => {
             let (start, end) = (wanted.get(..star).unwrap_or_default(), wanted.get(star + 1..).unwrap_or_default());
-            let Some(rest) = name.len().checked_sub(end.len()) else { return false };
-            rest >= start.len()
-                && is_same(start, name.get(..star).unwrap_or_default())
-                && is_same(end, name.get(rest..).unwrap_or_default())
+            name.len() >= star && is_same(start, name) && ends_with(end, name.get(star..).unwrap_or_default())
+        }
+    }
+}
+
+/// Whether a name ends as the pattern does behind a star.
+fn ends_with(end: &[u8], name: &[u8]) -> bool {
+    match end.iter().position(|byte| *byte == b'*') {
+        None => name.len().checked_sub(end.len()).is_some_and(|at| is_same(end, name.get(at..).unwrap_or_default())),
+        Some(star) => {
+            let (middle, end) = (end.get(..star).unwrap_or_default(), end.get(star + 1..).unwrap_or_default());
+            let found = name.windows(middle.len().max(1)).position(|part| is_same(middle, part));
+            found.is_some_and(|at| ends_with(end, name.get(at + middle.len()..).unwrap_or_default()))
         }
     }
 }
@@ -221,6 +382,12 @@ mod pattern_tests {
             ("a/x*y", "a/xy", true),
             ("a/x*y", "a/x", false),
             ("a/xx*xx", "a/xxx", false),
+            ("a/*_*", "a/x_y", true),
+            ("a/*_*", "a/_", true),
+            ("a/*_*", "a/xy", false),
+            ("a/*-*/**", "a/base-01/x/y", true),
+            ("a/*-*.b", "a/x-y.b", true),
+            ("a/*-*.b", "a/x.b", false),
         ] {
             assert_eq!(matches(pattern, path.as_bytes()), meant, "{pattern} {path}");
         }

@@ -27,26 +27,38 @@ const MADE: &str = "made by the installation of a package";
 const PASSAGE: &str = "directory on the way to the application";
 
 #[test]
-fn some_paths_are_the_systems_in_every_layer() {
+fn what_package_managers_write_is_theirs_where_one_was_at_work_and_nothing_beside_it() {
     let cases = [
         ("var/lib/dpkg/available", "package database"),
         ("lib/apk/db/triggers", "package database"),
         ("usr/lib/apk/db/triggers", "package database"),
         ("var/lib/rpm/__db.001", "package database"),
         ("usr/lib/sysimage/rpm/lock", "package database"),
-        ("var/lib/apt/lists/x", "package cache"),
+        ("var/lib/apt/lists/deb.debian.org_debian_dists_bookworm_InRelease", "package cache"),
+        ("var/lib/apt/lists/partial/x", "package cache"),
         ("var/cache/apt/archives/curl.deb", "package cache"),
         ("var/cache/debconf/config.dat", "package cache"),
-        ("var/cache/apk/x", "package cache"),
-        ("var/cache/dnf/x", "package cache"),
-        ("var/cache/yum/x", "package cache"),
+        ("var/cache/apk/APKINDEX.0.tar.gz", "package cache"),
+        ("var/cache/dnf/baseos-0123/repodata/repomd.xml", "package cache"),
+        ("var/cache/yum/x86_64/7/base/packages/a.rpm", "package cache"),
         ("var/log/dpkg.log", "log of a package manager"),
         ("var/log/apt/history.log", "log of a package manager"),
         ("var/log/alternatives.log", "log of a package manager"),
         ("etc/ld.so.cache", "loader cache"),
         ("var/cache/ldconfig/aux-cache", "loader cache"),
         ("etc/apk/world", "settings of a package manager"),
-        ("etc/apt/sources.list", "settings of a package manager"),
+        ("etc/apt/sources.list", "application"),
+        ("etc/apt/sources.list.d/my.list", "application"),
+        ("etc/dpkg/app.cfg", "application"),
+        ("etc/yum.repos.d/my.repo", "application"),
+        ("lib/apk/app/x", "application"),
+        ("var/cache/apt/my.bin", "application"),
+        ("var/cache/dnf/my.bin", "application"),
+        ("var/lib/apt/lists/mine", "application"),
+        ("var/lib/dpkg/app/state", "application"),
+        ("var/lib/dpkg/info/app.data", "application"),
+        ("var/lib/rpm/app.db", "application"),
+        ("var/log/apt/app.log", "application"),
         ("etc/passwd", "account file"),
         ("etc/gshadow-", "account file"),
         ("etc/subuid", "account file"),
@@ -60,6 +72,17 @@ fn some_paths_are_the_systems_in_every_layer() {
     ];
     let layer = cases.iter().fold(Layer::default(), |layer, (at, _)| layer.file(at, b"x"));
     check(&layer, &cases);
+}
+
+#[test]
+fn where_no_package_manager_was_at_work_all_but_accounts_is_the_applications() {
+    let paths = ["etc/ld.so.cache", "var/log/dpkg.log", "etc/apk/world", "etc/apt/sources.list", "var/lib/rpm/app.db"];
+    let layer = || paths.iter().fold(Layer::default(), |layer, at| layer.file(at, b"x")).file("etc/passwd", b"x");
+    check(&layer(), &paths.map(|at| (at, "application")));
+    check(&layer(), &[("etc/passwd", "account file")]);
+    let managed = layer().file("var/lib/apt/lists/lock", b"");
+    check(&managed, &[("etc/ld.so.cache", "loader cache"), ("var/log/dpkg.log", "log of a package manager")]);
+    check(&managed, &[("etc/apk/world", "settings of a package manager"), ("var/lib/rpm/app.db", "application")]);
 }
 
 #[test]
@@ -287,7 +310,7 @@ fn folders_belong_with_what_they_lead_to() {
             ("tmp", "directory of every system"),
             ("var/log", "application"),
             ("var/tmp", "application"),
-            ("var/cache/apt", "package cache"),
+            ("var/cache/apt", "package database"),
             ("etc", "directory of every system"),
             ("mnt", "directory of every system"),
             ("mnt/old", "whiteout"),

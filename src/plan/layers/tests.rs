@@ -188,17 +188,62 @@ fn extract_takes_the_program_its_links_and_the_applications_data() {
 
 #[test]
 fn extract_without_a_package_database_takes_the_program_and_what_was_named() {
-    let unknown = || {
+    let unknown = |mark: &str| {
         let layer = layer("layer0")
             .with_program("app", program(Linkage::Static))
             .with_text("data/a", "")
-            .with_text("data/b/c", "");
+            .with_text("data/b/c", "")
+            .with_text(mark, "");
         image(json!({"Entrypoint": ["/app"]}), Vec::new(), vec![layer.with_text("lib/libc.so", "")])
     };
-    let (paths, facts) = extracted(unknown(), &[]);
-    assert_eq!(paths, "/app");
-    assert!(facts.draft.layers.notes[0].contains("no package database"));
-    assert_eq!(extracted(unknown(), &["data"]).0, "/app /data /data/a /data/b /data/b/c");
+    let left =
+        |pass: &Pass| -> Vec<String> { pass.draft.layers.left_unknown.iter().map(ToString::to_string).collect() };
+    let (paths, pass) = extracted(unknown("etc/os-release"), &[]);
+    assert_eq!(
+        (paths.as_str(), left(&pass)),
+        ("/app", vec!["/data/a".into(), "/data/b/c".into(), "/lib/libc.so".into()])
+    );
+    let (paths, pass) = extracted(unknown("etc/os-release"), &["data"]);
+    assert_eq!((paths.as_str(), left(&pass)), ("/app /data /data/a /data/b /data/b/c", vec!["/lib/libc.so".into()]));
+    // Where there is no system, all is the application's.
+    let (paths, pass) = extracted(unknown("etc/app.conf"), &[]);
+    assert_eq!(paths, "/app /data /data/a /data/b /data/b/c /etc /etc/app.conf /lib /lib/libc.so");
+    assert_eq!(left(&pass), [""; 0]);
+}
+
+#[test]
+fn packages_that_leave_are_named_with_the_files_that_the_result_lacks() {
+    let leaving = |layers: Vec<LayerIndex>| -> Vec<String> {
+        let pass = plain(layers);
+        let roots = pass.draft.layers.roots(&pass.subject);
+        let packages = pass.draft.layers.leaving_packages(&pass.facts, &roots);
+        packages.iter().map(|package| format!("{} {} {:?}", package.name, package.version, package.files)).collect()
+    };
+    let curl = leaving(vec![with_curl("layer1")]);
+    assert_eq!(curl.len(), 1);
+    assert!(curl[0].starts_with("curl ") && curl[0].contains("usr/bin/curl"), "{curl:?}");
+    let replaced = layer("layer2").with_program("usr/bin/curl", program(Linkage::Static));
+    assert_eq!(leaving(vec![with_curl("layer1"), replaced]), [""; 0], "the application has its own");
+    assert_eq!(leaving(vec![with_curl("layer1"), layer("layer2").without("usr/bin/curl")]), [""; 0], "removed again");
+    assert_eq!(leaving(vec![layer("layer1").with_text("opt/data", "x")]), [""; 0]);
+}
+
+#[test]
+fn a_layer_without_a_package_manager_is_kept_whole() {
+    for path in [
+        "etc/apt/sources.list.d/my.list",
+        "var/lib/rpm/app.db",
+        "var/cache/apt/my.bin",
+        "var/lib/dpkg/app/state",
+        "var/log/dpkg.log",
+        "etc/ld.so.cache",
+    ] {
+        assert_eq!(fates(&plain(vec![layer("x").with_text(path, "mine")])), ["kept"], "{path}");
+    }
+    // Beside an installation, what is not the package manager's own file stays.
+    let mixed =
+        with_curl("x").with_text("etc/apt/sources.list.d/my.list", "mine").with_text("var/lib/apt/lists/lock", "");
+    assert_eq!(fates(&plain(vec![mixed])), ["/etc/apt/sources.list.d/my.list"]);
 }
 
 /// The account files that the added layer has.

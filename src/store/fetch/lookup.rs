@@ -13,12 +13,12 @@ use crate::examine::base::Lookup;
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Image, Location};
 
-/// What to do when a clue cannot be followed because a place does not answer.
+/// What to do when a name leads to bytes that are not what they say they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// The result would depend on the weather of the network: stop.
+    /// Somebody may have tampered with them, and a result depends on the answer: stop.
     Fail,
-    /// Only people read the answer: go on without the clue.
+    /// Only people read the answer: go on without the name.
     Note,
 }
 
@@ -48,12 +48,19 @@ impl<'a> Looker<'a> {
         Ok(listing.find(&loader, &self.listed.platform)?.map(|found| found.image))
     }
 
-    fn forgive(&self, location: &Location, error: Error) -> Result<Option<Image>> {
+    /// Why a name that was found in the image leads nowhere, unless that must end the run.
+    fn forgive(&self, location: &Location, error: Error) -> Result<String> {
         match (error.kind(), self.patience) {
-            (Kind::Missing | Kind::Auth, _) | (_, Patience::Note) => Ok(None),
-            _ => Err(error.hint(format!(
-                "the image seems to be built on {location}; pass --old-base with a place that can be reached, or layers:N"
+            (Kind::Missing, _) => Ok("could not be found".to_owned()),
+            (Kind::Auth, _) => Ok("may not be read with these credentials".to_owned()),
+            (Kind::Network, _) => {
+                self.fetcher.bases.note_silent(location);
+                Ok(format!("could not be reached ({})", error.what()))
+            }
+            (Kind::Integrity | Kind::Lock | Kind::Conflict, Patience::Fail) => Err(error.hint(format!(
+                "the image names {location} as its base; pass --old-base with the image it was built on, or layers:N"
             ))),
+            _ => Ok(format!("cannot be used ({})", error.what())),
         }
     }
 }
@@ -63,11 +70,18 @@ impl Lookup for Looker<'_> {
         self.look_up(location)
     }
 
-    fn clue(&self, location: &Location) -> Result<Option<Image>> {
+    fn clue(&self, location: &Location) -> Result<std::result::Result<Image, String>> {
         if !may_follow(&self.source.origin.location, location) {
-            return Ok(None);
+            return Ok(Err("is not looked up, since a public image must not lead to a private address".to_owned()));
         }
-        self.look_up(location).or_else(|error| self.forgive(location, error))
+        if self.fetcher.bases.is_silent(location) {
+            return Ok(Err("could not be reached (its registry did not answer before)".to_owned()));
+        }
+        match self.look_up(location) {
+            Ok(Some(image)) => Ok(Ok(image)),
+            Ok(None) => Ok(Err(format!("has no image for {}", self.listed.platform))),
+            Err(error) => self.forgive(location, error).map(Err),
+        }
     }
 
     fn statements(&self) -> Result<Vec<Value>> {

@@ -56,8 +56,28 @@ pub struct Fetcher<'a> {
 #[derive(Default)]
 pub struct Bases {
     opened: OnceMap<Location, Arc<Opened>>,
-    /// Hosts that did not answer when a base of the policy was looked for: they are asked once.
+    /// Hosts that did not answer when a base was looked for that nobody has to have: they are asked once.
     silent: Mutex<HashSet<String>>,
+}
+
+impl Bases {
+    /// Whether the registry of `location` did not answer before.
+    fn is_silent(&self, location: &Location) -> bool {
+        host(location).is_some_and(|host| self.silent.lock().unwrap_or_else(PoisonError::into_inner).contains(host))
+    }
+
+    fn note_silent(&self, location: &Location) {
+        if let Some(host) = host(location) {
+            self.silent.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned());
+        }
+    }
+}
+
+fn host(location: &Location) -> Option<&str> {
+    match location {
+        Location::Registry(reference) => Some(reference.name().host()),
+        _ => None,
+    }
 }
 
 /// An image looked at for itself, without a new base.
@@ -126,20 +146,22 @@ impl Fetcher<'_> {
         parallel::map(layers, self.tools.jobs, |layer| reader.read(layer))
     }
 
-    /// Looks at one image: its platforms and their old bases. A clue that cannot be followed now
-    /// is noted instead of ending the run.
+    /// Looks at one image: its platforms and their old bases. A name in it that leads nowhere is told of
+    /// instead of ending the run.
     pub fn inspect(
         &self,
         location: &Location,
         platforms: &[Platform],
-        choice: Option<&OldBaseChoice>,
+        (choice, known): (Option<&OldBaseChoice>, &[Location]),
     ) -> Result<Inspected> {
         let source = self.source(location)?;
         let (chosen, left_behind) = self.chosen(&source, platforms)?;
         let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
-            let old_base = base::find(&listed.image, &listed.index_annotations, choice, &[], &looker)?;
+            let known = self.known(known, &listed.platform)?;
+            let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
+            let old_base = base::find(&listed.image, &listed.index_annotations, choice, &known, &looker)?;
             let start = layers.start(&listed.image)?;
             Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
         })?;
@@ -194,19 +216,14 @@ impl Fetcher<'_> {
 
     /// The image of a candidate for the platform, where it can be had.
     fn candidate(&self, location: &Location, platform: &Platform) -> Option<Vec<(Location, Image)>> {
-        let host = match location {
-            Location::Registry(reference) => reference.name().host(),
-            _ => "",
-        };
-        let silent = || self.bases.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if silent().contains(host) {
+        if self.bases.is_silent(location) {
             return None;
         }
         let failed = |error: Error| {
             let what = error.what();
             self.tools.notices.warn(format!("{location} was not compared with the image's layers: {what}"));
-            if error.kind() == Kind::Network && !host.is_empty() {
-                silent().insert(host.to_owned());
+            if error.kind() == Kind::Network {
+                self.bases.note_silent(location);
             }
         };
         self.known(std::slice::from_ref(location), platform).map_err(failed).ok()

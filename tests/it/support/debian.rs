@@ -83,4 +83,13 @@ impl Package {
         let database = [self.list.clone(), file(STATUS, self.stanza.clone())];
         files.chain(database).chain([file("var/log/dpkg.log", "installed\n"), file("etc/ld.so.cache", "x")]).collect()
     }
+
+    /// As distroless images have a package of this machine: unpacked, with its stanza and its checksums.
+    pub fn unpacked(&self) -> Vec<Entry> {
+        let sums = std::fs::read(format!("/var/lib/dpkg/info/{}.md5sums", self.name)).unwrap();
+        let status = |name: &str, bytes: Vec<u8>| file(&format!("var/lib/dpkg/status.d/{name}"), bytes);
+        let control = self.stanza.lines().filter(|line| !line.starts_with("Status:")).collect::<Vec<_>>().join("\n");
+        let metadata = [status(&self.name, control.into_bytes()), status(&format!("{}.md5sums", self.name), sums)];
+        self.files.iter().cloned().chain(metadata).map(|entry| entry.at(0)).collect()
+    }
 }
