@@ -123,7 +123,10 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"k8s.io/klog/v2.InitFlags", Package("k8s.io/klog/v2.InitFlags")),
     (b"github.com/golang/glog.", Package("github.com/golang/glog")),
     (b"k8s.io/component-base/", Package("k8s.io/component-base")),
-    (b".WordSepNormalizeFunc", Package("WordSepNormalizeFunc")),
+    (b"k8s.io/component-base/logs/klogflags.", Package("k8s.io/component-base/logs/klogflags")),
+    // Also `WarnWordSepNormalizeFunc`, and `wordSepNormalizeFunc` of pflag's own documentation.
+    (b"ordSepNormalizeFunc", Package("WordSepNormalizeFunc")),
+    (b"/globalflag.normalize", Package("globalflag.normalize")),
     (b"github.com/spf13/pflag.", Package("github.com/spf13/pflag")),
     (b"os/exec.(*Cmd).Start\0", Package("os/exec")),
     (b"syscall.forkExec\0", Package("syscall.forkExec")),
@@ -283,6 +286,12 @@ mod tests {
             (
                 "k8s.io/component-base/cli/flag.WordSepNormalizeFunc",
                 vec!["k8s.io/component-base", "WordSepNormalizeFunc"],
+            ),
+            ("main.wordSepNormalizeFunc", vec!["WordSepNormalizeFunc"]),
+            ("k8s.io/component-base/cli/globalflag.normalize", vec!["k8s.io/component-base", "globalflag.normalize"]),
+            (
+                "k8s.io/kubernetes/vendor/k8s.io/component-base/logs/klogflags.Init",
+                vec!["k8s.io/component-base", "k8s.io/component-base/logs/klogflags"],
             ),
             ("k8s.io/mount-utils.(*Mounter).Mount", vec!["mount", "k8s.io/mount-utils"]),
             ("libsystemd.so.0", vec!["libsystemd.so"]),

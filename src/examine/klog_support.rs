@@ -1,8 +1,11 @@
 //! Whether a program takes klog's flags for one log file, and how it spells them: facts of the binary.
 //!
 //! The rule it owns: proven means that the package's flags are registered by a function that is
-//! linked in, that the names stand in the program, and that its version still has them. Kubernetes'
-//! own components dropped them in 1.26, which came with klog 2.80; before 0.4.0 klog wrote lines twice.
+//! linked in, that the names stand in the program, and that its version still has them. Before 0.4.0 klog
+//! wrote lines twice. Kubernetes' own library for components, k8s.io/component-base, registers them no more
+//! since 1.26: from then on its logging goes through its package `logs/klogflags`, which calls klog's
+//! `InitFlags` on a set of its own and passes only `v` and `vmodule` on. The function table shows that
+//! package also where a build names no modules, as Kubernetes' own releases up to 1.24 (`GO111MODULE=off`).
 
 use crate::elf::{GoFacts, Program};
 use crate::shell::logs::Spelling;
@@ -21,6 +24,8 @@ pub enum Klog {
 
 const FLAGS: [&str; 2] = ["log_file", "log_file_max_size"];
 const REGISTERS: [&str; 2] = ["k8s.io/klog.InitFlags", "k8s.io/klog/v2.InitFlags"];
+/// What registers fewer flags.
+const KLOGFLAGS: &str = "k8s.io/component-base/logs/klogflags";
 /// The version of klog that came with Kubernetes 1.26.
 const DROPPED: (u64, u64) = (2, 80);
 
@@ -46,32 +51,34 @@ pub fn look(program: Option<&Program>) -> Klog {
     if !program.mentions.iter().any(|word| word == "add_dir_header") {
         return unknown("its klog is older than 0.4.0, which wrote warnings and errors more than once");
     }
-    if has("k8s.io/component-base") {
-        return component(go, spelling(has));
+    match without_flags(go, has(KLOGFLAGS)) {
+        Some(why) if is_core(go) => Klog::Removed(why),
+        Some(why) => Klog::Unknown(format!("{why}; its own code may still register them")),
+        None => Klog::Proven(spelling(has)),
     }
-    Klog::Proven(spelling(has))
 }
 
+/// Names are normalised by `WordSepNormalizeFunc` (k8s.io/component-base/cli/flag, before 1.14
+/// k8s.io/apiserver/pkg/util/flag; cluster-autoscaler gets it by `InitFlags` of that package), or registered with
+/// dashes to begin with (k8s.io/component-base/cli/globalflag up to 1.21). Many of these reject underscores.
 fn spelling(has: impl Fn(&str) -> bool) -> Spelling {
-    if has("WordSepNormalizeFunc") { Spelling::Dash } else { Spelling::Underscore }
+    let takes_dashes = has("WordSepNormalizeFunc") || has("globalflag.normalize");
+    if takes_dashes { Spelling::Dash } else { Spelling::Underscore }
 }
 
-/// A program built with Kubernetes' own library for components, which decides on the flags.
-fn component(go: &GoFacts, spelling: Spelling) -> Klog {
-    let version = |path: &str| go.modules.iter().find(|(module, _)| module == path).and_then(|(_, text)| number(text));
-    let klog = version("k8s.io/klog/v2").or_else(|| version("k8s.io/klog"));
-    let is_core = go.module.as_deref() == Some("k8s.io/kubernetes")
-        || go.path.as_deref().is_some_and(|path| path.starts_with("k8s.io/kubernetes/"));
-    match klog {
-        Some(klog) if klog < DROPPED => Klog::Proven(spelling),
-        Some((major, minor)) if is_core => {
-            Klog::Removed(format!("it has klog {major}.{minor}, and Kubernetes' components dropped the flags in 1.26"))
-        }
-        Some((major, minor)) => Klog::Unknown(format!(
-            "it has klog {major}.{minor} and k8s.io/component-base, which from 1.26 on registers the flags no more; its own code may"
-        )),
-        None => Klog::Unknown("it is built with k8s.io/component-base, and does not say of which version".to_owned()),
+/// Why the `InitFlags` that is linked in may not be about the program's own flags.
+fn without_flags(go: &GoFacts, has_klogflags: bool) -> Option<String> {
+    if has_klogflags {
+        return Some(format!("it has {KLOGFLAGS}: Kubernetes' components dropped the flags in 1.26"));
     }
+    let version = |path: &str| go.modules.iter().find(|(module, _)| module == path).and_then(|(_, text)| number(text));
+    let (major, minor) = version("k8s.io/klog/v2").filter(|klog| is_core(go) && *klog >= DROPPED)?;
+    Some(format!("it has klog {major}.{minor}, and Kubernetes' components dropped the flags in 1.26"))
+}
+
+fn is_core(go: &GoFacts) -> bool {
+    go.module.as_deref() == Some("k8s.io/kubernetes")
+        || go.path.as_deref().is_some_and(|path| path.starts_with("k8s.io/kubernetes/"))
 }
 
 /// Major and minor of `v2.80.1`.
@@ -122,16 +129,37 @@ mod tests {
 
     #[test]
     fn components_have_the_flags_up_to_kubernetes_1_25() {
-        let packages = ["k8s.io/klog/v2.InitFlags", "k8s.io/component-base", "WordSepNormalizeFunc"];
-        let of = |version: &str, path: &str| {
-            let mut program = with(&packages, &ALL, &[("k8s.io/klog/v2", version)]);
-            program.go.as_mut().unwrap().path = Some(path.to_owned());
+        let before = ["k8s.io/klog/v2.InitFlags", "k8s.io/component-base", "WordSepNormalizeFunc"];
+        let after = [&before[..], &[KLOGFLAGS]].concat();
+        let of = |packages: &[&str], modules: &[(&str, &str)], path: Option<&str>| {
+            let mut program = with(packages, &ALL, modules);
+            program.go.as_mut().unwrap().path = path.map(str::to_owned);
             look(Some(&program))
         };
-        let core = "k8s.io/kubernetes/cmd/kube-apiserver";
-        assert_eq!(of("v2.70.1", core), Klog::Proven(Spelling::Dash));
-        assert!(matches!(of("v2.80.1", core), Klog::Removed(_)));
-        assert!(matches!(of("v2.130.1", "k8s.io/autoscaler/cluster-autoscaler"), Klog::Unknown(_)));
-        assert!(matches!(look(Some(&with(&packages, &ALL, &[]))), Klog::Unknown(_)), "of unknown version");
+        let core = Some("k8s.io/kubernetes/cmd/kube-apiserver");
+        let old: &[(&str, &str)] = &[("k8s.io/klog/v2", "v2.70.1")];
+        let new: &[(&str, &str)] = &[("k8s.io/klog/v2", "v2.80.1")];
+        assert_eq!(of(&before, old, core), Klog::Proven(Spelling::Dash));
+        assert!(matches!(of(&after, new, core), Klog::Removed(_)));
+        assert!(matches!(of(&before, new, core), Klog::Removed(_)), "by its version");
+        let autoscaler = Some("k8s.io/autoscaler/cluster-autoscaler");
+        assert!(matches!(of(&after, new, autoscaler), Klog::Unknown(_)), "who registers the flags is not shown");
+        assert_eq!(of(&before, new, autoscaler), Klog::Proven(Spelling::Dash), "nothing but its own code can");
+        // Built with GO111MODULE=off, before Go 1.18 without a path as well.
+        assert_eq!(of(&before, &[], None), Klog::Proven(Spelling::Dash));
+        assert!(matches!(of(&after, &[], core), Klog::Removed(_)));
+        assert!(matches!(of(&after, &[], None), Klog::Unknown(_)));
+    }
+
+    #[test]
+    fn dashes_are_shown_by_what_normalises_names() {
+        for (package, spelling) in [
+            ("WordSepNormalizeFunc", Spelling::Dash),
+            ("globalflag.normalize", Spelling::Dash),
+            ("github.com/spf13/pflag", Spelling::Underscore),
+        ] {
+            let program = with(&["k8s.io/klog.InitFlags", package], &ALL, &[]);
+            assert_eq!(look(Some(&program)), Klog::Proven(spelling), "{package}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::workload::{CommandKind, CommandSite, words};
 use super::{KubeOptions, ProgramFacts, ProgramQuery};
 use crate::rules::Rule;
 use crate::shell::logs::Applied;
-use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, Log, Verdict};
+use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Verdict};
 
 /// What becomes of a command.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ fn is_whole_command(args: &[String], facts: Option<ProgramFacts>) -> Result<bool
     if let Some(facts) = facts {
         return Ok(facts.entrypoint.is_empty());
     }
-    let context = CommandContext::Image { frozen: Frozen::default() };
+    let context = CommandContext::Image(ImageContext::default());
     match shell::translate(args, None, &context) {
         Verdict::Unchanged(_) => Ok(false),
         Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript => Ok(false),

@@ -9,14 +9,23 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use super::globs::GlobSearch;
 use super::healthcheck::{self, HealthOutcome};
+use super::layers::source_root;
 use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
 use super::rebase_options::{CommandWords, RebaseOptions};
+use crate::examine::PlatformSubject;
 use crate::layer::RootPath;
-use crate::process::{Command, Container, search};
+use crate::oci::json;
+use crate::process::{Command, Container, MEMBER_ORDER, search, set_member};
 use crate::rootfs::Root;
 use crate::shell::logs::Strategy;
-use crate::shell::{self, CommandContext, ExecCommand, Log, Note, Reason, Refusal, Trailing, Verdict};
+use crate::shell::{
+    self, CommandContext, ExecCommand, ExitStatusUse, ImageContext, Log, Note, Reason, Refusal, Surroundings, Trailing,
+    Verdict,
+};
 
 /// What became of the command.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +43,8 @@ pub struct ExecForm {
     pub script: Option<String>,
     /// How many words stand before the program: an init, a runner and its flags.
     pub lead: usize,
+    /// How many words were looked up among the files of source and result.
+    pub globs: usize,
     pub health: HealthOutcome,
 }
 
@@ -82,6 +93,7 @@ pub(super) struct Translator<'a> {
     pub(super) shells: &'a Root<'a>,
     pub(super) runner: Option<&'a RunnerAt>,
     pub(super) options: &'a RebaseOptions,
+    pub(super) subject: &'a PlatformSubject,
 }
 
 /// The container without its shell, and what that took.
@@ -115,18 +127,78 @@ impl Translator<'_> {
         if self.starts_as_it_is(&container, argv.get(lead..).unwrap_or_default()) {
             return (container, as_it_is);
         }
-        let place = CommandContext::Image { frozen: self.frozen(&container) };
-        let script = self.script(&container, &argv);
-        let verdict = shell::translate(&argv, script.as_ref().map(|script| script.text), &place);
-        match without_ignored_cmd(verdict, &container, &place) {
+        let (verdict, script) = self.meaning(&container, &argv, ExitStatusUse::Exact);
+        match verdict {
             Verdict::Unchanged(_) => (container, as_it_is),
             Verdict::Refuse(refusal) => (container, ExecForm::stuck(CommandOutcome::Refused(refusal))),
             Verdict::Translate(meaning) => {
                 let (container, form) = self.apply(container, &meaning);
-                let script = script.filter(|_| !form.is_stuck()).map(|script| script.path);
+                let script = script.filter(|_| !form.is_stuck());
                 (container, ExecForm { script, ..form })
             }
         }
+    }
+
+    /// What these words mean in the image, and the script that was read for that.
+    pub(super) fn meaning(
+        &self,
+        container: &Container,
+        argv: &[String],
+        status: ExitStatusUse,
+    ) -> (Verdict, Option<String>) {
+        let place = self.place(container, status);
+        let script = self.script(container, argv);
+        let verdict = shell::translate(argv, script.as_ref().map(|script| script.text), &place);
+        let (verdict, script) = match (without_ignored_cmd(verdict, container, &place), script) {
+            (Verdict::Translate(outer), None) => self.with_started_script(outer, container, argv, &place),
+            (verdict, script) => (verdict, script.map(|script| script.path)),
+        };
+        (self.without_matches(verdict, container, argv), script)
+    }
+
+    fn place(&self, container: &Container, status: ExitStatusUse) -> CommandContext {
+        let surroundings = Surroundings::Known {
+            working_dir: working_dir(container),
+            variables: container.environment().map(|(name, _)| name.to_owned()).collect(),
+        };
+        CommandContext::Image(ImageContext { frozen: self.frozen(container), surroundings, status })
+    }
+
+    /// `sh -c ./run.sh` starts the script as `./run.sh` alone does. One that is named in CMD is not read: whoever gives
+    /// another CMD would still get it.
+    fn with_started_script(
+        &self,
+        outer: Box<ExecCommand>,
+        container: &Container,
+        argv: &[String],
+        place: &CommandContext,
+    ) -> (Verdict, Option<String>) {
+        let mut within = container.clone();
+        set_up(&mut within, &outer);
+        let is_fixed = outer.passed < outer.program.len() && shell::script_word(&outer.program) == Some(0);
+        let is_lost = is_fixed && !self.starts_as_it_is(&within, &outer.program);
+        match self.script(&within, &outer.program).filter(|_| is_lost) {
+            None => (Verdict::Translate(outer), None),
+            Some(script) => {
+                let verdict = shell::translate_script(&outer, script.text, shell::text_word(argv), place);
+                (verdict, Some(script.path))
+            }
+        }
+    }
+
+    /// Refused where a word that is kept for its wildcards matches a file of the source or of the result.
+    fn without_matches(&self, verdict: Verdict, container: &Container, argv: &[String]) -> Verdict {
+        let Verdict::Translate(meaning) = &verdict else { return verdict };
+        if meaning.globs.is_empty() {
+            return verdict;
+        }
+        let source = source_root(self.subject);
+        let mut searches = [self.root, &source].map(|root| GlobSearch::new(root, container));
+        let found = meaning.globs.iter().find_map(|glob| {
+            let path = searches.iter_mut().find_map(|search| search.find(glob))?;
+            Some(shell::refuse_glob(shell::text_word(argv), glob, &path))
+        });
+        found.map_or(verdict, |refusal| Verdict::Refuse(Box::new(refusal)))
     }
 
     /// Whether the words lead to what the kernel can start: a program, a shell that is there, or a
@@ -170,8 +242,7 @@ impl Translator<'_> {
     /// Writes the meaning into the container.
     fn apply(&self, container: Container, meaning: &ExecCommand) -> (Container, ExecForm) {
         let mut after = container.clone();
-        after.add_environment(&meaning.environment);
-        meaning.workdir.iter().for_each(|directory| after.set_working_dir(directory));
+        set_up(&mut after, meaning);
         // Words that came from CMD stay there; a strategy's flags go before them.
         let (own, passed) = meaning.program.split_at(meaning.program.len().saturating_sub(meaning.passed));
         let own = ExecCommand { program: own.to_vec(), passed: 0, ..meaning.clone() };
@@ -187,6 +258,7 @@ impl Translator<'_> {
             notes: meaning.notes.iter().cloned().chain(notes).collect(),
             cmd_cleared: cleared(&container.command, &command),
             lead,
+            globs: meaning.globs.len(),
             ..ExecForm::default()
         };
         after.set_command(command);
@@ -244,8 +316,35 @@ fn words(words: Vec<String>) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// `--entrypoint` and `--cmd` take the place of what the image has.
+/// The variables and the directory that the shell would have set.
+fn set_up(container: &mut Container, meaning: &ExecCommand) {
+    container.add_environment(&meaning.environment);
+    meaning.workdir.iter().for_each(|directory| container.set_working_dir(directory));
+}
+
+/// Where the container starts, as it is written.
+pub(super) fn working_dir(container: &Container) -> String {
+    format!("/{}", container.text("WorkingDir").trim_start_matches('/'))
+}
+
+/// What the user gave takes the place of what the image has.
 fn overridden(mut container: Container, options: &RebaseOptions) -> Container {
+    let variables: Vec<(String, String)> =
+        options.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect();
+    container.add_environment(&variables);
+    options.workdir.iter().for_each(|directory| container.set_working_dir(&directory.0));
+    let check = options.healthcheck.as_ref();
+    let check = check.map(|check| ("Healthcheck", check.member(container.members.get("Healthcheck"))));
+    let user = options.user.as_ref().map(|user| ("User", Value::from(user.clone())));
+    for (member, value) in user.into_iter().chain(check) {
+        set_member(&mut container.members, member, Some(value));
+    }
+    container.members = json::ordered(container.members, &MEMBER_ORDER);
+    overridden_command(container, options)
+}
+
+/// `--entrypoint` and `--cmd`.
+fn overridden_command(mut container: Container, options: &RebaseOptions) -> Container {
     if !options.overrides_command() {
         return container;
     }

@@ -26,6 +26,7 @@ pub(super) fn extract(subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_
     if tells_data {
         wanted.extend(data(facts, &source));
     }
+    wanted.retain(|path, _| !needs.options.drop.iter().any(|dropped| path.is_within(dropped)));
     for path in &needs.options.keep {
         wanted.extend(kept(&source, path));
     }

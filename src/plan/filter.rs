@@ -16,19 +16,19 @@ use crate::rootfs::{Root, merge};
 
 /// Decides for every layer. Each is looked at on top of what becomes of those below it: one root that
 /// grows, layer by layer, as far as there are markers to be held against it.
-pub(super) fn layers(subject: &PlatformSubject, facts: &Facts, keep: &[RootPath]) -> Layers {
+pub(super) fn layers(subject: &PlatformSubject, facts: &Facts, keep: &[RootPath], drop: &[RootPath]) -> Layers {
     let accounts = if subject.old_base.layers > 0 { AccountFiles::OfOldBase } else { AccountFiles::Own };
     let has_markers = |layer: &LayerFacts| layer.index.entries.iter().any(|entry| entry.kind.is_marker());
     let marked = facts.layers.iter().rposition(has_markers).map_or(0, |at| at + 1);
     let decided: Vec<OnceCell<(OwnLayer, Option<String>)>> = facts.layers.iter().map(|_| OnceCell::new()).collect();
     let mut below = if marked > 0 { merge(subject.base_layers.iter().map(AsRef::as_ref)) } else { Root::default() };
     for (at, (layer, slot)) in facts.layers.iter().zip(&decided).enumerate() {
-        let (own, _) = slot.get_or_init(|| Sorting { layer, keep, accounts }.decide(&below));
+        let (own, _) = slot.get_or_init(|| Sorting { layer, keep, drop, accounts }.decide(&below));
         if let Some(contents) = own.contents().filter(|_| at + 1 < marked) {
             below.add_layer(contents);
         }
     }
-    drop(below);
+    std::mem::drop(below);
     let (own, notes): (Vec<OwnLayer>, Vec<Option<String>>) =
         decided.into_iter().filter_map(OnceCell::into_inner).unzip();
     Layers { own, notes: notes.into_iter().flatten().collect(), ..Layers::default() }
@@ -84,6 +84,7 @@ enum AccountFiles {
 struct Sorting<'a> {
     layer: &'a LayerFacts,
     keep: &'a [RootPath],
+    drop: &'a [RootPath],
     accounts: AccountFiles,
 }
 
@@ -135,6 +136,9 @@ impl Sorting<'_> {
                 return EntryDecision::Stays;
             }
             return EntryDecision::Leaves { what: "whiteouts of what is gone".to_owned(), is_package: false };
+        }
+        if self.drop.iter().any(|path| entry.path.is_within(path)) {
+            return EntryDecision::Leaves { what: "left out by --drop".to_owned(), is_package: false };
         }
         let owner = self.layer.owners().entries.get(at).copied().unwrap_or(Ownership::Application);
         match owner.side() {

@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::command::Translator;
+use super::command::{Translator, working_dir};
 use crate::process::Container;
-use crate::shell::{self, CommandContext, ExecCommand, Refusal, Verdict};
+use crate::shell::{self, ExecCommand, ExitStatusUse, Note, Refusal, Verdict};
 
 #[derive(Debug, Clone, Default)]
 pub enum HealthOutcome {
     #[default]
     Unchanged,
-    Translated,
+    /// With notes on the words that were looked up among the files.
+    Translated(Vec<Note>),
     Refused(Box<Refusal>),
 }
 
@@ -20,14 +21,14 @@ pub(super) fn translate(container: &mut Container, translator: &Translator<'_>) 
     if translator.starts_as_it_is(container, &argv) {
         return HealthOutcome::Unchanged;
     }
-    let place = CommandContext::Image { frozen: translator.frozen(container) };
-    match shell::translate(&argv, None, &place) {
+    match translator.meaning(container, &argv, ExitStatusUse::ZeroOrNot).0 {
         Verdict::Unchanged(_) => HealthOutcome::Unchanged,
         Verdict::Refuse(refusal) => HealthOutcome::Refused(refusal),
-        Verdict::Translate(meaning) => match words(&meaning) {
+        Verdict::Translate(meaning) => match words(&meaning, container) {
             Some(words) => {
                 set_test(container, words);
-                HealthOutcome::Translated
+                let is_worth = |note: &Note| matches!(note, Note::WildcardUnmatched(_) | Note::WildcardKept(_));
+                HealthOutcome::Translated(meaning.notes.into_iter().filter(is_worth).collect())
             }
             None => HealthOutcome::Refused(Box::new(shell::refuse_side_effects(&argv))),
         },
@@ -52,11 +53,12 @@ fn argv(container: &Container) -> Option<Vec<String>> {
     }
 }
 
-/// A test has no variables and no working directory of its own. What it prints is kept by the runtime, so a
-/// redirection to nowhere can go.
-fn words(meaning: &ExecCommand) -> Option<Vec<String>> {
+/// A test has no variables of its own, and starts in the container's working directory. What it prints is kept by the
+/// runtime, so a redirection to nowhere can go.
+fn words(meaning: &ExecCommand, container: &Container) -> Option<Vec<String>> {
     let is_quiet = meaning.log.as_ref().is_none_or(|log| log.path == "/dev/null");
-    let is_plain = meaning.environment.is_empty() && meaning.workdir.is_none() && is_quiet;
+    let is_there = meaning.workdir.as_ref().is_none_or(|directory| *directory == working_dir(container));
+    let is_plain = meaning.environment.is_empty() && is_there && is_quiet;
     is_plain.then(|| meaning.argv())
 }
 

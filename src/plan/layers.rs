@@ -38,6 +38,9 @@ pub struct Layers {
     pub keep_missing: Vec<RootPath>,
     /// Files that were not extracted, though nothing tells whose they are.
     pub left_unknown: Vec<RootPath>,
+    /// Paths that were to be left out: all of them, and those that are not in the source's own layers or could not be.
+    pub dropped: Vec<RootPath>,
+    pub drop_missing: Vec<RootPath>,
 }
 
 /// What becomes of one layer of the source.
@@ -102,7 +105,8 @@ impl Layers {
 
     /// Decides for every layer, as far as that can be done without knowing the command.
     pub(super) fn begin(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Self {
-        if options.extract { Self::default() } else { filter::layers(subject, facts, &options.keep) }
+        // What the user leaves out can still be read: a script that is inlined.
+        if options.extract { Self::default() } else { filter::layers(subject, facts, &options.keep, &[]) }
     }
 
     /// Where the words of the command lead: in the layers that go along, or in all of the image
@@ -117,13 +121,33 @@ impl Layers {
 
     /// Extracts what the command needs, and draws up the added layer.
     pub(super) fn finish(self, subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_>) -> Self {
-        let layers = if needs.options.extract { extract::extract(subject, facts, needs) } else { self };
+        let RebaseOptions { keep, drop, .. } = needs.options;
+        let layers = match needs.options.extract {
+            true => extract::extract(subject, facts, needs),
+            false if drop.is_empty() => self,
+            false => filter::layers(subject, facts, keep, drop),
+        };
+        let drop_missing = layers.not_dropped(facts, keep, drop);
         let roots = layers.roots(subject);
         let mut added = added::draw(needs.container, &roots, subject);
         let keep_missing = added.keep(&needs.options.keep, &roots, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));
-        drop(roots);
-        Self { added, keep_missing, ..layers }
+        std::mem::drop(roots);
+        Self { added, keep_missing, dropped: drop.clone(), drop_missing, ..layers }
+    }
+
+    /// Which of these paths no layer of the source's own has, or are still there.
+    fn not_dropped(&self, facts: &Facts, keep: &[RootPath], drop: &[RootPath]) -> Vec<RootPath> {
+        let has = |entries: &[Entry], path: &RootPath| {
+            let is_file =
+                |entry: &Entry| !entry.kind.is_marker() && !keep.iter().any(|kept| entry.path.is_within(kept));
+            entries.iter().any(|entry| is_file(entry) && entry.path.is_within(path))
+        };
+        let is_gone = |path: &RootPath| {
+            let was_there = facts.layers.iter().any(|layer| has(&layer.index.entries, path));
+            was_there && !self.brought().any(|layer| has(layer.entries, path))
+        };
+        drop.iter().filter(|path| !is_gone(path)).cloned().collect()
     }
 
     /// The roots of the result and of the source.

@@ -8,6 +8,7 @@ mod command;
 mod config;
 mod extract;
 mod filter;
+mod globs;
 mod healthcheck;
 mod history;
 mod layers;
@@ -218,8 +219,8 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
     };
     Draft {
         command_overridden: options.overrides_command(),
-        user_overridden: false,
-        variables_overridden: Vec::new(),
+        user_overridden: options.user.is_some(),
+        variables_overridden: options.env.iter().map(|variable| variable.name.clone()).collect(),
         planned: layers::fates(subject, &layers, passes_on),
         image: plan,
         entry: subject.entry.clone().unwrap_or_else(|| platform_object(&subject.source)),
@@ -242,7 +243,7 @@ fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) ->
     let at = at.or_else(|| logs::runner_in_root(&scene, &container));
     let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
     let shells = if options.extract { &base } else { &scene };
-    let translator = command::Translator { root: &scene, shells, runner: at.as_ref(), options };
+    let translator = command::Translator { root: &scene, shells, runner: at.as_ref(), options, subject };
     let (container, form) = command::translate(container, &translator);
     drop(scene);
     let program = container.command.argv().into_iter().nth(form.lead);

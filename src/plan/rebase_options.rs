@@ -4,17 +4,18 @@
 //! A new option is a field here, its use in the stage that decides by it, and its documentation. The
 //! member names are contract: the batch file's keys and the record's are these.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::layer::RootPath;
-use crate::oci::{Digest, Location, Platform, json};
+use crate::oci::{Digest, Location, Platform, json as canonical};
 use crate::rules::Allow;
 
 /// The base that an image moves to unless told otherwise.
@@ -49,6 +50,20 @@ pub struct RebaseOptions {
     /// Override CMD (JSON array); still verified
     #[arg(long, value_name = "JSON", help_heading = "Command")]
     pub cmd: Option<CommandWords>,
+    /// Override the user; still verified
+    #[arg(long, value_name = "USER", help_heading = "Command")]
+    pub user: Option<String>,
+    /// Override the working directory; still verified
+    #[arg(long, value_name = "PATH", help_heading = "Command")]
+    #[serde(with = "text_or_none")]
+    pub workdir: Option<WorkdirPath>,
+    /// Set this variable (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Command")]
+    #[serde(with = "texts")]
+    pub env: Vec<Variable>,
+    /// Override HEALTHCHECK: `none`, or the command as a JSON array; still verified
+    #[arg(long, value_name = "none|JSON", help_heading = "Command")]
+    pub healthcheck: Option<HealthcheckChoice>,
     /// Replace this variable in the command with its value in the image (repeatable)
     #[arg(long, value_name = "NAME", help_heading = "Command")]
     #[serde(with = "texts")]
@@ -71,6 +86,10 @@ pub struct RebaseOptions {
     #[arg(long, value_name = "PATH", help_heading = "Contents")]
     #[serde(with = "texts")]
     pub keep: Vec<RootPath>,
+    /// Leave this path of the image's own layers out, with everything below it (repeatable)
+    #[arg(long, value_name = "PATH", help_heading = "Contents")]
+    #[serde(with = "texts")]
+    pub drop: Vec<RootPath>,
     /// Move the image in spite of this refusal (repeatable); recorded in the report and in the image
     #[arg(long, value_name = "RULE[=PATH]", help_heading = "Policy")]
     #[serde(with = "texts")]
@@ -98,8 +117,13 @@ impl Default for RebaseOptions {
             freeze_env: Vec::new(),
             entrypoint: None,
             cmd: None,
+            user: None,
+            workdir: None,
+            env: Vec::new(),
+            healthcheck: None,
             extract: false,
             keep: Vec::new(),
+            drop: Vec::new(),
             expect_digest: None,
             source_date_epoch: None,
         }
@@ -122,7 +146,9 @@ impl RebaseOptions {
     pub fn normalized(mut self) -> Self {
         sort(&mut self.allow);
         sort(&mut self.keep);
+        sort(&mut self.drop);
         sort(&mut self.freeze_env);
+        self.env = last_of_each(self.env);
         self
     }
 
@@ -136,10 +162,10 @@ impl RebaseOptions {
     /// then can an image that is based on the new base already be passed on as it is.
     #[must_use]
     pub fn changes_nothing(&self) -> bool {
-        let Self { logs, klog_style, freeze_env, entrypoint, cmd, .. } = self;
-        let command = freeze_env.is_empty() && entrypoint.is_none() && cmd.is_none();
+        let Self { logs, klog_style, freeze_env, .. } = self;
+        let command = freeze_env.is_empty() && !self.overrides_command() && !self.overrides_settings();
         let logs = *logs == LogChoice::Auto && *klog_style == KlogStyle::Auto;
-        command && logs && !self.selects_contents()
+        command && logs && !self.selects_contents() && self.drop.is_empty()
     }
 
     /// Whether what goes along depends on more than the layers.
@@ -154,6 +180,11 @@ impl RebaseOptions {
         self.entrypoint.is_some() || self.cmd.is_some()
     }
 
+    /// Whether the user gave anything else that a container starts with.
+    fn overrides_settings(&self) -> bool {
+        self.user.is_some() || self.workdir.is_some() || !self.env.is_empty() || self.healthcheck.is_some()
+    }
+
     /// Whether `text` can be a value of the option, or one of its values: an error with all its facts,
     /// where serde keeps a message only.
     pub fn check_value(key: &str, text: &str) -> Result<()> {
@@ -161,7 +192,9 @@ impl RebaseOptions {
             "base" | "known_bases" | "log_runner" => text.parse::<Location>().map(drop),
             "platforms" => text.parse::<Platform>().map(drop),
             "old_base" => text.parse::<OldBaseChoice>().map(drop),
-            "keep" => text.parse::<RootPath>().map(drop),
+            "keep" | "drop" => text.parse::<RootPath>().map(drop),
+            "workdir" => text.parse::<WorkdirPath>().map(drop),
+            "env" => text.parse::<Variable>().map(drop),
             "allow" => text.parse::<Allow>().map(drop),
             "expect_digest" => text.parse::<Digest>().map(drop),
             "source_date_epoch" => text.parse::<Epoch>().map(drop),
@@ -186,7 +219,7 @@ impl RebaseOptions {
         let mut sorted: Vec<(String, Value)> = members.into_iter().filter(|(_, value)| !value.is_null()).collect();
         sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
         let sorted: Map<String, Value> = sorted.into_iter().collect();
-        String::from_utf8(json::write(&Value::Object(sorted))).unwrap_or_default()
+        String::from_utf8(canonical::write(&Value::Object(sorted))).unwrap_or_default()
     }
 
     /// Reads what [`Self::record`] wrote, and nothing else: a record comes with an image, and must not
@@ -208,6 +241,13 @@ impl RebaseOptions {
 fn sort<T: Ord>(list: &mut Vec<T>) {
     list.sort();
     list.dedup();
+}
+
+/// By name, each once: of several values the last counts, as in a container.
+fn last_of_each(variables: Vec<Variable>) -> Vec<Variable> {
+    let by_name = variables.into_iter().map(|variable| (variable.name, variable.value));
+    let by_name: BTreeMap<String, String> = by_name.collect();
+    by_name.into_iter().map(|(name, value)| Variable { name, value }).collect()
 }
 
 /// What to do about a platform that the new base lacks.
@@ -274,6 +314,118 @@ impl<'de> Deserialize<'de> for CommandWords {
         match Written::deserialize(from)? {
             Written::List(words) => Ok(Self(words)),
             Written::Json(text) => text.parse().map_err(one_line),
+        }
+    }
+}
+
+/// The directory that a container starts in: an absolute path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkdirPath(pub String);
+
+impl FromStr for WorkdirPath {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if !text.starts_with('/') {
+            return Err(Error::usage("the working directory must be an absolute path").fact("given", text));
+        }
+        RootPath::new(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for WorkdirPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A variable to be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    pub name: String,
+    pub value: String,
+}
+
+impl FromStr for Variable {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::usage("a variable must be given as NAME=VALUE").fact("given", text);
+        let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+        if text.contains('\0') {
+            return Err(Error::usage("a variable cannot contain a NUL character"));
+        }
+        Ok(Self { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+/// The health check that takes the place of the image's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HealthcheckChoice {
+    None,
+    /// The words of its command, or a `Test` as a config has it: `CMD`, `CMD-SHELL` and what follows.
+    Test(CommandWords),
+}
+
+impl HealthcheckChoice {
+    /// The member of the config. Interval and retries stay as the image has them.
+    pub(super) fn member(&self, there: Option<&Value>) -> Value {
+        let words = match self {
+            Self::None => return json!({"Test": ["NONE"]}),
+            Self::Test(words) => &words.0,
+        };
+        let is_test = matches!(words.first().map(String::as_str), Some("CMD" | "CMD-SHELL" | "NONE"));
+        let kind = (!is_test).then(|| "CMD".to_owned());
+        let test: Vec<String> = kind.into_iter().chain(words.iter().cloned()).collect();
+        let mut member = there.and_then(Value::as_object).cloned().unwrap_or_default();
+        member.insert("Test".to_owned(), test.into());
+        Value::Object(member)
+    }
+}
+
+impl FromStr for HealthcheckChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words = match text {
+            "none" => return Ok(Self::None),
+            _ => text.parse::<CommandWords>()?,
+        };
+        if words.0.is_empty() {
+            return Err(Error::usage("a health check needs a command; `none` removes it").fact("given", text));
+        }
+        Ok(Self::Test(words))
+    }
+}
+
+impl Serialize for HealthcheckChoice {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => to.serialize_str("none"),
+            Self::Test(words) => words.serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HealthcheckChoice {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            List(Vec<String>),
+            /// As the flag takes it.
+            Text(String),
+        }
+        match Written::deserialize(from)? {
+            Written::List(words) if words.is_empty() => Err(serde::de::Error::custom("a health check needs a command")),
+            Written::List(words) => Ok(Self::Test(CommandWords(words))),
+            Written::Text(text) => text.parse().map_err(one_line),
         }
     }
 }
@@ -418,7 +570,6 @@ mod texts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     /// Every option with a value that is not its default.
     fn full() -> RebaseOptions {
@@ -435,8 +586,13 @@ mod tests {
             freeze_env: vec!["A".to_owned()],
             entrypoint: Some(CommandWords(vec!["/app".to_owned()])),
             cmd: Some(CommandWords(Vec::new())),
+            user: Some("65532".to_owned()),
+            workdir: Some(WorkdirPath("/srv".to_owned())),
+            env: vec!["A=b=c".parse().unwrap()],
+            healthcheck: Some(HealthcheckChoice::None),
             extract: true,
             keep: vec!["/etc/x".parse().unwrap()],
+            drop: vec!["/run.sh".parse().unwrap()],
             expect_digest: Some(Digest::of(b"")),
             source_date_epoch: Some(Epoch(7)),
         }
@@ -455,9 +611,11 @@ mod tests {
         assert_eq!(RebaseOptions::default().record(&Map::new()), "{}");
         let replaced = json!({"old_base": "debian@sha256:1", "platforms": null, "skipped": true});
         let record = full().record(replaced.as_object().unwrap());
-        let expected = "{\"allow\":[\"needs-tool=iptables\"],\"cmd\":[],\"entrypoint\":[\"/app\"],\"extract\":true,\
-            \"freeze_env\":[\"A\"],\"keep\":[\"/etc/x\"],\"klog_style\":\"dash\",\"log_runner\":\"a.io/runner:v1\",\
-            \"logs\":\"runner\",\"old_base\":\"debian@sha256:1\",\"skipped\":true,\"source_date_epoch\":7}";
+        let expected = "{\"allow\":[\"needs-tool=iptables\"],\"cmd\":[],\"drop\":[\"/run.sh\"],\
+            \"entrypoint\":[\"/app\"],\"env\":[\"A=b=c\"],\"extract\":true,\"freeze_env\":[\"A\"],\
+            \"healthcheck\":\"none\",\"keep\":[\"/etc/x\"],\"klog_style\":\"dash\",\
+            \"log_runner\":\"a.io/runner:v1\",\"logs\":\"runner\",\"old_base\":\"debian@sha256:1\",\
+            \"skipped\":true,\"source_date_epoch\":7,\"user\":\"65532\",\"workdir\":\"/srv\"}";
         assert_eq!(record, expected);
     }
 
@@ -488,6 +646,39 @@ mod tests {
         for bad in [json!({"extract": "yes"}), json!({"keep": [1]}), json!({"logs": "loud"}), json!({"nope": 1})] {
             assert!(serde_json::from_value::<RebaseOptions>(bad.clone()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn overrides_are_read_from_flags_and_files_alike() {
+        for (text, test) in [
+            ("none", json!(["NONE"])),
+            (r#"["/app", "health"]"#, json!(["CMD", "/app", "health"])),
+            (r#"["CMD-SHELL", "/app health || exit 1"]"#, json!(["CMD-SHELL", "/app health || exit 1"])),
+        ] {
+            let choice: HealthcheckChoice = text.parse().unwrap();
+            assert_eq!(choice.member(Some(&json!({"Test": ["CMD", "x"]})))["Test"], test, "{text}");
+            let written = serde_json::to_value(&choice).unwrap();
+            assert_eq!(serde_json::from_value::<HealthcheckChoice>(written).unwrap(), choice, "{text}");
+        }
+        let kept: HealthcheckChoice = r#"["/app"]"#.parse().unwrap();
+        assert_eq!(kept.member(Some(&json!({"Test": [], "Retries": 3})))["Retries"], 3);
+        for bad in ["", "[]", "null", "/app", "{}"] {
+            assert!(bad.parse::<HealthcheckChoice>().is_err(), "{bad}");
+        }
+        for (bad, is_good) in [("srv", false), ("", false), ("/../x", false), ("/srv", true)] {
+            assert_eq!(bad.parse::<WorkdirPath>().is_ok(), is_good, "{bad}");
+        }
+        for (bad, is_good) in [("A", false), ("=b", false), ("A=", true), ("A=b=c", true), ("A=\0", false)] {
+            assert_eq!(bad.parse::<Variable>().is_ok(), is_good, "{bad}");
+        }
+    }
+
+    #[test]
+    fn of_several_values_the_last_counts() {
+        let env = ["B=1", "A=2", "B=0"].map(|text| text.parse().unwrap()).to_vec();
+        let options = RebaseOptions { env, ..RebaseOptions::default() }.normalized();
+        assert_eq!(options.env.iter().map(ToString::to_string).collect::<Vec<_>>(), ["A=2", "B=0"]);
+        assert!(!options.changes_nothing());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The rules about the command: what became of its shell, its init, its script; and the health check.
 
 use super::logs;
+use crate::layer::RootPath;
 use crate::plan::{CommandOutcome, ExecForm, HealthOutcome, Pass};
 use crate::process::Health;
 use crate::rules::{Finding, Level, Rule};
@@ -18,9 +19,11 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     findings.extend(form.log.iter().flat_map(logs::strategy));
     findings.extend(cmd_cleared(form));
     findings.extend(init_dropped(form));
-    findings.extend(form.script.iter().map(|script| script_read(script)));
-    if let HealthOutcome::Refused(refusal) = &form.health {
-        findings.push(health(refusal));
+    findings.extend(form.script.iter().map(|script| script_read(script, &pass.draft.layers.dropped)));
+    match &form.health {
+        HealthOutcome::Unchanged => {}
+        HealthOutcome::Translated(notes) => findings.extend(notes.iter().map(note)),
+        HealthOutcome::Refused(refusal) => findings.push(health(refusal)),
     }
     findings
 }
@@ -62,15 +65,18 @@ fn health(refusal: &Refusal) -> Finding {
 
 /// What the translation changes: what differs when the container runs, and what was frozen.
 fn notes(form: &ExecForm) -> Vec<Finding> {
-    let finding = |note: &Note| {
-        let rule = match note {
-            Note::Frozen(_) => Rule::EnvFrozen,
-            Note::BecomesFirstProcess => Rule::Pid1Changes,
-            _ => Rule::ShellRemoved,
-        };
-        Finding::new(rule, Level::Note, note.to_string())
+    form.notes.iter().map(note).collect()
+}
+
+fn note(note: &Note) -> Finding {
+    let (rule, level) = match note {
+        Note::Frozen(_) => (Rule::EnvFrozen, Level::Note),
+        Note::BecomesFirstProcess => (Rule::Pid1Changes, Level::Note),
+        // What is mounted into the container could have matched.
+        Note::WildcardUnmatched(_) => (Rule::ShellRemoved, Level::Warn),
+        _ => (Rule::ShellRemoved, Level::Note),
     };
-    form.notes.iter().map(finding).collect()
+    Finding::new(rule, level, note.to_string())
 }
 
 fn cmd_cleared(form: &ExecForm) -> Option<Finding> {
@@ -86,11 +92,17 @@ fn cmd_cleared(form: &ExecForm) -> Option<Finding> {
 }
 
 /// Who starts the container with a command of their own may still name the script.
-fn script_read(script: &str) -> Finding {
+fn script_read(script: &str, dropped: &[RootPath]) -> Finding {
+    if RootPath::new(script).is_ok_and(|script| dropped.iter().any(|path| script.is_within(path))) {
+        let message = format!("{script} is inlined into the command and left out of the image");
+        return Finding::new(Rule::ShellRemoved, Level::Note, message).about(script);
+    }
     let message = format!("{script} is inlined into the command; the file stays in the image but cannot run");
     Finding::new(Rule::ShellRemoved, Level::Warn, message)
         .about(script)
-        .fix(format!("where a manifest names {script} as its command, remove that or name the program"))
+        .fix(format!(
+            "where a manifest names {script} as its command, remove that or name the program; --drop {script} leaves the file out"
+        ))
 }
 
 /// An init that came with the old base is gone with it.

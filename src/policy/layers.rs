@@ -47,6 +47,7 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
             "build these layers with plain paths",
         ),
         keep_missing(pass),
+        drop_missing(pass),
     ];
     findings.into_iter().flatten().collect()
 }
@@ -66,6 +67,12 @@ fn list(rule: Rule, level: Level, message: &str, paths: &[String], fix: &str) ->
 fn keep_missing(pass: &Pass) -> Option<Finding> {
     let paths: Vec<String> = pass.draft.layers.keep_missing.iter().map(ToString::to_string).collect();
     list(Rule::KeepMissing, Level::Refuse, "--keep names what the image does not have", &paths, "correct the path")
+}
+
+fn drop_missing(pass: &Pass) -> Option<Finding> {
+    let paths: Vec<String> = pass.draft.layers.drop_missing.iter().map(ToString::to_string).collect();
+    let message = "--drop names what the image's own layers do not have, or what cannot be taken out of them";
+    list(Rule::DropMissing, Level::Refuse, message, &paths, "correct the path")
 }
 
 pub(super) fn layer_odd(pass: &Pass) -> Vec<Finding> {

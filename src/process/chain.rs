@@ -10,7 +10,7 @@ use super::wrapper::{self, EnvironmentChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
 use crate::rootfs::{Access, FoundCommand, Resolved, Root};
-use crate::shell::{self, CommandContext, UsedCommands, Verdict, used_commands};
+use crate::shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
 
 /// `#!` lines that the kernel follows in one call.
 const MOST_INTERPRETERS: usize = 5;
@@ -265,7 +265,10 @@ impl<'r> ChainWalk<'r> {
             return ControlFlow::Break(ChainEnd::Lost { word: file.clone(), reasons: reasons.clone() });
         }
         let content = content.and_then(Result::ok).flatten();
-        let context = CommandContext::Image { frozen: self.variables() };
+        let frozen = self.variables();
+        let variables = frozen.keys().cloned().collect();
+        let surroundings = Surroundings::Known { working_dir: self.state.working_dir.to_string(), variables };
+        let context = CommandContext::Image(ImageContext { frozen, surroundings, ..ImageContext::default() });
         match shell::translate(&words, content, &context) {
             Verdict::Translate(meaning) => {
                 self.state.argv = meaning.argv();

@@ -308,11 +308,17 @@ constructs! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::{CommandContext, Frozen, Verdict, translate};
+    use crate::shell::{CommandContext, ImageContext, Verdict, translate};
 
     /// What no single command line can show.
-    const SHOWN_ELSEWHERE: [Reason; 5] =
-        [Reason::ControlCharacter, Reason::LogFlags, Reason::NotText, Reason::ProbeVariable, Reason::TooLong];
+    const SHOWN_ELSEWHERE: [Reason; 6] = [
+        Reason::ControlCharacter,
+        Reason::LogFlags,
+        Reason::NotText,
+        Reason::ProbeVariable,
+        Reason::TooLong,
+        Reason::UnrenderedTemplate,
+    ];
 
     /// The words of an example: plain ones, and one in single quotes.
     fn words(example: &str) -> Vec<String> {
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn every_example_is_refused_for_its_own_reason() {
-        let place = CommandContext::Image { frozen: Frozen::default() };
+        let place = CommandContext::Image(ImageContext::default());
         let mut wrong = Vec::new();
         for reason in Reason::ALL.iter().filter(|reason| !SHOWN_ELSEWHERE.contains(reason)) {
             let example = row(*reason).example;

@@ -668,6 +668,26 @@ rules! {
         example "an image of a single layer with busybox, /app and /srv/data, and no package database"
         fix "pass --keep for each directory that the application needs; once nothing of the rest is needed, pass \
             --allow extract-incomplete"
+
+    KlogBuffers "klog-buffers" Translation [Note] Never
+        means "klog keeps lines in memory and writes them to its file every 5 seconds."
+        why "The shell's redirection had no buffer. A program that crashes, is killed or calls os.Exit loses the lines \
+            since the last write; what klog sends to stderr is not buffered."
+        example "/app --log-file=/var/log/app.log --logtostderr=false"
+        fix "use --logs runner if the last lines before a crash must be in the file"
+
+    KlogErrorsTwice "klog-errors-twice" Translation [Note] Never
+        means "klog's lines of level error and fatal go to the container's log as well as to the file."
+        why "klog copies them to stderr unless --stderrthreshold says otherwise. They are left there: where the program \
+            dies, stderr may be the only place that says why."
+        example "/app --log-file=/var/log/app.log --logtostderr=false"
+        fix "add --stderrthreshold=FATAL to the command if the container's log must stay empty"
+
+    DropMissing "drop-missing" Layers [Refuse] Never
+        means "--drop names a path that the image's own layers do not have, or that cannot be taken out of its layer."
+        why "It is almost always a spelling mistake. Going on would leave a file in that you asked to have removed."
+        example "underpin rebase IMAGE --to TARGET --drop /run.sh\n# the file is /usr/local/bin/run.sh"
+        fix "correct the path; files of the old base need no --drop, they stay behind"
 }
 
 impl From<Reason> for Rule {
@@ -683,7 +703,7 @@ impl From<&Note> for Rule {
             Note::Frozen(_) => Self::EnvFrozen,
             Note::OneWordAssumed(_) => Self::OneWordAssumed,
             Note::EnvironmentOrder(_) => Self::EnvOrder,
-            Note::WildcardKept(_) => Self::WildcardKept,
+            Note::WildcardKept(_) | Note::WildcardUnmatched(_) => Self::WildcardKept,
             Note::TraceDropped => Self::TraceDropped,
             Note::PipefailAssumed => Self::PipefailAssumed,
             Note::MergeDropped => Self::StreamsApart,
@@ -696,6 +716,8 @@ impl From<&Note> for Rule {
             Note::Appends => Self::LogAppends,
             Note::SpellingAssumed => Self::KlogSpellingAssumed,
             Note::KlogOnly => Self::KlogLinesOnly,
+            Note::KlogBuffers => Self::KlogBuffers,
+            Note::KlogErrorsTwice => Self::KlogErrorsTwice,
             Note::RunnerLimits => Self::RunnerLimits,
             Note::LogToContainer(_) => Self::LogToContainer,
         }

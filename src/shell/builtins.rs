@@ -2,6 +2,7 @@
 //! do that may come before the program: `set`, `export`, `cd`, and `exec` with redirections only.
 
 use super::expansion::{Expander, WordRole};
+use super::kubelet::CommandContext;
 use super::note::Note;
 use super::options;
 use super::parser::SimpleCommand;
@@ -165,7 +166,7 @@ pub(super) fn is_shells_own(name: &str) -> bool {
 pub(super) fn run(
     command: &SimpleCommand,
     expander: &mut Expander<'_>,
-    directory: &mut Option<String>,
+    directory: &mut WorkingDir,
     streams: &mut Streams,
 ) -> Result<(), Unsupported> {
     let Some((name, words)) = command.words.split_first() else {
@@ -192,7 +193,9 @@ pub(super) fn run(
             let detail = "a file was opened by a relative path before `cd`";
             return Err(Unsupported::new(Reason::RelativeDirectory, detail, command.span));
         }
-        Some("cd") => *directory = Some(change_directory(words, expander, directory.as_deref(), command.span)?),
+        Some("cd") => {
+            *directory = WorkingDir::Changed(change_directory(words, expander, directory.path(), command.span)?);
+        }
         _ => set(words, expander, command.span)?,
     }
     no_redirects(command)
@@ -215,7 +218,7 @@ fn export(words: &[Word], expander: &mut Expander<'_>) -> Result<(), Unsupported
     for word in words {
         if let Some((name, value)) = word.assignment() {
             // Old shells split the value here.
-            assigned.push((name, expander.value(&value, WordRole::Argument)?, word.span));
+            assigned.push((name, expander.value(&value, WordRole::Single)?, word.span));
         }
     }
     for (name, value, span) in assigned {
@@ -255,21 +258,35 @@ fn change_directory(
 ) -> Result<String, Unsupported> {
     let relative = |detail: &str| Unsupported::new(Reason::RelativeDirectory, detail, span);
     let [word] = words else { return Err(relative("`cd` is not given exactly one directory")) };
-    let value = expander.value(word, WordRole::Argument)?;
+    let value = expander.value(word, WordRole::Single)?;
     let unknown =
         || Unsupported::new(Reason::RuntimeVariable, "the working directory cannot contain a variable", word.span);
     let directory = value.literal().ok_or_else(unknown)?;
     if directory.split('/').any(|part| part == "..") {
         return Err(relative("the shell and the kernel may resolve `..` differently"));
     }
-    let is_own = directory.starts_with("./") || directory == ".";
-    match from {
-        _ if directory.starts_with('/') => {}
-        // CDPATH is searched for other names.
-        Some(from) if is_own => return Ok(join(from, directory.trim_start_matches("./").trim_start_matches('.'))),
-        _ => return Err(relative("a relative directory depends on where the container starts")),
+    if directory.is_empty() || directory.starts_with('-') {
+        return Err(relative("shells treat this argument of `cd` differently"));
     }
-    expander.note(Note::DirectoryMustExist(directory.clone()));
+    if directory.starts_with('/') {
+        expander.note(Note::DirectoryMustExist(directory.clone()));
+        return bounded(directory, span);
+    }
+    let own = directory.strip_prefix("./").or_else(|| directory.strip_prefix('.').filter(|rest| rest.is_empty()));
+    if own.is_none() && expander.context.variables().any(|name| name == "CDPATH") {
+        return Err(relative("CDPATH is set, so `cd` searches other directories first"));
+    }
+    let from = from.ok_or_else(|| relative("a relative directory depends on where the container starts"))?;
+    bounded(join(from, own.unwrap_or(&directory).trim_start_matches('/')), span)
+}
+
+/// No system takes a longer path.
+fn bounded(directory: String, span: Span) -> Result<String, Unsupported> {
+    const LONGEST: usize = 4096;
+    if directory.len() > LONGEST {
+        let detail = format!("the working directory is longer than {LONGEST} bytes");
+        return Err(Unsupported::new(Reason::TooLong, detail, span));
+    }
     Ok(directory)
 }
 
@@ -277,5 +294,34 @@ fn join(directory: &str, name: &str) -> String {
     match name {
         "" => directory.to_owned(),
         _ => format!("{}/{name}", directory.trim_end_matches('/')),
+    }
+}
+
+/// Where the shell is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WorkingDir {
+    /// Where it was started; known only if the image is.
+    Start(Option<String>),
+    Changed(String),
+}
+
+impl WorkingDir {
+    pub fn started_in(context: &CommandContext) -> Self {
+        Self::Start(context.working_dir().map(str::to_owned))
+    }
+
+    fn path(&self) -> Option<&str> {
+        match self {
+            Self::Start(path) => path.as_deref(),
+            Self::Changed(path) => Some(path),
+        }
+    }
+
+    /// Where `cd` led, if there was any.
+    pub fn changed(self) -> Option<String> {
+        match self {
+            Self::Start(_) => None,
+            Self::Changed(path) => Some(path),
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::builtins::{self, Reserved, is_same_as_program, reserved};
-use super::expansion::{Expander, ValuePart, Variables, WordRole, WordValue};
+use super::builtins::{self, Reserved, WorkingDir, is_same_as_program, reserved};
+use super::expansion::{Expander, ValuePart, Variables, WordRole, WordValue, most_expanded};
+use super::glob::Glob;
 use super::interpreter::{Invocation, ScriptAt, base_name, shell_of};
 use super::kubelet::{CommandContext, ExpandedScript, Kubelet};
 use super::lexer::Lexer;
@@ -53,6 +54,8 @@ pub struct ExecCommand {
     pub workdir: Option<String>,
     pub log: Option<Log>,
     pub trailing: Trailing,
+    /// Words that the program gets as they are, if they match no file.
+    pub globs: Vec<Glob>,
     pub notes: Vec<Note>,
 }
 
@@ -61,12 +64,44 @@ impl ExecCommand {
     pub fn argv(&self) -> Vec<String> {
         self.init.iter().chain(&self.program).cloned().collect()
     }
+
+    /// What becomes of it where its program is a script that says `inner`, read with this command's variables and
+    /// directory.
+    pub(super) fn then(&self, inner: Self) -> Result<Self, Unsupported> {
+        let objection = match (&self.log, &inner.log) {
+            (Some(_), Some(_)) => Some("the script redirects output that is redirected already"),
+            (Some(log), None) if !log.path.starts_with('/') && inner.workdir.is_some() => {
+                Some("a file was opened by a relative path before the script changes the directory")
+            }
+            (Some(log), None) if log.streams != LogStreams::Both && inner.notes.contains(&Note::MergeDropped) => {
+                Some("the script redirects one stream into the other, and only one of them goes to the file")
+            }
+            _ => None,
+        };
+        if let Some(detail) = objection {
+            return Err(Unsupported::of_words(Reason::PartialRedirect, detail));
+        }
+        let is_passed = [self.trailing, inner.trailing].iter().all(|trailing| *trailing == Trailing::Passed);
+        let (own, others) = (self.notes.iter(), inner.notes.iter());
+        Ok(Self {
+            init: self.init.clone(),
+            // All of the script's arguments go to the program or none, and this command's own come first.
+            passed: if inner.passed > 0 { self.passed } else { 0 },
+            workdir: inner.workdir.or_else(|| self.workdir.clone()),
+            log: inner.log.or_else(|| self.log.clone()),
+            trailing: if is_passed { Trailing::Passed } else { Trailing::Ignored },
+            globs: self.globs.iter().chain(&inner.globs).cloned().collect(),
+            notes: own.chain(others.filter(|note| !self.notes.contains(note))).cloned().collect(),
+            program: inner.program,
+            environment: inner.environment,
+        })
+    }
 }
 
 /// Reads the script of a shell that is started.
 pub(super) fn read(text: &str, shell: &Invocation<'_>, context: &CommandContext) -> Result<ExecCommand, Unsupported> {
     let source = ExpandedScript::new(text, context)?;
-    let script = parser::parse(Lexer::new(&source, shell.dialect))?;
+    let script = parser::parse(Lexer::new(&source, shell.dialect), context.status())?;
     let mut expander = Expander {
         context,
         dialect: shell.dialect,
@@ -74,17 +109,18 @@ pub(super) fn read(text: &str, shell: &Invocation<'_>, context: &CommandContext)
         variables: Variables::default(),
         arguments: shell.arguments,
         notes: Notes::default(),
-        expanded: 0,
+        globs: Vec::new(),
+        room: most_expanded(text, shell.arguments, context),
     };
     for (name, value) in &shell.lead.environment {
         expander.variables.export(name, WordValue::text(value), Span::default())?;
     }
-    let mut directory = None;
+    let mut directory = WorkingDir::started_in(context);
     let mut streams = Streams::default();
     for command in &script.before {
         builtins::run(command, &mut expander, &mut directory, &mut streams)?;
     }
-    finish(&script, shell, expander, directory, streams)
+    finish(&script, shell, expander, directory.changed(), streams)
 }
 
 /// The program itself.
@@ -96,6 +132,7 @@ fn finish(
     mut streams: Streams,
 ) -> Result<ExecCommand, Unsupported> {
     let command = &script.program;
+    workdir.iter().for_each(|directory| expander.note(Note::DirectoryMustExist(directory.clone())));
     check_assignments(command)?;
     let words = words_after_exec(command)?;
     let (program, passed) = word_values(words, &mut expander)?;
@@ -107,10 +144,11 @@ fn finish(
     streams.apply(&command.redirects, &mut expander)?;
     let log = tee::log(script, &streams, &mut expander)?;
     export_assignments(command, &mut expander)?;
-    check_program(command, words, &program, &mut expander)?;
+    check_program(command, words, &program, shell, &mut expander)?;
     let trailing = trailing(words, shell, &mut expander)?;
     let kubelet = expander.context.kubelet();
     let context = expander.context;
+    let directory = workdir.as_deref().or(context.working_dir()).unwrap_or("/").to_owned();
     let notes = notes(shell, expander.options.notes, expander.notes.take());
     let environment = expander.variables.environment()?;
     let ordered = environment.iter().filter(|(_, value)| value.references().next().is_some());
@@ -123,6 +161,7 @@ fn finish(
         workdir,
         log: log.map(|(path, open_mode, streams, copy)| Log { path: path.write(kubelet), open_mode, streams, copy }),
         trailing,
+        globs: expander.globs.into_iter().map(|glob| glob.seen_from(&directory)).collect(),
         notes,
     };
     check_references(&exec, context, command.span)?;
@@ -152,7 +191,7 @@ fn trailing(words: &[Word], shell: &Invocation<'_>, expander: &mut Expander<'_>)
     if has_zero && words.last().is_some_and(ends) {
         return Ok(Trailing::Passed);
     }
-    if matches!(expander.context, CommandContext::Image { .. }) {
+    if matches!(expander.context, CommandContext::Image(_)) {
         expander.note(Note::ArgumentsReachProgram);
     }
     Ok(Trailing::Ignored)
@@ -235,7 +274,7 @@ fn word_values(words: &[Word], expander: &mut Expander<'_>) -> Result<(Vec<WordV
         let is_arguments = word.pieces.iter().any(|(piece, _)| matches!(piece, Piece::Arguments(_)));
         if is_arguments {
             passed = values.len();
-            let is_fixed = !matches!(expander.context, CommandContext::Image { .. });
+            let is_fixed = !matches!(expander.context, CommandContext::Image(_));
             if index + 1 != words.len() && !is_fixed {
                 let detail = "other words follow \"$@\", so arguments added later would end up in the wrong place";
                 return Err(Unsupported::new(Reason::PositionalParameters, detail, word.span));
@@ -251,6 +290,7 @@ fn check_program(
     command: &SimpleCommand,
     words: &[Word],
     program: &[WordValue],
+    shell: &Invocation<'_>,
     expander: &mut Expander<'_>,
 ) -> Result<(), Unsupported> {
     let Some(first) = program.first() else {
@@ -272,8 +312,8 @@ fn check_program(
         return Err(Unsupported::new(reason, format!("{name} is itself a shell"), span));
     }
     check_builtin(command, &texts, span, expander)?;
-    check_script(&name, span, expander)?;
-    let is_first = matches!(expander.context, CommandContext::Image { .. } | CommandContext::Container { .. });
+    check_script(&name, span, shell, expander)?;
+    let is_first = matches!(expander.context, CommandContext::Image(_) | CommandContext::Container { .. });
     if is_first && !command.words.first().is_some_and(|word| word.is("exec")) {
         expander.note(Note::BecomesFirstProcess);
     }
@@ -303,9 +343,16 @@ fn check_builtin(
     }
 }
 
-/// A name that suggests a script. Probes and hooks do not decide whether the image can move.
-fn check_script(name: &str, span: Span, expander: &mut Expander<'_>) -> Result<(), Unsupported> {
-    if !looks_like_script(name) {
+/// A name that suggests a script. Probes and hooks do not decide whether the image can move. Whoever has the image
+/// looks at the file that `sh -c` starts, not at its name.
+fn check_script(
+    name: &str,
+    span: Span,
+    shell: &Invocation<'_>,
+    expander: &mut Expander<'_>,
+) -> Result<(), Unsupported> {
+    let is_looked_up = expander.context.working_dir().is_some() && matches!(shell.script, ScriptAt::Word(_));
+    if is_looked_up || !looks_like_script(name) {
         return Ok(());
     }
     if matches!(expander.context, CommandContext::Probe { .. } | CommandContext::Hook) {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::builtins::is_shells_own;
+use super::glob::{self, Glob, GlobUnit};
 use super::interpreter::Dialect;
 use super::kubelet::{CommandContext, Declared, Kubelet, is_plain};
 use super::note::{Note, Notes};
@@ -16,8 +17,10 @@ use super::word::{Piece, Quoting, Word};
 /// What the shell does to a word after its variables are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordRole {
-    /// Splits it and matches file names.
+    /// Splits it and matches file names: an argument of the program.
     Argument,
+    /// The same for an argument of a builtin or of `tee`, which must be one word.
+    Single,
     /// Takes it as it is: the value of an assignment.
     Assigned,
     /// The target of a redirection, where shells differ.
@@ -32,13 +35,21 @@ pub(super) struct Expander<'a> {
     pub variables: Variables,
     pub arguments: &'a [String],
     pub notes: Notes,
-    /// What all expansions have made so far.
-    pub expanded: usize,
+    /// Words with wildcards that must match no file.
+    pub globs: Vec<Glob>,
+    /// How much more expansions may make.
+    pub room: usize,
 }
 
-/// The kernel starts no program with more than 6 MiB of arguments and variables; a few variables that
-/// double each other would make more than any machine can hold.
-const MOST_EXPANDED: usize = 8 << 20;
+/// How much all expansions of a script may make, beside its arguments once. A few variables that double each other would make more than any
+/// machine can hold; and a manifest may have thousands of such scripts.
+pub(super) fn most_expanded(text: &str, arguments: &[String], context: &CommandContext) -> usize {
+    // The kernel starts no program with more than 6 MiB of arguments and variables.
+    const MOST: usize = 8 << 20;
+    let given = text.len().saturating_add(context.frozen_len());
+    let passed = arguments.iter().map(|word| word.len() + OF_PART).sum();
+    given.saturating_mul(16).saturating_add(16 << 10).min(MOST).saturating_add(passed)
+}
 
 impl Expander<'_> {
     pub fn note(&mut self, note: Note) {
@@ -56,7 +67,17 @@ impl Expander<'_> {
             Kubelet::Expands => WordValue(vec![ValuePart::Raw(word.clone())]),
             Kubelet::Keeps => WordValue::text(word),
         };
-        Ok(self.arguments.iter().map(wrap).collect())
+        let values: Vec<WordValue> = self.arguments.iter().map(wrap).collect();
+        values.iter().try_for_each(|value| self.spend(value, word.span))?;
+        Ok(values)
+    }
+
+    /// Counts what an expansion made.
+    fn spend(&mut self, value: &WordValue, span: Span) -> Result<(), Unsupported> {
+        let detail = "its variables expand to more than a program can be given";
+        let left = self.room.checked_sub(value.cost());
+        self.room = left.ok_or_else(|| Unsupported::new(Reason::TooLong, detail, span))?;
+        Ok(())
     }
 
     /// The one value of a word.
@@ -74,11 +95,7 @@ impl Expander<'_> {
                 }
                 Piece::Variable(name, quoting) => {
                     let expansion = self.variable(name, *quoting, usage, *span)?;
-                    self.expanded = self.expanded.saturating_add(expansion.cost());
-                    if self.expanded > MOST_EXPANDED {
-                        let detail = "its variables expand to more than a program can be given";
-                        return Err(Unsupported::new(Reason::TooLong, detail, *span));
-                    }
+                    self.spend(&expansion, *span)?;
                     value.0.extend(expansion.0);
                 }
                 Piece::Arguments(_) => {
@@ -119,13 +136,14 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// A wildcard stays only where it can match nothing: in a URL, or in the value of a flag.
+    /// A wildcard stays only where it matches nothing. Where no image is at hand, that is in a URL and in the value of
+    /// a flag; where one is, its files decide.
     fn check_wildcards(&mut self, word: &Word, usage: WordRole) -> Result<(), Unsupported> {
         let first = word.pieces.iter().position(|(piece, _)| matches!(piece, Piece::Wildcard(_)));
         let Some((front, [(_, span), ..])) = first.and_then(|first| word.pieces.split_at_checked(first)) else {
             return Ok(());
         };
-        if usage == WordRole::Assigned || (self.options.globbing == Globbing::Off && usage == WordRole::Argument) {
+        if usage == WordRole::Assigned || (self.options.globbing == Globbing::Off && usage != WordRole::Target) {
             return Ok(());
         }
         let texts = front.iter().map_while(|(piece, _)| match piece {
@@ -134,11 +152,46 @@ impl Expander<'_> {
         });
         let front: String = texts.collect();
         let is_flag = front.starts_with('-') && front.contains('=');
-        if usage == WordRole::Argument && (is_flag || front.contains("://")) {
-            self.note(Note::WildcardKept(front));
-            return Ok(());
+        let is_harmless = usage != WordRole::Target && (is_flag || front.contains("://"));
+        let is_looked_up = usage == WordRole::Argument && self.context.working_dir().is_some();
+        let glob = match is_looked_up.then(|| self.glob(word)) {
+            Some(Ok(glob)) => Some(glob),
+            Some(Err(_)) | None if is_harmless => None,
+            Some(Err(odd)) => return Err(odd),
+            None => {
+                let detail = "the shell replaces this word with the file names that match";
+                return Err(Unsupported::new(Reason::Glob, detail, *span));
+            }
+        };
+        self.note(match &glob {
+            Some(glob) if !is_harmless => Note::WildcardUnmatched(glob.text.clone()),
+            _ => Note::WildcardKept(front),
+        });
+        self.globs.extend(glob);
+        Ok(())
+    }
+
+    /// The word as a pattern, with the values of its variables, none of which the shell acts on.
+    fn glob(&mut self, word: &Word) -> Result<Glob, Unsupported> {
+        let mut units = Vec::new();
+        for (piece, span) in &word.pieces {
+            match piece {
+                Piece::Text(text, quoting) => units.extend(text.chars().map(|c| GlobUnit::Plain(c, *quoting))),
+                Piece::Wildcard(c) => units.push(GlobUnit::Wildcard(*c)),
+                Piece::Variable(name, quoting) => {
+                    let value = self.variable(name, *quoting, WordRole::Argument, *span)?;
+                    self.spend(&value, *span)?;
+                    let text = value.literal().unwrap_or_default();
+                    units.extend(text.chars().map(|c| GlobUnit::Plain(c, Quoting::Quoted)));
+                }
+                Piece::Unsupported(fault) => return Err(fault.clone()),
+                Piece::Reference(_) | Piece::Arguments(_) => {
+                    let detail = "what stands beside the wildcard is not known";
+                    return Err(Unsupported::new(Reason::Glob, detail, *span));
+                }
+            }
         }
-        Err(Unsupported::new(Reason::Glob, "the shell replaces this word with the file names that match", *span))
+        glob::read(&units, word.span)
     }
 
     fn variable(
@@ -189,7 +242,7 @@ impl Expander<'_> {
             return Err(match self.context {
                 CommandContext::Probe { .. } => probe(name, span),
                 CommandContext::Container { .. } => unknown(&format!("the container does not declare ${name}"), span),
-                CommandContext::Image { .. } | CommandContext::Hook => {
+                CommandContext::Image(_) | CommandContext::Hook => {
                     unknown(&format!("the value of ${name} is known only at run time"), span)
                 }
             });
@@ -239,6 +292,9 @@ pub(super) enum ValuePart {
     Raw(String),
 }
 
+/// What a part takes in memory beside its text.
+const OF_PART: usize = 48;
+
 /// A value in parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WordValue(pub Vec<ValuePart>);
@@ -248,9 +304,8 @@ impl WordValue {
         Self(vec![ValuePart::Text(text.to_owned())])
     }
 
-    /// How much memory it takes; empty parts take some, too.
+    /// How much memory it takes.
     fn cost(&self) -> usize {
-        const OF_PART: usize = 48;
         let cost = |part: &ValuePart| match part {
             ValuePart::Text(text) | ValuePart::Reference(text) | ValuePart::Raw(text) => text.len() + OF_PART,
         };

@@ -14,10 +14,16 @@ const TINI: Wrapper = Wrapper { alone: &["-s", "-v", "-vv", "-vvv", "-w", "-g"],
 const DUMB_INIT: Wrapper =
     Wrapper { alone: &["-c", "--single-child", "-v", "--verbose"], valued: &["-r", "--rewrite"] };
 
+const CATATONIT: Wrapper = Wrapper { alone: &["-g"], valued: &[] };
+
 fn wrapper(word: &str) -> Option<Wrapper> {
     match base_name(word) {
-        "tini" | "tini-static" | "docker-init" => Some(TINI),
+        // Releases of tini are called tini-amd64, tini-static-arm64, tini-muslc-amd64.
+        "tini" | "docker-init" => Some(TINI),
+        name if name.starts_with("tini-") => Some(TINI),
         "dumb-init" => Some(DUMB_INIT),
+        // Also what podman puts into a container as its init.
+        "catatonit" | "podman-init" => Some(CATATONIT),
         _ => None,
     }
 }
@@ -73,4 +79,27 @@ fn env(words: &[String], first: usize) -> Result<Option<(Environment, usize)>, R
         return Err(fault.within(first, words.first().map_or("", String::as_str)));
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrappers_end_where_the_program_begins() {
+        for (text, words) in [
+            ("tini -- app", Some(2)),
+            ("/usr/bin/tini-static-amd64 -g -- app", Some(3)),
+            ("/sbin/docker-init -e 143 app", Some(3)),
+            ("dumb-init -r 15:2 app -v", Some(3)),
+            ("/usr/bin/catatonit -- app", Some(2)),
+            ("catatonit -g app", Some(2)),
+            ("catatonit -P", None),
+            ("catatonit app -g", Some(1)),
+            ("tinier -- app", Some(0)),
+        ] {
+            let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!(read(&argv).ok().map(|lead| lead.words), words, "{text}");
+        }
+    }
 }

@@ -129,12 +129,55 @@ fn invocation(lead: InitPrefix, dialect: Dialect, argv: &[String], first: usize)
     Ok(Invocation { lead, dialect, options, objection, script, zero, arguments })
 }
 
+/// Why a shell that is started with this variable may do more than its script says.
+pub(super) fn objection_to(name: &str, dialect: Dialect) -> Option<Unsupported> {
+    let (reason, detail) = match (name, dialect) {
+        ("BASH_ENV", Dialect::Bash) => (Reason::Source, "BASH_ENV is set, so bash reads that file first".to_owned()),
+        // What is called sh may be bash.
+        (_, Dialect::Dash | Dialect::Ash) => return None,
+        ("SHELLOPTS" | "BASHOPTS" | "POSIXLY_CORRECT" | "EXECIGNORE" | "GLOBIGNORE", _) => {
+            (Reason::ShellOption, format!("{name} is set, and changes how bash works"))
+        }
+        _ if name.starts_with("BASH_FUNC_") => {
+            (Reason::Function, format!("{name} is set, which defines a function for bash"))
+        }
+        _ => return None,
+    };
+    Some(Unsupported::of_words(reason, detail))
+}
+
 /// The first word of the program names the script; its interpreter is in the `#!` line.
 pub(super) fn read_started_script(
     argv: &[String],
     word: usize,
     bytes: &[u8],
     context: &CommandContext,
+) -> Result<ExecCommand, Refusal> {
+    read_script_file(argv, word, bytes, |text, shell| super::read(text, word, shell, context))
+}
+
+/// The program that the shell started is a script itself: what it says, with what was set for it.
+pub(super) fn read_nested_script(
+    outer: &ExecCommand,
+    word: usize,
+    bytes: &[u8],
+    context: &CommandContext,
+) -> Result<ExecCommand, Refusal> {
+    let in_word = |refusal: Refusal| Refusal { word, ..refusal };
+    let read = |text: &str, shell: &mut Invocation<'_>| {
+        shell.lead.environment.clone_from(&outer.environment);
+        let inner = super::read(text, word, shell, &context.within(outer.workdir.as_deref()))?;
+        outer.then(inner).map_err(|fault| fault.within(word, text))
+    };
+    read_script_file(&outer.program, 0, bytes, read).map_err(in_word)
+}
+
+/// Finds the shell in the `#!` line, and reads the script as that shell would.
+fn read_script_file(
+    argv: &[String],
+    word: usize,
+    bytes: &[u8],
+    read_text: impl FnOnce(&str, &mut Invocation<'_>) -> Result<ExecCommand, Refusal>,
 ) -> Result<ExecCommand, Refusal> {
     let name = argv.get(word).map_or("", String::as_str);
     let text = text(bytes, word, name)?;
@@ -146,7 +189,7 @@ pub(super) fn read_started_script(
     let at = word + line.len();
     let unlike = |refusal: Refusal| Refusal { word, ..refusal };
     match read(&words).map_err(unlike)? {
-        Invoked::Shell(shell) if shell.script == ScriptAt::File(at) => super::read(text, word, &shell, context),
+        Invoked::Shell(mut shell) if shell.script == ScriptAt::File(at) => read_text(text, &mut shell),
         _ => {
             let detail = "the #! line of the script does not name a supported shell";
             let end = text.find('\n').unwrap_or(text.len());
@@ -189,7 +232,7 @@ fn first_line(text: &str) -> Result<Vec<String>, Unsupported> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Frozen, Trailing, Verdict, translate};
+    use super::super::{ImageContext, Trailing, Verdict, translate};
     use super::*;
 
     fn words(text: &str) -> Vec<String> {
@@ -267,7 +310,7 @@ mod tests {
 
     fn run(script: &str, argv: &[&str]) -> Result<(Vec<String>, usize, Trailing), Reason> {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
-        let context = CommandContext::Image { frozen: Frozen::default() };
+        let context = CommandContext::Image(ImageContext::default());
         match translate(&argv, Some(script.as_bytes()), &context) {
             Verdict::Translate(exec) => Ok((exec.argv(), exec.passed, exec.trailing)),
             Verdict::Refuse(refusal) => Err(refusal.reason),
@@ -312,7 +355,7 @@ mod tests {
         ] {
             assert_eq!(run(script, argv), Err(reason), "{script}");
         }
-        let context = CommandContext::Image { frozen: Frozen::default() };
+        let context = CommandContext::Image(ImageContext::default());
         let verdict = translate(&["run.sh".to_owned()], Some(b"#!/bin/sh\n\xff"), &context);
         assert!(matches!(verdict, Verdict::Refuse(refusal) if refusal.reason == Reason::NotText));
     }

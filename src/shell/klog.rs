@@ -1,7 +1,8 @@
 //! klog writes the file itself: `--logtostderr=false --log-file=F --log-file-max-size=0`.
 //!
-//! Without the last flag klog empties the file at 1.8 GB. With a file, lines from ERROR up still go
-//! to stderr, unless `--stderrthreshold=FATAL` says otherwise.
+//! Without the last flag klog empties the file at 1.8 GB. With a file, lines from ERROR up still go to stderr: they
+//! stay there, because klog buffers what goes to the file, and stderr may be the only place that says why a program
+//! died. A `--stderrthreshold` of the command itself is left as it is.
 
 use super::exec_command::{Log, LogCopy};
 use super::logs::Rewritten;
@@ -21,9 +22,9 @@ pub enum Spelling {
 }
 
 /// Flags that decide where klog writes, which the new ones replace.
-const REPLACED: &[&str] = &["logtostderr", "alsologtostderr", "stderrthreshold", "log_file_max_size"];
-/// Of these, the ones that take their value from the next word when there is no `=`.
-const VALUED: &[&str] = &["stderrthreshold", "log_file_max_size"];
+const REPLACED: &[&str] = &["logtostderr", "alsologtostderr", LOG_FILE_MAX_SIZE];
+/// Of these, the one that takes its value from the next word when there is no `=`.
+const LOG_FILE_MAX_SIZE: &str = "log_file_max_size";
 
 pub(super) fn apply(program: &[String], log: &Log, spelling: Spelling) -> Rewritten {
     match (log.streams, log.copy) {
@@ -39,7 +40,10 @@ pub(super) fn apply(program: &[String], log: &Log, spelling: Spelling) -> Rewrit
     };
     let (front, back) = kept.split_at_checked(at).unwrap_or((&kept, &[]));
     let words = front.iter().chain(&flags).chain(back).cloned().collect();
-    let mut notes = vec![Note::KlogOnly];
+    let mut notes = vec![Note::KlogOnly, Note::KlogBuffers];
+    if log.copy == LogCopy::FileOnly && !kept.iter().any(|word| flag(word).0 == "stderrthreshold") {
+        notes.push(Note::KlogErrorsTwice);
+    }
     if spelling == Spelling::AssumedDash {
         notes.push(Note::SpellingAssumed);
     }
@@ -54,11 +58,12 @@ fn flags(log: &Log, spelling: Spelling) -> Vec<String> {
         Spelling::Underscore => ["log_file", "log_file_max_size"],
         Spelling::Dash | Spelling::AssumedDash => ["log-file", "log-file-max-size"],
     };
-    let last = match log.copy {
-        LogCopy::AlsoStdout => "--alsologtostderr=true",
-        LogCopy::FileOnly => "--stderrthreshold=FATAL",
+    let flags = ["--logtostderr=false".to_owned(), format!("--{file}={}", log.path), format!("--{size}=0")];
+    let copy = match log.copy {
+        LogCopy::AlsoStdout => Some("--alsologtostderr=true".to_owned()),
+        LogCopy::FileOnly => None,
     };
-    vec!["--logtostderr=false".to_owned(), format!("--{file}={}", log.path), format!("--{size}=0"), last.to_owned()]
+    flags.into_iter().chain(copy).collect()
 }
 
 /// The words without flags that would contradict the new ones, and where flags end.
@@ -77,7 +82,7 @@ fn without_old(program: &[String]) -> Result<(Vec<String>, usize), (Reason, &'st
         check(&name, value)?;
         if !REPLACED.contains(&name.as_str()) {
             kept.push(word.clone());
-        } else if value.is_none() && VALUED.contains(&name.as_str()) {
+        } else if value.is_none() && name == LOG_FILE_MAX_SIZE {
             words.next();
         }
     }
@@ -135,13 +140,14 @@ mod tests {
     #[test]
     fn contradicting_flags_are_replaced_and_others_stay() {
         let both = log(LogStreams::Both, LogCopy::FileOnly);
-        let new = "--logtostderr=false --log-file=/l --log-file-max-size=0 --stderrthreshold=FATAL";
+        let new = "--logtostderr=false --log-file=/l --log-file-max-size=0";
         for (program, kept) in [
             ("app", "app NEW"),
             ("app --v=2 x", "app --v=2 x NEW"),
             ("app --logtostderr --v=2", "app --v=2 NEW"),
             ("app -logtostderr=true -alsologtostderr", "app NEW"),
-            ("app --stderrthreshold INFO --v 2", "app --v 2 NEW"),
+            ("app --stderrthreshold INFO --v 2", "app --stderrthreshold INFO --v 2 NEW"),
+            ("app --stderrthreshold=FATAL", "app --stderrthreshold=FATAL NEW"),
             ("app --log-file-max-size=5 --log_file_max_size 5 a", "app a NEW"),
             ("app a -- --logtostderr", "app a NEW -- --logtostderr"),
             ("app --logging-format=text", "app --logging-format=text NEW"),
@@ -184,9 +190,15 @@ mod tests {
     fn what_was_assumed_or_changes_is_said() {
         let notes = |log: &Log, spelling| apply(&words("app"), log, spelling).unwrap().1;
         let both = log(LogStreams::Both, LogCopy::FileOnly);
-        assert_eq!(notes(&both, Spelling::Dash), [Note::KlogOnly]);
-        assert_eq!(notes(&both, Spelling::AssumedDash), [Note::KlogOnly, Note::SpellingAssumed]);
-        let emptied = Log { open_mode: OpenMode::Truncate, ..both };
-        assert_eq!(notes(&emptied, Spelling::Dash), [Note::KlogOnly, Note::Appends]);
+        let always = [Note::KlogOnly, Note::KlogBuffers, Note::KlogErrorsTwice];
+        assert_eq!(notes(&both, Spelling::Dash), always);
+        let assumed = notes(&both, Spelling::AssumedDash);
+        assert_eq!(assumed, [&always[..], &[Note::SpellingAssumed]].concat());
+        let emptied = Log { open_mode: OpenMode::Truncate, ..both.clone() };
+        assert_eq!(notes(&emptied, Spelling::Dash), [&always[..], &[Note::Appends]].concat());
+        let asked = apply(&words("app --stderrthreshold=FATAL"), &both, Spelling::Dash).unwrap().1;
+        assert_eq!(asked, [Note::KlogOnly, Note::KlogBuffers]);
+        let tee = log(LogStreams::Both, LogCopy::AlsoStdout);
+        assert_eq!(notes(&tee, Spelling::Dash), [Note::KlogOnly, Note::KlogBuffers]);
     }
 }

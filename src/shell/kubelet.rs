@@ -5,7 +5,7 @@
 //! is never expanded (k/k `third_party/forked/golang/expansion/expand.go`,
 //! `ExpandContainerCommandAndArgs`, `ExpandContainerCommandOnlyStatic`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::refusal::{Reason, Span, Unsupported};
 
@@ -26,14 +26,49 @@ pub type Frozen = BTreeMap<String, String>;
 /// Where the command is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandContext {
-    /// The config of an image.
-    Image { frozen: Frozen },
+    /// The config of an image, or a command without anything around it.
+    Image(ImageContext),
     /// `command` and `args` of a container. Of the image's own variables only `frozen` are known.
     Container { declared: BTreeMap<String, Declared>, frozen: Frozen },
     /// An exec probe.
     Probe { declared: BTreeMap<String, Declared> },
     /// A lifecycle hook.
     Hook,
+}
+
+/// What is known where the command of an image is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageContext {
+    pub frozen: Frozen,
+    pub surroundings: Surroundings,
+    pub status: ExitStatusUse,
+}
+
+/// The image around a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Surroundings {
+    #[default]
+    Unknown,
+    /// The caller has the image: it looks up [`super::ExecCommand::globs`] in it, and the script that the
+    /// command may start.
+    Known {
+        /// The directory that the command starts in.
+        working_dir: String,
+        /// The names of all variables that the image sets.
+        variables: BTreeSet<String>,
+    },
+}
+
+/// Who reads the exit status of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExitStatusUse {
+    /// Anybody: it must stay the same.
+    #[default]
+    Exact,
+    /// A health check or a probe: zero is healthy, and every other status is not. Docker calls 2 reserved, but
+    /// compares with zero only (moby `daemon/health.go`), and so does the kubelet
+    /// (k/k `pkg/probe/exec/exec.go`).
+    ZeroOrNot,
 }
 
 /// Whether the kubelet replaces `$(NAME)` and `$$`.
@@ -46,7 +81,7 @@ pub(super) enum Kubelet {
 impl CommandContext {
     pub(super) fn kubelet(&self) -> Kubelet {
         match self {
-            Self::Image { .. } | Self::Hook => Kubelet::Keeps,
+            Self::Image(_) | Self::Hook => Kubelet::Keeps,
             Self::Container { .. } | Self::Probe { .. } => Kubelet::Expands,
         }
     }
@@ -54,19 +89,84 @@ impl CommandContext {
     pub(super) fn declared(&self, name: &str) -> Option<&Declared> {
         match self {
             Self::Container { declared, .. } | Self::Probe { declared } => declared.get(name),
-            Self::Image { .. } | Self::Hook => None,
+            Self::Image(_) | Self::Hook => None,
         }
     }
 
     pub(super) fn frozen(&self, name: &str) -> Option<&str> {
         match self {
-            Self::Image { frozen } | Self::Container { frozen, .. } => frozen.get(name).map(String::as_str),
+            Self::Image(image) => image.frozen.get(name).map(String::as_str),
+            Self::Container { frozen, .. } => frozen.get(name).map(String::as_str),
             Self::Probe { .. } | Self::Hook => None,
         }
     }
 
-    pub(super) fn knows(&self, name: &str) -> bool {
-        self.declared(name).is_some() || self.frozen(name).is_some()
+    /// How much text the values hold that may be written in.
+    pub(super) fn frozen_len(&self) -> usize {
+        match self {
+            Self::Image(ImageContext { frozen, .. }) | Self::Container { frozen, .. } => {
+                frozen.values().map(String::len).sum()
+            }
+            Self::Probe { .. } | Self::Hook => 0,
+        }
+    }
+
+    /// The variables that the shell is known to be started with.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        let (declared, frozen, others) = match self {
+            Self::Image(ImageContext { frozen, surroundings, .. }) => (None, Some(frozen), surroundings.variables()),
+            Self::Container { declared, frozen } => (Some(declared), Some(frozen), None),
+            Self::Probe { declared } => (Some(declared), None, None),
+            Self::Hook => (None, None, None),
+        };
+        let declared = declared.into_iter().flat_map(BTreeMap::keys);
+        let names = declared.chain(frozen.into_iter().flat_map(BTreeMap::keys)).chain(others.into_iter().flatten());
+        names.map(String::as_str)
+    }
+
+    pub(super) fn status(&self) -> ExitStatusUse {
+        match self {
+            Self::Image(image) => image.status,
+            Self::Probe { .. } => ExitStatusUse::ZeroOrNot,
+            Self::Container { .. } | Self::Hook => ExitStatusUse::Exact,
+        }
+    }
+
+    /// The directory that the shell is started in, where the image is at hand.
+    pub(super) fn working_dir(&self) -> Option<&str> {
+        match self {
+            Self::Image(ImageContext { surroundings: Surroundings::Known { working_dir, .. }, .. }) => {
+                Some(working_dir)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same after `cd` to this directory.
+    pub(super) fn within(&self, directory: Option<&str>) -> Self {
+        let mut inner = self.clone();
+        if let (
+            Self::Image(ImageContext { surroundings: Surroundings::Known { working_dir, .. }, .. }),
+            Some(directory),
+        ) = (&mut inner, directory)
+        {
+            directory.clone_into(working_dir);
+        }
+        inner
+    }
+
+    /// Whether `{{...}}` may be a template's placeholder: a manifest is often a template, an image never is.
+    pub(super) fn may_be_template(&self) -> bool {
+        !matches!(self, Self::Image(_))
+    }
+}
+
+impl Surroundings {
+    fn variables(&self) -> Option<&BTreeSet<String>> {
+        match self {
+            Self::Known { variables, .. } => Some(variables),
+            Self::Unknown => None,
+        }
     }
 }
 
@@ -246,7 +346,7 @@ mod tests {
         ] {
             assert_eq!(seen(&ExpandedScript::new(text, &context).unwrap()), expected, "{text}");
         }
-        let image = CommandContext::Image { frozen: Frozen::default() };
+        let image = CommandContext::Image(ImageContext::default());
         assert_eq!(seen(&ExpandedScript::new("$$(A)", &image).unwrap()), "$$(A)");
     }
 
@@ -282,7 +382,7 @@ mod tests {
 
     #[test]
     fn control_characters_and_long_scripts_are_refused() {
-        let image = CommandContext::Image { frozen: Frozen::default() };
+        let image = CommandContext::Image(ImageContext::default());
         for text in ["a\0b", "a\u{1b}b", "a\u{7f}", "a\u{85}"] {
             assert_eq!(ExpandedScript::new(text, &image).unwrap_err().reason, Reason::ControlCharacter, "{text:?}");
         }

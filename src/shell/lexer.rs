@@ -184,12 +184,12 @@ fn is_descriptor(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kubelet::{CommandContext, Frozen};
+    use super::super::kubelet::{CommandContext, ImageContext};
     use super::*;
 
     /// Words in brackets, quoted text in `<>`, operators and arrows by name.
     fn show(text: &str, dialect: Dialect) -> String {
-        let source = ExpandedScript::new(text, &CommandContext::Image { frozen: Frozen::default() }).unwrap();
+        let source = ExpandedScript::new(text, &CommandContext::Image(ImageContext::default())).unwrap();
         let mut lexer = Lexer::new(&source, dialect);
         let mut out = Vec::new();
         loop {

@@ -15,6 +15,7 @@
 mod builtins;
 mod exec_command;
 mod expansion;
+mod glob;
 mod init;
 mod interpreter;
 mod klog;
@@ -34,7 +35,8 @@ mod word;
 mod tests;
 
 pub use exec_command::{ExecCommand, Log, LogCopy, Trailing};
-pub use kubelet::{CommandContext, Declared, Frozen};
+pub use glob::{Glob, GlobComponent, GlobPattern, GlobStart};
+pub use kubelet::{CommandContext, Declared, ExitStatusUse, Frozen, ImageContext, Surroundings};
 pub use note::Note;
 pub use redirect::{LogStreams, OpenMode};
 pub use refusal::{Reason, Refusal, Span, caret};
@@ -71,6 +73,18 @@ pub fn starts_shell(argv: &[String]) -> bool {
     !matches!(interpreter::read(argv), Ok(Invoked::Program(_)))
 }
 
+/// The word that holds the script, or names its file; of a program, the program itself.
+#[must_use]
+pub fn text_word(argv: &[String]) -> usize {
+    match interpreter::read(argv) {
+        Ok(Invoked::Program(lead)) => lead.words,
+        Ok(Invoked::Shell(shell)) => match shell.script {
+            ScriptAt::File(word) | ScriptAt::Word(word) => word,
+        },
+        Err(_) => 0,
+    }
+}
+
 /// The word that names the file whose text [`translate`] needs, where that is a script.
 #[must_use]
 pub fn script_word(argv: &[String]) -> Option<usize> {
@@ -81,6 +95,24 @@ pub fn script_word(argv: &[String]) -> Option<usize> {
             ScriptAt::Word(_) => None,
         },
     }
+}
+
+/// What `outer` means where its program turns out to be a script with this text, as in `sh -c ./run.sh`: word number
+/// `word` of the command started it.
+#[must_use]
+pub fn translate_script(outer: &ExecCommand, script: &[u8], word: usize, context: &CommandContext) -> Verdict {
+    match interpreter::read_nested_script(outer, word, script, context) {
+        Ok(exec) => translated(exec),
+        Err(refusal) => Verdict::Refuse(Box::new(refusal)),
+    }
+}
+
+/// The refusal of a command with a word that matches files: `found` is one of them. The word is of word number `word`
+/// of the command, or of the script that this names.
+#[must_use]
+pub fn refuse_glob(word: usize, glob: &Glob, found: &str) -> Refusal {
+    let detail = format!("the shell replaces this word with the file names that match, such as {found}");
+    whole(Reason::Glob, detail, &glob.text).within(word, &glob.text)
 }
 
 /// The refusal of a command that sets what only a container's command can have.
@@ -148,7 +180,7 @@ fn exec_form(argv: &[String], word: usize, context: &CommandContext) -> Result<V
         CommandContext::Probe { .. } | CommandContext::Hook => {
             Ok(Verdict::Unchanged(vec![Note::LooksLikeScript(name.clone())]))
         }
-        CommandContext::Image { .. } | CommandContext::Container { .. } => {
+        CommandContext::Image(_) | CommandContext::Container { .. } => {
             let detail = format!("{name} looks like a shell script");
             Err(whole(Reason::TargetIsShellScript, detail, name).within(word, name))
         }
@@ -157,7 +189,8 @@ fn exec_form(argv: &[String], word: usize, context: &CommandContext) -> Result<V
 
 /// Reads a script; objections to the shell's own options come last.
 fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContext) -> Result<ExecCommand, Refusal> {
-    let exec = match (exec_command::read(text, shell, context), template(text)) {
+    let placeholder = template(text).filter(|_| context.may_be_template());
+    let exec = match (exec_command::read(text, shell, context), placeholder) {
         // A placeholder may become anything, but the constructs around it are already there.
         (Err(fault), Some(_)) if is_structural(fault.reason) => Err(fault),
         (_, Some(fault)) => Err(fault),
@@ -168,10 +201,10 @@ fn read(text: &str, word: usize, shell: &Invocation<'_>, context: &CommandContex
     if let Some(objection) = shell.objection.clone() {
         return Err(refuse(objection));
     }
-    if shell.dialect == interpreter::Dialect::Bash && context.knows("BASH_ENV") {
-        return Err(refuse(Unsupported::of_words(Reason::Source, "BASH_ENV is set, so bash reads that file first")));
+    match context.variables().find_map(|name| interpreter::objection_to(name, shell.dialect)) {
+        Some(objection) => Err(refuse(objection)),
+        None => Ok(exec),
     }
-    Ok(exec)
 }
 
 /// The first `{{`, which a template engine would replace.

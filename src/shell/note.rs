@@ -15,6 +15,8 @@ pub enum Note {
     EnvironmentOrder(String),
     /// A wildcard that can match nothing.
     WildcardKept(String),
+    /// A wildcard that matches no file of the image.
+    WildcardUnmatched(String),
     TraceDropped,
     PipefailAssumed,
     /// stderr went into stdout, or the other way round.
@@ -35,6 +37,10 @@ pub enum Note {
     SpellingAssumed,
     /// What klog cannot catch.
     KlogOnly,
+    /// What klog writes late.
+    KlogBuffers,
+    /// What klog writes to stderr as well.
+    KlogErrorsTwice,
     RunnerLimits,
     LogToContainer(String),
 }
@@ -74,6 +80,12 @@ impl std::fmt::Display for Note {
             Self::WildcardKept(word) => {
                 write!(f, "the wildcard in {word} cannot match a file name and is kept as it is")
             }
+            Self::WildcardUnmatched(word) => {
+                write!(
+                    f,
+                    "the wildcard in {word} matches no file of the image and is kept as it is; a shell would have replaced it if a file that matches were mounted"
+                )
+            }
             Self::TraceDropped => f.write_str("the shell no longer prints the command before it runs"),
             Self::PipefailAssumed => f.write_str("sh is assumed to support pipefail; old versions of dash do not"),
             Self::MergeDropped => f.write_str("stdout and stderr reach the container's log as two separate streams"),
@@ -93,6 +105,12 @@ impl std::fmt::Display for Note {
             }
             Self::KlogOnly => {
                 f.write_str("only klog's lines reach the file; panics and plain prints go to the container's log")
+            }
+            Self::KlogBuffers => {
+                f.write_str("klog writes to the file every 5 seconds; if the program crashes, its last lines are lost")
+            }
+            Self::KlogErrorsTwice => {
+                f.write_str("klog's errors go to the container's log as well; pass --stderrthreshold to change that")
             }
             Self::RunnerLimits => f.write_str(
                 "the runner turns any failure into exit status 1, passes no stdin, and prints the command line",

@@ -4,6 +4,7 @@
 //! words themselves checked.
 
 use super::builtins::{Reserved, reserved};
+use super::kubelet::ExitStatusUse;
 use super::lexer::{Lexer, Operator, RedirectOperator, Token};
 use super::refusal::{Reason, Span, Unsupported};
 use super::tee::{self, Fifo};
@@ -68,13 +69,13 @@ pub(super) struct ParsedScript {
 }
 
 /// Reads the whole script.
-pub(super) fn parse(mut lexer: Lexer<'_>) -> Result<ParsedScript, Unsupported> {
+pub(super) fn parse(mut lexer: Lexer<'_>, status: ExitStatusUse) -> Result<ParsedScript, Unsupported> {
     let mut reader = ScriptReader::default();
     while let Some(token) = lexer.token()? {
         reader.take(token, &mut lexer)?;
     }
     reader.close(None)?;
-    arrange(reader.commands, reader.fifo)
+    arrange(reader.commands, reader.fifo, status)
 }
 
 #[derive(Default)]
@@ -220,7 +221,11 @@ pub(super) fn redirect(
 }
 
 /// Finds the one program among the commands.
-fn arrange(commands: Vec<SimpleCommand>, fifo: Option<Fifo>) -> Result<ParsedScript, Unsupported> {
+fn arrange(
+    commands: Vec<SimpleCommand>,
+    fifo: Option<Fifo>,
+    status: ExitStatusUse,
+) -> Result<ParsedScript, Unsupported> {
     let skipped = fifo.as_ref().map(|fifo| fifo.after - 1);
     let mut commands = commands.into_iter().enumerate().filter(|(index, _)| Some(*index) != skipped).map(|(_, c)| c);
     let mut before = Vec::new();
@@ -245,12 +250,37 @@ fn arrange(commands: Vec<SimpleCommand>, fifo: Option<Fifo>) -> Result<ParsedScr
         }
     };
     let rest: Vec<SimpleCommand> = commands.collect();
-    let tee = after(&program, rest)?;
+    let tee = if only_fails(&program, &rest, status) { None } else { after(&program, rest)? };
     Ok(ParsedScript { before, program, tee, fifo })
 }
 
 fn not_tee(span: Span) -> Unsupported {
     Unsupported::new(Reason::Pipeline, "the output is piped into another program", span)
+}
+
+/// Whether all that follows is `|| exit 1` or `|| false`, and the status counts only as zero or not: then it is as if
+/// nothing followed.
+fn only_fails(program: &SimpleCommand, rest: &[SimpleCommand], status: ExitStatusUse) -> bool {
+    let is_exec = program.words.first().is_some_and(|word| word.is("exec"));
+    let is_or = matches!(program.joint, Some((Operator::Or, _)));
+    let [last] = rest else { return false };
+    let is_end = matches!(last.joint, None | Some((Operator::Newline | Operator::Semicolon, _)));
+    let is_bare = last.assignments.is_empty() && last.redirects.is_empty();
+    let words: Vec<&str> = last.words.iter().filter_map(Word::bare).collect();
+    let fails = match words.as_slice() {
+        // Without a number, the status of the program, which is not zero here.
+        ["false" | "exit"] => true,
+        // Only the last eight bits count.
+        ["exit", number] => number.parse::<u32>().is_ok_and(|number| (1..=255).contains(&number)),
+        _ => false,
+    };
+    status == ExitStatusUse::ZeroOrNot
+        && is_or
+        && !is_exec
+        && is_end
+        && is_bare
+        && fails
+        && words.len() == last.words.len()
 }
 
 /// What may follow the program: nothing, or `| tee` and then nothing.

@@ -80,7 +80,7 @@ fn file(tee: &SimpleCommand, expander: &mut Expander<'_>) -> Result<(WordValue, 
     let (Some(word), None) = (words.next(), words.next()) else {
         return refuse("tee does not write to exactly one file");
     };
-    let path = expander.value(word, WordRole::Argument)?;
+    let path = expander.value(word, WordRole::Single)?;
     let text = path.literal().unwrap_or_default();
     if text.starts_with('-')
         || text.ends_with('/')

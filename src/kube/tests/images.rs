@@ -44,7 +44,7 @@ fn the_log_strategy_is_proven_on_the_binary() {
     let logs = "command: [sh, -c, /app >>/l 2>&1]";
     let proven = One { klog: Klog::Proven(Spelling::Underscore), ..NOTHING };
     let runner = One { runner: Some("/go-runner"), ..NOTHING };
-    let klog = "/app --logtostderr=false --log_file=/l --log_file_max_size=0 --stderrthreshold=FATAL";
+    let klog = "/app --logtostderr=false --log_file=/l --log_file_max_size=0";
     for (image, choice, expected) in [
         (&proven, LogChoice::Auto, klog),
         (&proven, LogChoice::Klog, klog),

@@ -20,6 +20,12 @@ fn answers(container: Value, own: LayerIndex, new: LayerIndex, options: &RebaseO
     pass(subject, options)
 }
 
+/// The command where it was translated.
+fn translated(container: Value, own: LayerIndex) -> Option<Vec<String>> {
+    let facts = answers(container, own, layer("n"), &RebaseOptions::default());
+    matches!(facts.draft.form.outcome, CommandOutcome::Translated).then(|| facts.draft.container.command.argv())
+}
+
 fn klog(packages: &[&str]) -> Program {
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let go = GoFacts { packages: own(packages), ..GoFacts::default() };
@@ -112,8 +118,7 @@ fn runner() -> LayerIndex {
 
 #[test]
 fn auto_takes_klog_where_it_is_proven_then_a_runner_then_nothing() {
-    let flags =
-        ["--logtostderr=false", "--log_file=/var/log/app.log", "--log_file_max_size=0", "--stderrthreshold=FATAL"];
+    let flags = ["--logtostderr=false", "--log_file=/var/log/app.log", "--log_file_max_size=0"];
     let klog_program = || klog(&["k8s.io/klog/v2.InitFlags"]);
     for new in [layer("n"), runner()] {
         let facts = logs(BOTH, klog_program(), new, LogChoice::Auto);
@@ -235,10 +240,10 @@ fn flags_in_cmd_that_would_undo_klogs_are_refused() {
         let container = json!({"Entrypoint": ["/bin/sh", "-c", script, "--"], "Cmd": cmd});
         moved(container).draft.form.is_stuck()
     };
-    for cmd in ["--logtostderr=true", "-logtostderr", "--stderrthreshold=INFO", "--log_dir=/x", "--log-file=/x"] {
+    for cmd in ["--logtostderr=true", "-logtostderr", "--alsologtostderr", "--log_dir=/x", "--log-file=/x"] {
         assert!(stuck(&["--v=2", cmd]), "{cmd}");
     }
-    for cmd in ["--v=2", "--logging-format=text", "logtostderr"] {
+    for cmd in ["--v=2", "--logging-format=text", "logtostderr", "--stderrthreshold=INFO"] {
         assert!(!stuck(&[cmd]), "{cmd}");
     }
     assert!(!stuck(&["--", "--logtostderr"]), "no flag behind the end of flags");
@@ -289,9 +294,131 @@ fn a_health_check_becomes_exec_form() {
     assert_eq!(facts.draft.container.members["Healthcheck"], json!({"Test": ["CMD", "/app", "health"], "Retries": 3}));
     let facts = checked(json!(["CMD", "/bin/sh", "-c", "exec /app health"]));
     assert_eq!(facts.draft.container.members["Healthcheck"]["Test"], json!(["CMD", "/app", "health"]));
-    for refused in ["/app health || exit 1", "A=1 /app health", "cd /srv && /app"] {
+    for refused in
+        ["/app health || exit 0", "/app health || true", "A=1 /app health", "cd /srv && /app", "/app | tee x"]
+    {
         let facts = checked(json!(["CMD-SHELL", refused]));
         assert!(matches!(facts.draft.form.health, HealthOutcome::Refused(_)), "{refused}");
     }
+    for same in ["/app health", "/app health || exit 1", "/app health 2>/dev/null || false;", "cd / && /app health"] {
+        let facts = checked(json!(["CMD-SHELL", same]));
+        assert_eq!(facts.draft.container.members["Healthcheck"]["Test"], json!(["CMD", "/app", "health"]), "{same}");
+    }
     assert!(matches!(checked(json!(["NONE"])).draft.form.health, HealthOutcome::Unchanged));
+}
+
+#[test]
+fn a_relative_directory_is_seen_from_the_working_directory() {
+    for (workdir, script, directory) in [
+        ("/srv", "cd sub && exec /app", Some("/srv/sub")),
+        ("/srv", "cd ./sub/x && exec /app", Some("/srv/sub/x")),
+        ("", "cd sub && exec /app", Some("/sub")),
+        ("/srv", "cd /a && cd b && exec /app", Some("/a/b")),
+        ("/srv", "cd .. && exec /app", None),
+        ("/srv", "cd -P sub && exec /app", None),
+    ] {
+        let facts = moved(json!({"Entrypoint": ["/bin/sh", "-c", script], "WorkingDir": workdir}));
+        let is_translated = matches!(facts.draft.form.outcome, CommandOutcome::Translated);
+        assert_eq!(is_translated, directory.is_some(), "{script}");
+        if let Some(directory) = directory {
+            assert_eq!(facts.draft.container.members["WorkingDir"], directory, "{script}");
+        }
+    }
+    let searched = json!({"Cmd": ["/bin/sh", "-c", "cd sub && /app"], "Env": ["CDPATH=/x"]});
+    assert_eq!(translated(searched, app()), None, "the shell looks in /x first");
+}
+
+#[test]
+fn wildcards_are_kept_where_they_match_no_file_of_source_or_result() {
+    let own = || {
+        let mut own = app();
+        own.entries.push(entry("srv/a.conf"));
+        own
+    };
+    for (word, kept) in
+        [("*.yaml", true), ("*.conf", false), ("[bc].conf", true), ("[a].conf", false), ("a?conf", false)]
+    {
+        let container = json!({"Cmd": ["/bin/sh", "-c", format!("exec /app {word}")], "WorkingDir": "/srv"});
+        let argv = translated(container, own());
+        assert_eq!(argv, kept.then(|| vec!["/app".to_owned(), word.to_owned()]), "{word}");
+    }
+    let container = json!({"Cmd": ["/bin/sh", "-c", "exec /app /etc/n*"]});
+    assert!(translated(container.clone(), own()).is_some());
+    let new = layer("n").with_program("etc/new", program(Linkage::Static));
+    let facts = answers(container, own(), new, &RebaseOptions::default());
+    assert!(matches!(facts.draft.form.outcome, CommandOutcome::Refused(ref why) if why.reason == Reason::Glob));
+}
+
+#[test]
+fn a_shell_that_starts_a_script_is_read_like_the_script() {
+    let script = "#!/bin/sh\nset -e\nexport MODE=$LEVEL\nexec /app --v=4 \"$@\"\n";
+    let own = || with_script(script);
+    for (command, expected) in [
+        ("LEVEL=1 ./run.sh", Some("/app --v=4")),
+        ("export LEVEL=1; exec /run.sh a 'b c'", Some("/app --v=4 a b c")),
+        ("LEVEL=1 /run.sh | grep x", None),
+        ("/run.sh", None),
+    ] {
+        let argv = translated(json!({"Cmd": ["/bin/sh", "-c", command]}), own());
+        assert_eq!(argv.map(|argv| argv.join(" ")).as_deref(), expected, "{command}");
+    }
+    let container = json!({"Entrypoint": ["/bin/sh", "-c", "LEVEL=x ./run.sh one"], "Cmd": ["ignored"]});
+    let facts = answers(container, own(), layer("n"), &RebaseOptions::default());
+    assert_eq!(command(&facts), (json!(["/app", "--v=4", "one"]), Value::Null));
+    assert_eq!(facts.draft.container.members["Env"], json!(["LEVEL=x", "MODE=x"]));
+    assert_eq!(facts.draft.form.script.as_deref(), Some("/run.sh"));
+    let twice = with_script("#!/bin/sh\nexec /app >>/var/log/b 2>&1\n");
+    let container = json!({"Cmd": ["/bin/sh", "-c", "./run.sh >>/var/log/a 2>&1"]});
+    assert_eq!(translated(container, twice), None, "the output goes to two places");
+}
+
+#[test]
+fn variables_that_change_the_shell_are_objected_to() {
+    for (variable, shell, is_translated) in [
+        ("BASH_ENV=/x", "bash", false),
+        ("BASH_ENV=/x", "dash", true),
+        ("SHELLOPTS=noglob", "sh", false),
+        ("BASH_FUNC_app%%=() { :; }", "bash", false),
+        ("POSIX=1", "bash", true),
+    ] {
+        let container = json!({"Cmd": [shell, "-c", "exec /app"], "Env": [variable]});
+        assert_eq!(translated(container, app()).is_some(), is_translated, "{variable} {shell}");
+    }
+}
+
+#[test]
+fn the_user_may_set_what_the_container_starts_with() {
+    let options = RebaseOptions {
+        user: Some("65532:65532".to_owned()),
+        workdir: Some("/srv".parse().unwrap()),
+        env: vec!["A=2".parse().unwrap()],
+        healthcheck: Some(r#"["/app", "health"]"#.parse().unwrap()),
+        ..RebaseOptions::default()
+    };
+    let container = json!({"Entrypoint": ["/app"], "Env": ["A=1", "B=1"], "User": "0", "Healthcheck": {"Test": ["CMD-SHELL", "x | y"], "Retries": 2}});
+    let facts = answers(container, app(), layer("n"), &options);
+    let members = &facts.draft.container.members;
+    assert_eq!(
+        (&members["User"], &members["WorkingDir"], &members["Env"]),
+        (&json!("65532:65532"), &json!("/srv"), &json!(["B=1", "A=2"]))
+    );
+    assert_eq!(members["Healthcheck"], json!({"Test": ["CMD", "/app", "health"], "Retries": 2}));
+    assert!(matches!(facts.draft.form.health, HealthOutcome::Unchanged));
+}
+
+#[test]
+fn a_script_that_is_inlined_can_be_left_out() {
+    let script = "#!/bin/sh\nexec /app \"$@\"\n";
+    let dropping = |path: &str| RebaseOptions { drop: vec![path.parse().unwrap()], ..RebaseOptions::default() };
+    let container = || json!({"Entrypoint": ["/run.sh"]});
+    let facts = answers(container(), with_script(script), layer("n"), &dropping("/run.sh"));
+    assert_eq!(command(&facts).0, json!(["/app"]));
+    assert!(facts.draft.layers.drop_missing.is_empty());
+    let roots = facts.draft.layers.roots(&facts.subject);
+    assert!(
+        roots.rebased.get(&"/run.sh".parse().unwrap()).is_none()
+            && roots.rebased.get(&"/app".parse().unwrap()).is_some()
+    );
+    let facts = answers(container(), with_script(script), layer("n"), &dropping("/ran.sh"));
+    assert_eq!(facts.draft.layers.drop_missing.len(), 1, "nothing of that name");
 }

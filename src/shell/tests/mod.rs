@@ -5,14 +5,14 @@ mod hostile;
 mod refusals;
 mod translations;
 
-use super::{CommandContext, Declared, Frozen, Verdict, translate};
+use super::{CommandContext, Declared, Frozen, ImageContext, Verdict, translate};
 
 fn words<S: AsRef<str>>(argv: &[S]) -> Vec<String> {
     argv.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
 fn image() -> CommandContext {
-    CommandContext::Image { frozen: Frozen::default() }
+    CommandContext::Image(ImageContext::default())
 }
 
 /// A container that declares these names, each one plain word.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{CommandContext, Declared, Reason, Refusal, Verdict, translate};
+use super::super::{CommandContext, Declared, ImageContext, Reason, Refusal, Verdict, translate};
 use super::{container, image, words};
 
 fn verdict(argv: &[&str], context: &CommandContext) -> Result<(), Box<Refusal>> {
@@ -145,7 +145,6 @@ const SCRIPTS: &[(Reason, &str, &str, &str)] = &[
     (Reason::Umask, "umask 077; app", "umask", "app umask"),
     (Reason::Unreachable, "exec a && b", "&& b", "cd /a && exec b"),
     (Reason::Unreachable, "exec a\nb", "\nb", "exec a\n"),
-    (Reason::UnrenderedTemplate, "app {{x}}", "{{", "app {x}"),
 ];
 
 #[test]
@@ -203,7 +202,8 @@ fn every_form_of_command_has_its_reason_and_its_twin_is_accepted() {
 #[test]
 fn places_refuse_what_they_cannot_expand() {
     let probe = CommandContext::Probe { declared: [("A".to_owned(), Declared::OneWord)].into() };
-    let file = CommandContext::Image { frozen: [("BASH_ENV".to_owned(), "/x".to_owned())].into() };
+    let frozen = [("BASH_ENV".to_owned(), "/x".to_owned())].into();
+    let file = CommandContext::Image(ImageContext { frozen, ..ImageContext::default() });
     for (reason, script, context) in [
         (Reason::ProbeVariable, "app $A", &probe),
         (Reason::ProbeVariable, "app $B", &probe),
@@ -226,6 +226,9 @@ fn places_refuse_what_they_cannot_expand() {
         (Reason::Assignment, "export A=x$A; app", &container(&["A"])),
         (Reason::Assignment, "export A=1; app >>/l/$(A)", &container(&["A"])),
         (Reason::ShellBuiltin, "echo $A", &container(&["A"])),
+        (Reason::UnrenderedTemplate, "app {{x}}", &container(&[])),
+        (Reason::UnrenderedTemplate, "app '{{x}}'", &probe),
+        (Reason::UnrenderedTemplate, "app {{x}}", &CommandContext::Hook),
         (Reason::Source, "app", &file),
     ] {
         let shell = if reason == Reason::Source { "bash" } else { "sh" };
@@ -269,7 +272,8 @@ fn every_reason_has_a_case() {
     let cases: BTreeSet<Reason> =
         SCRIPTS.iter().map(|(reason, ..)| *reason).chain(COMMANDS.iter().map(|(reason, ..)| *reason)).collect();
     // Tried in `places_refuse_what_they_cannot_expand`, `script`, `source` and `logs`.
-    let elsewhere = [Reason::ProbeVariable, Reason::NotText, Reason::TooLong, Reason::LogFlags];
+    let elsewhere =
+        [Reason::ProbeVariable, Reason::NotText, Reason::TooLong, Reason::LogFlags, Reason::UnrenderedTemplate];
     let missing: Vec<&Reason> =
         Reason::ALL.iter().filter(|reason| !cases.contains(reason) && !elsewhere.contains(reason)).collect();
     assert!(missing.is_empty(), "{missing:?}");

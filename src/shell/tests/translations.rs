@@ -1,7 +1,10 @@
 //! What is translated, in all its parts.
 
 use super::super::logs::{Strategy, apply};
-use super::super::{CommandContext, Declared, Frozen, LogCopy, LogStreams, OpenMode, Trailing, Verdict, translate};
+use super::super::{
+    CommandContext, Declared, ExitStatusUse, Frozen, GlobStart, ImageContext, LogCopy, LogStreams, OpenMode, Reason,
+    Surroundings, Trailing, Verdict, translate,
+};
 use super::{bash, container, image, sh, words};
 
 /// `argv | NAME=value... | directory | log`, parts that are empty left out.
@@ -188,7 +191,7 @@ fn values_decide_what_may_stand_without_quotes() {
 #[test]
 fn an_image_has_its_values_written_in() {
     let frozen = [("A".to_owned(), "x".to_owned()), ("B".to_owned(), "a b".to_owned())].into();
-    let context = CommandContext::Image { frozen };
+    let context = CommandContext::Image(ImageContext { frozen, ..ImageContext::default() });
     let run = |script: &str| translate(&words(&["sh", "-c", script]), None, &context);
     assert_eq!(show(&run("exec ./$A --b=\"$B\"")), "./x --b=a b");
     assert!(notes(&run("app $A")).contains(&"env-frozen"));
@@ -247,4 +250,105 @@ fn commands_without_a_shell_stay() {
     }
     let probe = CommandContext::Hook;
     assert!(matches!(translate(&words(&["x.sh"]), None, &probe), Verdict::Unchanged(notes) if notes.len() == 1));
+}
+
+/// In an image that starts in /srv and has these variables.
+fn known(variables: &[&str], status: ExitStatusUse) -> CommandContext {
+    let variables = variables.iter().map(|name| (*name).to_owned()).collect();
+    let surroundings = Surroundings::Known { working_dir: "/srv".to_owned(), variables };
+    CommandContext::Image(ImageContext { surroundings, status, ..ImageContext::default() })
+}
+
+#[test]
+fn where_the_image_is_known_more_is_translated() {
+    let known = known(&[], ExitStatusUse::Exact);
+    for (script, alone, expected) in [
+        ("cd a && app", None, "app | in /srv/a"),
+        ("cd ./a/ && app", None, "app | in /srv/a/"),
+        ("cd . && app", None, "app | in /srv"),
+        ("cd /b && cd c && app", Some("app | in /b/c"), "app | in /b/c"),
+        ("app *.x a?b [c]", None, "app *.x a?b [c]"),
+        ("app *'*'\"?\"", None, "app **?"),
+        ("./run.sh a", None, "./run.sh a"),
+        ("app -o '{{.x}}'", Some("app -o {{.x}}"), "app -o {{.x}}"),
+    ] {
+        let argv = words(&["sh", "-c", script]);
+        assert_eq!(show(&translate(&argv, None, &known)), expected, "{script}");
+        let got = sh(script);
+        match alone {
+            Some(expected) => assert_eq!(show(&got), expected, "{script}"),
+            None => assert!(matches!(got, Verdict::Refuse(_)), "{script}"),
+        }
+    }
+    for script in
+        ["cd .. && app", "cd - && app", "cd '' && app", "app >*", "export A=*; app", "cd * && app", "app [a/b]"]
+    {
+        let verdict = translate(&words(&["sh", "-c", script]), None, &known);
+        assert!(matches!(verdict, Verdict::Refuse(_)), "{script}: {verdict:?}");
+    }
+}
+
+#[test]
+fn words_with_wildcards_are_given_to_be_looked_up() {
+    let context = known(&[], ExitStatusUse::Exact);
+    let globs = |script: &str| match translate(&words(&["sh", "-c", script]), None, &context) {
+        Verdict::Translate(exec) => exec.globs.into_iter().map(|glob| (glob.text, glob.start)).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let at = |directory: &str| GlobStart::WorkingDir(directory.to_owned());
+    assert_eq!(globs("app *"), [("*".to_owned(), at("/srv"))]);
+    assert_eq!(globs("cd a; app b/*"), [("b/*".to_owned(), at("/srv/a"))]);
+    assert_eq!(globs("app /a/? '*'"), [("/a/?".to_owned(), GlobStart::Root)]);
+    assert_eq!(
+        globs("A=x; export A; app $A* --f=*"),
+        [("x*".to_owned(), at("/srv")), ("--f=*".to_owned(), at("/srv"))]
+    );
+    assert_eq!(globs("set -f; app *"), []);
+}
+
+#[test]
+fn a_status_that_only_says_whether_it_failed_can_be_replaced_by_another() {
+    let check = known(&[], ExitStatusUse::ZeroOrNot);
+    for (script, is_same) in [
+        ("app x || exit 1", true),
+        ("app x || exit 255;", true),
+        ("app x || exit\n", true),
+        ("app x || false", true),
+        ("app x || exit 0", false),
+        ("app x || exit 256", false),
+        ("app x || exit -1", false),
+        ("app x || exit $A", false),
+        ("app x || true", false),
+        ("app x || exit 1 >f", false),
+        ("app x || exit 1 || exit 0", false),
+        ("app x && exit 1", false),
+        ("app x; exit 1", false),
+        ("app x | exit 1", false),
+    ] {
+        let argv = words(&["sh", "-c", script]);
+        let probe = CommandContext::Probe { declared: [].into() };
+        for context in [&check, &probe] {
+            let verdict = translate(&argv, None, context);
+            assert_eq!(matches!(verdict, Verdict::Translate(_)), is_same, "{script}: {verdict:?}");
+        }
+        assert!(matches!(sh(script), Verdict::Refuse(_)), "as a command: {script}");
+    }
+}
+
+#[test]
+fn what_repeats_itself_is_bounded() {
+    let doubled: String = (0..40).map(|_| "A=$A$A; ").collect();
+    let script = format!("A=x; {doubled}export A; app");
+    let (many, long) = (format!("app {}", "\"$@\" ".repeat(1000)), "x".repeat(5000));
+    let arguments = ["sh", "-c", &many, "--", &long];
+    for context in [image(), container(&[]), known(&[], ExitStatusUse::Exact)] {
+        let verdict = translate(&words(&["sh", "-c", &script]), None, &context);
+        assert!(matches!(verdict, Verdict::Refuse(ref refusal) if refusal.reason == Reason::TooLong), "{verdict:?}");
+        let verdict = translate(&words(&arguments), None, &context);
+        assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
+    }
+    let once = ["sh", "-c", "app \"$@\"", "--", &long];
+    assert!(matches!(translate(&words(&once), None, &container(&[])), Verdict::Translate(_)));
+    let deep = format!("cd /a; {} app", "cd b; ".repeat(5000));
+    assert!(matches!(sh(&deep), Verdict::Refuse(refusal) if refusal.reason == Reason::TooLong));
 }

@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use super::programs::{
-    glog, klog_beside_glog, klog_flag, klog_normalised, klog_pflag, klog_without_flags, parts, runner,
+    Component, glog, klog_beside_glog, klog_component, klog_flag, klog_normalised, klog_pflag, klog_without_flags,
+    parts, runner,
 };
 use super::{LOG, laid_out, of_rule, shelled, shells, text};
 use crate::support::fixtures;
@@ -46,6 +47,11 @@ fn moved(layouts: &Layouts) -> (Container, Container) {
 
 const NOTHING: Vec<String> = Vec::new();
 
+/// klog copies its errors to stderr.
+fn errors() -> Vec<String> {
+    vec!["E goes on".to_owned()]
+}
+
 #[test]
 fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
     or_skip!(parts());
@@ -61,9 +67,8 @@ fn the_file_has_the_same_lines_whatever_the_shell_and_the_redirection() {
         let layouts = shelled(&[program("app", app.clone())], &json!({"Entrypoint": shell}));
         let (before, after) = moved(&layouts);
         assert_eq!(written(&before), [expected(""), NOTHING, NOTHING], "{shell:?} before");
-        assert_eq!(written(&after), [expected(""), NOTHING, NOTHING], "{shell:?} after");
-        let flags =
-            "/app --v=2 --logtostderr=false --log_file=/var/log/app.log --log_file_max_size=0 --stderrthreshold=FATAL";
+        assert_eq!(written(&after), [expected(""), NOTHING, errors()], "{shell:?} after");
+        let flags = "/app --v=2 --logtostderr=false --log_file=/var/log/app.log --log_file_max_size=0";
         assert_eq!(after.command().0.join(" "), flags, "{shell:?}");
     }
 }
@@ -108,7 +113,7 @@ fn flags_are_spelled_as_the_program_takes_them() {
         let (before, after) = moved(&layouts);
         let entrypoint = after.command().0;
         assert!(entrypoint.contains(&format!("{flag}={LOG}")), "{name}: {entrypoint:?}");
-        assert_eq!(written(&before), written(&after), "{name}");
+        assert_eq!(written(&before)[0], written(&after)[0], "{name}");
         assert_eq!(written(&after)[0].len(), 8, "{name}");
         let dashed = ["--klog-style", "dash", "--allow", "log-flag-unknown"];
         layouts.rebase("dashed").args(dashed).run().ok();
@@ -186,7 +191,9 @@ fn what_is_extracted_logs_as_well() {
     let layouts = shelled(&[program("app", klog_flag())], &shell);
     let report = layouts.rebase("out").args(["--extract", "--json"]).run().ok().json();
     assert_eq!(report["platforms"][0]["logs"]["strategy"], "klog");
-    assert_eq!(written(&layouts.container("out")), [expected(""), NOTHING, NOTHING]);
+    assert_eq!(written(&layouts.container("out")), [expected(""), NOTHING, errors()]);
+    let notes: String = of_rule(&report, "shell-removed").iter().map(|note| text(note, "message")).collect();
+    assert!(notes.contains("every 5 seconds") && notes.contains("errors go to the container's log"), "{notes}");
     assert!(!layouts.bundle("out").join("rootfs/bin/sh").exists(), "the shell is not taken along");
     layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
 }
@@ -202,6 +209,43 @@ fn a_log_folder_of_the_application_needs_no_added_layer() {
         let report = shelled(&files, &shell).rebase("out").arg("--json").run().ok().json();
         assert_eq!(fates(&report), expected);
         assert_eq!(report["platforms"][0]["logs"], json!({"strategy": "klog", "file": "/logs/a"}));
+    }
+}
+
+#[test]
+fn a_threshold_that_was_asked_for_stays() {
+    or_skip!(parts());
+    let shell =
+        json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --stderrthreshold=FATAL --v=2 >>/var/log/app.log 2>&1"]});
+    let (_, after) = moved(&shelled(&[program("app", klog_flag())], &shell));
+    assert!(after.command().0.contains(&"--stderrthreshold=FATAL".to_owned()));
+    assert_eq!(written(&after), [expected(""), NOTHING, NOTHING]);
+}
+
+/// Programs of Kubernetes' own library, built as its releases were: without modules. Of the three that have it, the last
+/// takes klog's flags no more, and shows it.
+#[test]
+fn components_show_their_flags_without_a_list_of_modules() {
+    or_skip!(parts());
+    let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
+    for (component, flag) in [
+        (Component::Normalised, Some("--log-file")),
+        (Component::Dashed, Some("--log-file")),
+        (Component::WithoutFlags, None),
+    ] {
+        let layouts = shelled(&[program("app", klog_component(component))], &shell);
+        let Some(flag) = flag else {
+            let report = layouts.rebase("out").arg("--json").run().refused().json();
+            assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"]);
+            assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains("logs/klogflags"));
+            layouts.rebase("out").args(["--logs", "klog", "--allow", "log-flag-unknown"]).run().ok();
+            assert_eq!(layouts.container("out").start().code, Some(2), "an unknown flag");
+            continue;
+        };
+        let (before, after) = moved(&layouts);
+        assert!(after.command().0.contains(&format!("{flag}={LOG}")), "{component:?}");
+        assert_eq!(written(&before)[0], written(&after)[0], "{component:?}");
+        assert_eq!(written(&after)[0].len(), 8, "{component:?}");
     }
 }
 

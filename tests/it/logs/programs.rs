@@ -71,6 +71,87 @@ func main() {
     built(&[start, LINES].concat())
 }
 
+/// How a program built with k8s.io/component-base registers klog's flags.
+#[derive(Debug, Clone, Copy)]
+pub enum Component {
+    /// By `InitFlags` of its package `cli/flag`, as cluster-autoscaler does.
+    Normalised,
+    /// By its package `cli/globalflag` up to 1.21, which takes dashes only.
+    Dashed,
+    /// By its package `logs/klogflags` from 1.26 on, which leaves most of them out.
+    WithoutFlags,
+}
+
+/// Debian has no package of component-base: these are packages of our own under its import path, with its functions'
+/// names and behaviour.
+pub fn klog_component(component: Component) -> Vec<u8> {
+    let packages = [
+        (
+            "cli/flag",
+            r#"package flag
+import (goflag "flag"; "strings"; "github.com/spf13/pflag")
+func WordSepNormalizeFunc(f *pflag.FlagSet, name string) pflag.NormalizedName {
+    if strings.Contains(name, "_") { return pflag.NormalizedName(strings.Replace(name, "_", "-", -1)) }
+    return pflag.NormalizedName(name)
+}
+func InitFlags() {
+    pflag.CommandLine.SetNormalizeFunc(WordSepNormalizeFunc)
+    pflag.CommandLine.AddGoFlagSet(goflag.CommandLine)
+    pflag.Parse()
+}
+"#,
+        ),
+        (
+            "cli/globalflag",
+            r#"package globalflag
+import ("flag"; "os"; "strings"; "github.com/spf13/pflag"; "k8s.io/klog")
+func AddGlobalFlags(fs *pflag.FlagSet) { addKlogFlags(fs) }
+func addKlogFlags(fs *pflag.FlagSet) {
+    local := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
+    klog.InitFlags(local)
+    local.VisitAll(func(fl *flag.Flag) { fl.Name = normalize(fl.Name); fs.AddGoFlag(fl) })
+}
+func normalize(s string) string { return strings.Replace(s, "_", "-", -1) }
+"#,
+        ),
+        (
+            "logs/klogflags",
+            r#"package klogflags
+import ("flag"; "k8s.io/klog")
+func Init(fs *flag.FlagSet) {
+    var all flag.FlagSet
+    klog.InitFlags(&all)
+    all.VisitAll(func(f *flag.Flag) { if f.Name == "v" || f.Name == "vmodule" { fs.Var(f.Value, f.Name, f.Usage) } })
+}
+"#,
+        ),
+    ];
+    let root = tempfile::tempdir().unwrap();
+    for (path, source) in packages {
+        let directory = root.path().join("src/k8s.io/component-base").join(path);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("package.go"), source).unwrap();
+    }
+    let (import, start) = match component {
+        Component::Normalised => {
+            ("k8s.io/component-base/cli/flag", "klog.InitFlags(nil)\n    flag.InitFlags()".to_owned())
+        }
+        Component::Dashed => (
+            "k8s.io/component-base/cli/globalflag",
+            "globalflag.AddGlobalFlags(pflag.CommandLine)\n    pflag.Parse()".to_owned(),
+        ),
+        Component::WithoutFlags => {
+            let parse = "pflag.CommandLine.AddGoFlagSet(goflag.CommandLine)\n    pflag.Parse()";
+            ("k8s.io/component-base/logs/klogflags", format!("klogflags.Init(goflag.CommandLine)\n    {parse}"))
+        }
+    };
+    let source = format!(
+        "package main\nimport (goflag \"flag\"; \"{import}\"; \"github.com/spf13/pflag\"; \"k8s.io/klog\")\n\
+         var _ = goflag.Parse\nfunc words() []string {{ return pflag.Args() }}\nfunc main() {{\n    {start}\n{LINES}"
+    );
+    go(&source, &[("GOPATH", &format!("{}:{SOURCES}", root.path().display())), ("GOARCH", "amd64")])
+}
+
 /// klog without its flags: they are linked in, but nobody registers them.
 pub fn klog_without_flags() -> Vec<u8> {
     built("package main\nimport \"k8s.io/klog\"\nfunc main() { klog.Info(\"starts\"); klog.Flush() }\n")

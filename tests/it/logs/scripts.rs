@@ -33,7 +33,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
     let report = layouts.rebase("out").arg("--json").run().ok().json();
     let (before, after) = (layouts.container("app"), layouts.container("out"));
     let (entrypoint, cmd) = after.command();
-    let flags = "--logtostderr=false --log-file=/var/log/app.log --log-file-max-size=0 --stderrthreshold=FATAL";
+    let flags = "--logtostderr=false --log-file=/var/log/app.log --log-file-max-size=0";
     assert_eq!(entrypoint.join(" "), format!("/cluster-autoscaler --v=2 {flags}"));
     assert_eq!(cmd, ["one", "two"]);
     for container in [&before, &after] {
@@ -93,6 +93,50 @@ fn scripts_are_read_however_they_are_started() {
         assert_eq!(after.command(), (vec!["/cluster-autoscaler".to_owned()], vec!["a b".to_owned(), "0".to_owned()]));
         assert_eq!(after.config["WorkingDir"], "/srv");
     }
+}
+
+/// `CMD ./run.sh` and `ENTRYPOINT ./run.sh` in a Dockerfile are shell form.
+#[test]
+fn a_script_behind_sh_c_is_read_like_one_that_is_started() {
+    or_skip!(parts());
+    let app = plain();
+    let script = "#!/bin/sh\nset -e\nexport MODE=$LEVEL\nexec /cluster-autoscaler \"$@\"\n";
+    for (config, expected) in [
+        (json!({"Cmd": ["/bin/sh", "-c", "LEVEL=loud ./run.sh a 'b c' 0"]}), "out [a b c 0] loud\n"),
+        (json!({"Entrypoint": ["/bin/sh", "-c", "export LEVEL=1 && exec /run.sh 0"], "Cmd": ["x"]}), "out [0] 1\n"),
+    ] {
+        let layouts = layouts(script, app.clone(), &config);
+        assert_eq!(layouts.container("app").start().stdout, expected, "{config}");
+        layouts.rebase("out").run().ok();
+        let after = layouts.container("out");
+        assert_eq!(after.start().stdout, expected, "{config}");
+        assert!(!after.command().0.iter().chain(&after.command().1).any(|word| word.contains("run.sh")), "{config}");
+        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    }
+    let loops = "#!/bin/sh\nwhile true; do /cluster-autoscaler 0; done\n";
+    layouts(loops, app, &json!({"Cmd": ["/bin/sh", "-c", "./run.sh"]})).rebase("out").run().refused().says("(loop)");
+}
+
+#[test]
+fn a_script_that_is_of_no_more_use_can_be_left_out() {
+    or_skip!(parts());
+    let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "0"], "Env": [fixtures::PATH, "MODE=quiet"]});
+    let script = "#!/bin/sh\nexec /cluster-autoscaler \"$@\"\n";
+    let layouts = layouts(script, plain(), &config);
+    let report = layouts.rebase("out").args(["--drop", "/run.sh", "--json"]).run().ok().json();
+    assert_eq!(findings(&report["platforms"][0]), [""; 0], "nothing to warn of");
+    let after = layouts.container("out");
+    assert_eq!(after.start().stdout, "out [one 0] quiet\n");
+    assert!(!after.has("/run.sh") && after.has("/cluster-autoscaler"));
+    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.rebase("taken").args(["--extract", "--drop", "/run.sh"]).run().ok();
+    let taken = layouts.container("taken");
+    assert_eq!((taken.start().stdout.as_str(), taken.has("/run.sh")), ("out [one 0] quiet\n", false));
+    for wrong in ["/ran.sh", "/bin/sh"] {
+        layouts.rebase("wrong").args(["--drop", wrong]).run().refused().says("[drop-missing]").says(wrong);
+    }
+    layouts.rebase("wrong").args(["--drop", "/cluster-autoscaler"]).run().refused().says("[entrypoint-missing]");
+    assert!(!layouts.layout("wrong").exists(), "a refusal writes nothing");
 }
 
 #[test]

@@ -17,7 +17,8 @@ const FRAGMENTS: &[&str] = &[
     "\"\\$A\\\\\\q\\\"\"", "\"a\\\nb\"", "$A", "${A}", "$B", "$", "$/", "*", "?", "[a]", "[", "]", "~", "a~",
     "{a,b}", "{}", "#", "a#b", "!", "%", "@", "^", ",", ":", "=", "$1", "\"$@\"", "$@", "\"$*\"", "$(echo a)",
     "`echo a`", "${A:-x}", "\"`echo a`\"", "$'a'", "$((1))", "--u=http://h?x=1", "http://h/*", "$(A)",
-    "'$(A)'", "\"$(A)\"", "$$", "'$$(A)'", "$(B)", "'$'", "\\$(A)", "1$(A)",
+    "'$(A)'", "\"$(A)\"", "$$", "'$$(A)'", "$(B)", "'$'", "\\$(A)", "1$(A)", "$C", "\"$C\"", "$D", "\"$E\"", "$PATH",
+    "\"$HOME\"", "$PWD", "{{.x}}", "'{{.x}}'",
 ];
 
 #[rustfmt::skip]
@@ -34,6 +35,30 @@ const BEFORE: &[&str] = &[
     "export C='1 2' D=3", "C=4", "export C", "C=5; export C", "export D=$A", "export D=\"$B\"", "D=$B; export D",
     "cd DIR", "cd DIR/sub", "cd sub", "cd ./sub", "# note", "# it's", ":", "true", "exec 2>&1", "exec >>LOG",
     "exec >rel", "exec 2>>rel", "echo hi", "export A=2", "unset A", "umask 022",
+];
+
+/// Variables that refer to each other, the other ways to set one, and to change the directory.
+#[rustfmt::skip]
+const SETTINGS: &[&str] = &[
+    "export C=1 D=$C", "export D=$C", "C=1 D=$C; export C D", "C=$A; D=$C$C; export D C", "export A=$A:x", "A=$A:x",
+    "export C= D=''", "C=; export C", "export C=1 C=2", "readonly C=1", "export C; readonly C", "local C=1",
+    "declare -x C=1", "typeset -x C=1", "export -n A", "export -p", "export \"C=1\"", "export C+=1", "C+=1", "A+=1",
+    "C=1 export D=2", "C=1 :", ": ${C:=x}", "set -a", "set -a; C=1", "unset -v A", "export C=~/x", "C=~; export C",
+    "export C=x:~", "export PATH=$PATH", "PATH=$PATH:/x", "export C=*", "C=*; export C", "export C=$(echo 1)",
+    "export B", "A=2", "B=3 C=4; export C", "export HOME=/x", "C='a  b'; export D=$C", "C='a  b'; D=$C; export D",
+    "cd sub/", "cd .", "cd ./", "cd -- DIR", "cd -P DIR", "cd DIR sub", "cd ''", "CDPATH=DIR cd sub", "cd DIR; cd sub",
+    "cd DIR && cd ./sub", "cd DIR/./sub", "cd DIR//sub", "cd", "cd -", "alias app=b", "shopt -s nullglob", "eval C=1",
+];
+
+/// The program's name, and what may come before it. The first eight are plain.
+#[rustfmt::skip]
+const STARTS: &[&str] = &[
+    "app", "exec app", "app", "exec app", "exec \\\n app", "'app'", "a\"pp\"", "exec ./app", "command app",
+    "exec -a x app", "exec -c app", "exec -- app", "builtin exec app", "command exec app", "env app", "env -i app",
+    "exec env C=1 app", "nohup app", "A=1 app", "A=1 exec app", "A=$A$A exec app", "A=1 B=$A app", "C=1 A=$C app",
+    "C=1 C=2 app", "C= app", "C+=1 app", "C=* app", "C=~ app", "PATH=$PATH app", "PATH=DIR/sub app",
+    "HOME=/x app", "IFS=x app", "C=1 2>&1 app", ">>LOG app", ">>LOG exec app", "! app", "time app", "time -p app",
+    "{ app; }", "( app )", "$A", "\"$A\"", "${A}pp", "eval app",
 ];
 
 const JOINTS: &[&str] = &["; ", "\n", " && ", "\n\n", " ;\n", " || ", " & ", " | "];
@@ -71,13 +96,26 @@ fn script(rng: &mut Rng) -> String {
             text += &[name, "=", &word(rng), " "].concat();
         }
     }
-    text += pick(rng, &["app", "exec app", "exec \\\n app", "'app'", "a\"pp\"", "exec ./app"]);
+    text += pick(rng, &STARTS[..8]);
     for _ in 0..rng.usize(..5) {
         text += pick(rng, &[" ", "  ", "\t", " \\\n"]);
         text += &if rng.usize(..4) == 0 { pick(rng, REDIRECTIONS).to_owned() } else { word(rng) };
     }
     text += pick(rng, AFTER);
     if rng.usize(..4) == 0 { changed(rng, &text) } else { text }
+}
+
+/// A script that sets variables in some way, starts the program in some way, and shows their values.
+fn settings(rng: &mut Rng) -> String {
+    const SHOWN: &[&str] = &["", " $C", " \"$C\"", " \"$D\"", " $D $C", " \"$A\"", " $E", " \"$HOME\""];
+    let mut text = String::new();
+    for _ in 0..=usize::from(rng.u8(..4) == 0) {
+        text += pick(rng, SETTINGS);
+        text += pick(rng, &JOINTS[..3]);
+    }
+    let starts = if rng.bool() { &STARTS[..4] } else { STARTS };
+    text += pick(rng, starts);
+    text + pick(rng, SHOWN)
 }
 
 fn changed(rng: &mut Rng, text: &str) -> String {
@@ -94,7 +132,7 @@ fn changed(rng: &mut Rng, text: &str) -> String {
     chars.into_iter().collect()
 }
 
-fn argv(rng: &mut Rng, scratch: &Scratch) -> Vec<String> {
+fn argv(rng: &mut Rng, scratch: &Scratch, script: fn(&mut Rng) -> String) -> Vec<String> {
     let place = |name: &str| scratch.path(name).display().to_string();
     let script = script(rng).replace("LOG", &place("log/l")).replace("DIR", &place("work"));
     let mut argv: Vec<String> = SHELLS[rng.usize(..SHELLS.len())].iter().map(|word| (*word).to_owned()).collect();
@@ -189,6 +227,17 @@ fn silenced(original: &Seen, translated: &Seen) -> Result<(), String> {
 #[test]
 fn what_is_translated_runs_as_the_shells_run_it() {
     or_skip!(need(&["dash", "bash"]));
+    compared(script, 10);
+}
+
+#[test]
+fn variables_reach_the_program_as_the_shells_pass_them() {
+    or_skip!(need(&["dash", "bash"]));
+    compared(settings, 20);
+}
+
+/// Compares many scripts, at least one of `one_in` translated.
+fn compared(script: fn(&mut Rng) -> String, one_in: usize) {
     let cases = std::env::var("UNDERPIN_TEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400);
     let seed = std::env::var("UNDERPIN_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let sandbox = Sandbox::new();
@@ -200,7 +249,7 @@ fn what_is_translated_runs_as_the_shells_run_it() {
     let mut rng = Rng::with_seed(seed);
     let mut translated = 0;
     for _ in 0..cases {
-        let argv = argv(&mut rng, &scratch);
+        let argv = argv(&mut rng, &scratch, script);
         let stands = if rng.bool() { Stands::Image } else { Stands::Container };
         let answer = stands.answer(&sandbox, &argv);
         if answer["verdict"] != "translate" {
@@ -220,5 +269,5 @@ fn what_is_translated_runs_as_the_shells_run_it() {
         compare(&scratch, &argv, &stands.expanded(answer));
     }
     println!("{translated} of {cases} were translated");
-    assert!(translated * 10 > cases, "too few of them are translated to show anything: {translated}");
+    assert!(translated * one_in > cases, "too few of them are translated to show anything: {translated}");
 }

@@ -117,13 +117,10 @@ fn strategies_give_their_words() {
     for (flags, expected) in [
         (&["--logs", "runner"][..], json!(["/go-runner", "--log-file=/l", "/app", "--logtostderr"])),
         (&["--logs", "stdout"], json!(["/app", "--logtostderr"])),
-        (
-            &["--logs", "klog"],
-            json!(["/app", "--logtostderr=false", "--log-file=/l", "--log-file-max-size=0", "--stderrthreshold=FATAL"]),
-        ),
+        (&["--logs", "klog"], json!(["/app", "--logtostderr=false", "--log-file=/l", "--log-file-max-size=0"])),
         (
             &["--logs", "klog", "--klog-style", "underscore"],
-            json!(["/app", "--logtostderr=false", "--log_file=/l", "--log_file_max_size=0", "--stderrthreshold=FATAL"]),
+            json!(["/app", "--logtostderr=false", "--log_file=/l", "--log_file_max_size=0"]),
         ),
     ] {
         let run = sandbox.underpin(["translate", "--json"]).args(flags);
