@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::examine::base::OldBase;
 use crate::oci::{Location, Platform};
 use crate::policy::exceptions::{ExceptionList, component_names};
-use crate::policy::{BasePolicy, CurrentBase, Movable, judge_base};
+use crate::policy::{BasePolicy, CurrentBase, Movable, judge_alone, judge_base};
 use crate::report::{CheckedImage, CheckedPlatform, Named, Outcome, Report};
 use crate::run;
 use crate::settings::Job;
@@ -38,8 +38,13 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let (movable, plan) = movable((session, &fetcher), question, &stands);
     let recorded = question.list.and_then(|list| list.exception_for(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
-    let platforms = stands.iter().map(|stand| {
-        let (verdict, findings) = judge_base(question.policy, &stand.current, recorded, &movable, &component);
+    let is_staying = matches!(movable, Movable::Already);
+    let platforms = stands.iter().zip(&inspected.platforms).map(|(stand, inspected)| {
+        let (verdict, mut findings) = judge_base(question.policy, &stand.current, recorded, &movable, &component);
+        // Where it is to stay it must also start.
+        if is_staying {
+            findings.extend(judge_alone(&inspected.start, &stand.platform));
+        }
         CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.current, verdict, &findings)
     });
     let platforms = platforms.collect();

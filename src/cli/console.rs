@@ -75,6 +75,11 @@ impl Console {
         }
     }
 
+    /// Whether `--quiet` was given.
+    pub fn is_quiet(&self) -> bool {
+        self.verbosity == Verbosity::Quiet
+    }
+
     /// Text that is written even with `--quiet`.
     pub fn insist(&self, text: &str) {
         self.stderr(text);

@@ -9,7 +9,7 @@ use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use super::{Ended, plan};
 use crate::error::Result;
-use crate::report::{Outcome, Report, Reportable as _, to_json, to_text};
+use crate::report::{Outcome, Report, Reportable as _, losses_to_text, to_json, to_text};
 use crate::run;
 use crate::store::Session;
 use crate::store::disk::{check_writable, write_file};
@@ -82,6 +82,9 @@ fn show(console: &Console, report: &Report) -> Ended {
     match report.outcome {
         // Whoever wants quiet still wants to know why nothing was done.
         Outcome::Refused => console.insist(&to_text(report, console.detail())),
+        Outcome::Rebased | Outcome::Unchanged | Outcome::Planned if console.is_quiet() => {
+            console.insist(&losses_to_text(report));
+        }
         Outcome::Rebased | Outcome::Unchanged | Outcome::Planned => console.say(&to_text(report, console.detail())),
     }
     match console.form {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::klog_support::{self, Klog};
 use super::subject::Origin;
-use crate::elf::Program;
-use crate::layer::{LayerIndex, RootPath};
+use crate::layer::LayerIndex;
 use crate::oci::{Image, Platform};
-use crate::process::{Container, is_there, search};
+use crate::process::{ChainEnd, Container, Start, lacks_to_start, search, start_of};
 use crate::rootfs::{Root, merge};
 
 /// An image with all its layers.
@@ -40,15 +39,12 @@ impl FullPlatform {
     #[must_use]
     pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> ProgramAnswer {
         let root = merge(self.layers.iter().map(AsRef::as_ref));
-        let container = Container::of(&self.image.config);
-        let path = path.unwrap_or_else(|| container.search_path());
-        let directory = directory.and_then(|path| RootPath::new(path).ok()).unwrap_or_else(|| container.working_dir());
-        let found = root.search(program, path, &directory);
-        let facts = found.as_ref().ok().and_then(|found| root.program(found.file.node));
-        let missing = match &found {
-            Err(lost) => Some(lost.to_string().replace('\n', "; ")),
-            Ok(_) => facts.and_then(|facts| lacks(&root, facts)),
-        };
+        let mut container = Container::of(&self.image.config);
+        path.iter().for_each(|path| container.add_environment(&[("PATH".to_owned(), (*path).to_owned())]));
+        directory.iter().for_each(|directory| container.set_working_dir(directory));
+        let start = start_of(&container, &[program.to_owned()], &root);
+        let facts = start.chain.first().and_then(|executed| executed.program.as_ref());
+        let missing = missing(&start, &root);
         ProgramAnswer {
             entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
             missing,
@@ -67,9 +63,15 @@ pub fn log_runner_in(root: &Root<'_>, container: &Container) -> Option<String> {
     LOG_RUNNERS.iter().find_map(|name| search(root, container, name)).map(|found| found.written)
 }
 
-/// What the kernel would have to start first, and is not there.
-fn lacks(root: &Root<'_>, program: &Program) -> Option<String> {
-    let script = program.script.as_ref().map(|script| script.interpreter.as_str());
-    let interpreter = script.or(program.interpreter.as_deref())?;
-    (!is_there(root, interpreter)).then(|| format!("it needs {interpreter}, which is not there"))
+/// Why the program does not start, where it does not.
+fn missing(start: &Start, root: &Root<'_>) -> Option<String> {
+    match &start.end {
+        ChainEnd::Lost { reasons, .. } => Some(reasons.replace('\n', "; ")),
+        ChainEnd::NoInterpreter { interpreter, .. } => Some(format!("it needs {interpreter}, which is not there")),
+        ChainEnd::NotAProgram => Some("it is not a program".to_owned()),
+        _ => {
+            let lacks = start.chain.iter().flat_map(|executed| lacks_to_start(root, executed)).next();
+            lacks.map(|lacks| format!("it needs {lacks}, which is not there"))
+        }
+    }
 }

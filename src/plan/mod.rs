@@ -185,7 +185,11 @@ impl Draft {
 
 /// Takes one platform through the stages from its facts to its start, before and after.
 #[must_use]
-pub fn pass(image: &Subject, subject: PlatformSubject, options: &RebaseOptions) -> Pass {
+pub fn pass(image: &Subject, mut subject: PlatformSubject, options: &RebaseOptions) -> Pass {
+    if examine::is_on_new_base(&subject) {
+        // The same diff ids: one root below the application, read once.
+        subject.old_layers.clone_from(&subject.base_layers);
+    }
     let facts = examine::look(&subject);
     let draft = draw(image, &subject, &facts, options);
     let roots = draft.layers.roots(&subject);
@@ -201,7 +205,7 @@ pub fn pass(image: &Subject, subject: PlatformSubject, options: &RebaseOptions) 
 /// Decides everything about one platform, once [`need`] has nothing to ask for.
 #[must_use]
 pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Draft {
-    let passes_on = facts.is_on_new_base && options.changes_nothing();
+    let passes_on = facts.is_on_new_base && options.changes_nothing() && starts_as_it_is(subject, facts);
     let (container, form, layers) = if passes_on {
         (Container::of(&subject.source.config), ExecForm::default(), Layers::unchanged(facts))
     } else {
@@ -229,6 +233,13 @@ pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: 
         form,
         layers,
     }
+}
+
+/// Whether the image starts where it is, or leaves to others what is started: then there is nothing to do.
+fn starts_as_it_is(subject: &PlatformSubject, facts: &Facts) -> bool {
+    let layers = Layers::unchanged(facts);
+    let start = process::start(&Container::of(&subject.source.config), &layers.root(subject));
+    start.runs() || start.argv.is_empty()
 }
 
 /// The container and the layers on the new base.

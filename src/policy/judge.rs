@@ -8,7 +8,7 @@ use crate::examine::{PlatformSubject, Subject};
 use crate::layer::RootPath;
 use crate::oci::{Platform, is_dangerous};
 use crate::plan::{OnMissing, Pass, Roots};
-use crate::process::Start;
+use crate::process::OwnStartup;
 use crate::rootfs::FileNode;
 use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 
@@ -37,8 +37,8 @@ pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
 
 /// What keeps an image from starting on its own root: for one that stays where it is.
 #[must_use]
-pub fn judge_alone(start: &Start, platform: &Platform) -> Vec<Finding> {
-    program::judge_start(start, platform)
+pub fn judge_alone(alone: &OwnStartup, platform: &Platform) -> Vec<Finding> {
+    program::judge_alone(alone, platform)
 }
 
 /// A platform of the source that the new base does not have.

@@ -5,7 +5,7 @@ use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
 use crate::layer::RootPath;
 use crate::oci::Platform;
 use crate::plan::Pass;
-use crate::process::{ChainEnd, Executed, Helper, Role, Start, Startup};
+use crate::process::{ChainEnd, Executed, Helper, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
@@ -21,12 +21,20 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
 }
 
 /// The same of one image on its own root, which nobody moves.
-pub(super) fn judge_start(start: &Start, platform: &Platform) -> Vec<Finding> {
-    let chain = start.chain.iter().filter_map(|executed| {
+pub(super) fn judge_alone(alone: &OwnStartup, platform: &Platform) -> Vec<Finding> {
+    let chain = alone.start.chain.iter().filter_map(|executed| {
         let program = executed.program.as_ref()?;
         wrong_machine(&executed.path, program, platform)
     });
-    judge_end(start, None).into_iter().chain(chain).collect()
+    let open = alone.open.iter().filter_map(|helper| wrong_machine(&helper.path, &helper.program, platform));
+    let stuck = alone.open.iter().filter(|helper| !helper.can_start()).map(|helper| {
+        let message = format!("{} cannot start: what it needs is not in the image", helper.path);
+        Finding::new(Rule::DynamicBinary, Level::Refuse, message)
+            .about(helper.path.to_string())
+            .evidence(helper.lacks.join(", "))
+            .fix("build it statically, or base the image on one that has what it needs")
+    });
+    judge_end(&alone.start, None).into_iter().chain(chain).chain(open).chain(stuck).collect()
 }
 
 fn judge_end(start: &Start, before: Option<&Start>) -> Option<Finding> {

@@ -21,5 +21,5 @@ pub use named_paths::{LostPath, MoveView, ProcessView, parts_of};
 pub use needs::{Absent, AbsentKind, Evidence, LeavingPackage};
 pub use program::{Helper, is_seen, is_there, lacks_to_start, search};
 pub use start::{Start, StartDirectory, StartDirectoryState, start, start_of};
-pub use startup::{Health, LostWord, Setup, Startup, WordOf, look, view};
+pub use startup::{Health, LostWord, OwnStartup, Setup, Startup, WordOf, look, look_alone, view};
 pub use wrapper::{changes_user, is_wrapper};

@@ -53,6 +53,28 @@ impl Startup {
     }
 }
 
+/// One image on its own root, which nobody moves.
+#[derive(Debug, Clone)]
+pub struct OwnStartup {
+    pub start: Start,
+    /// Its executables, where nobody knows which of them will be started.
+    pub open: Vec<Helper>,
+}
+
+/// Looks at an image for itself. `own` are the layers above its base.
+#[must_use]
+pub fn look_alone<'l>(
+    container: &Container,
+    root: &Root<'_>,
+    own: impl Iterator<Item = LayerContents<'l>>,
+) -> OwnStartup {
+    let start = start(container, root);
+    let is_open = matches!(start.end, ChainEnd::NoCommand | ChainEnd::NothingBehind);
+    let is_of_command = |path: &RootPath| start.chain.iter().any(|executed| executed.path == *path);
+    let open = if is_open { helpers(root, own, is_of_command) } else { Vec::new() };
+    OwnStartup { start, open }
+}
+
 /// A word of the command or a variable that names what only the source has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostWord {

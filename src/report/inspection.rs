@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 
 use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
-use super::text::old_base_line;
+use super::text::{finding_lines, old_base_line};
 use super::to_json;
 use crate::elf::GoFacts;
 use crate::error::printable;
 use crate::examine::LeftBehind;
 use crate::oci::{HistoryEntry, Image};
 use crate::process::{Command, Start};
+use crate::policy::judge_alone;
 use crate::rules::Rule;
 use crate::store::fetch::{Inspected, InspectedPlatform};
 
@@ -42,6 +43,12 @@ pub struct InspectionPlatform {
     pub annotations: Map<String, Value>,
     /// The program that a container starts, and its Go build facts.
     pub program: Option<Binary>,
+    /// Every executable above the base, where the image has no command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Binary>,
+    /// What keeps the image from starting.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<ReportedFinding>,
     pub go: Option<GoFacts>,
     pub size: u64,
 }
@@ -103,8 +110,10 @@ impl InspectionPlatform {
             user: text("User"),
             working_dir: text("WorkingDir"),
             annotations: image.manifest.annotations.clone(),
-            program: start.program().map(Binary::from),
-            go: go(start).cloned(),
+            program: start.start.program().map(Binary::from),
+            programs: start.open.iter().map(Binary::from).collect(),
+            findings: judge_alone(start, platform).iter().map(ReportedFinding::from).collect(),
+            go: go(&start.start).cloned(),
             size: image.size(),
         }
     }
@@ -192,6 +201,10 @@ fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
     for (key, value) in &platform.annotations {
         let _ = writeln!(out, "  annotation  {} = {}", printable(key), printable(value.as_str().unwrap_or_default()));
     }
+    for program in &platform.programs {
+        let words = [program.path.as_str(), program.linkage.word(), &program.machine];
+        let _ = writeln!(out, "  executable  {}", printable(words.join(" ").trim_end()));
+    }
     for (name, value) in [
         ("entrypoint", format!("{:?}", platform.entrypoint)),
         ("cmd", format!("{:?}", platform.cmd)),
@@ -205,4 +218,5 @@ fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
             let _ = writeln!(out, "  {name:10}  {}", printable(&value));
         }
     }
+    platform.findings.iter().for_each(|finding| finding_lines(out, finding));
 }

@@ -39,6 +39,6 @@ pub use programs::Programs;
 pub use rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows};
 pub use rules::{explained, listed, rules_to_json};
 pub use sarif::to_sarif;
-pub use text::{Detail, to_text};
+pub use text::{Detail, losses_to_text, to_text};
 pub use translation::Translation;
 pub use verification::{Verification, VerifyOutcome};

@@ -34,6 +34,20 @@ pub fn to_text(report: &Report, detail: Detail) -> String {
     out
 }
 
+/// What a move that was made in silence still has to say: what was lost by it.
+#[must_use]
+pub fn losses_to_text(report: &Report) -> String {
+    let mut out = String::new();
+    for platform in &report.platforms {
+        let is_loss = |finding: &&ReportedFinding| finding.level == Level::Warn && finding.rule.is_about_loss();
+        for finding in platform.findings.iter().filter(is_loss) {
+            let text = format!("{} ({}: {})", finding.message, finding.rule, finding.evidence);
+            line(&mut out, format_args!("warning: {}: {}", platform.platform, printable(&text)));
+        }
+    }
+    out
+}
+
 fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail) {
     line(out, format_args!("{}", platform.platform));
     if let Some(old) = &platform.old_base {

@@ -129,6 +129,24 @@ impl Rule {
         Self::all().find(|rule| rule.id() == id)
     }
 
+    /// Whether a warning of it is about something that was stripped and that somebody may miss.
+    #[must_use]
+    pub const fn is_about_loss(self) -> bool {
+        matches!(
+            self,
+            Self::CommandLost
+                | Self::EnvLost
+                | Self::LinkDangling
+                | Self::NeedsFile
+                | Self::NeedsLibrary
+                | Self::NeedsTool
+                | Self::PackagesLeft
+                | Self::ProgramChanged
+                | Self::UserChanged
+                | Self::WorkdirChanged
+        )
+    }
+
     /// The id that others rely on.
     #[must_use]
     pub const fn id(self) -> &'static str {

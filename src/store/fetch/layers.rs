@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::PlatformSubject;
-use crate::layer::{self, LayerIndex, Limits};
+use crate::layer::{self, LayerContents, LayerIndex, Limits};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
-use crate::process::{Container, Start, start};
+use crate::process::{Container, OwnStartup, look_alone};
 use crate::rootfs::merge;
 use crate::store::disk::{Partial, Receiving};
 use crate::store::layer_store::REFETCHES;
@@ -41,9 +41,10 @@ impl<'a> LayerReader<'a> {
     }
 
     /// What a container of `image` starts, on its own root.
-    pub fn start(&self, image: &Image) -> Result<Start> {
+    pub fn start(&self, image: &Image, old_base: usize) -> Result<OwnStartup> {
         let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
-        Ok(start(&Container::of(&image.config), &merge(indexes.iter().map(AsRef::as_ref))))
+        let own = indexes.iter().skip(old_base).map(|index| LayerContents::from(index.as_ref()));
+        Ok(look_alone(&Container::of(&image.config), &merge(indexes.iter().map(AsRef::as_ref)), own))
     }
 
     /// The index of one layer, verified against its digest and its diff id.

@@ -19,7 +19,7 @@ use crate::examine::{
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
 use crate::plan::{Need, RebaseOptions};
-use crate::process::Start;
+use crate::process::OwnStartup;
 
 use images::ImageRecorder;
 use images::Loader;
@@ -94,7 +94,7 @@ pub struct InspectedPlatform {
     pub image: Image,
     pub old_base: OldBase,
     /// What a container of the image starts, in the image's own root.
-    pub start: Start,
+    pub start: OwnStartup,
 }
 
 impl Fetcher<'_> {
@@ -162,7 +162,7 @@ impl Fetcher<'_> {
             let known = self.known(known, &listed.platform)?;
             let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &known, &looker)?;
-            let start = layers.start(&listed.image)?;
+            let start = layers.start(&listed.image, old_base.layers)?;
             Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
