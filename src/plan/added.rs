@@ -133,7 +133,7 @@ impl Added {
     /// variable or a program of the application names.
     fn named_directories(&mut self, setup: &Setup<'_>, roots: &Roots<'_>) {
         let (before, after) = (start(setup.before, roots.source()), start(setup.after, &roots.rebased));
-        let view = view(setup, (&before, roots.source()), (&after, &roots.rebased));
+        let view = view((&before, roots.source()), (&after, &roots.rebased));
         let words = after.argv.iter().chain(after.environment.iter().map(|(_, value)| value));
         let mut named: Vec<&str> = words.flat_map(|word| parts_of(word)).collect();
         let own = after.chain.iter().filter(|executed| executed.layer >= setup.base_layers);

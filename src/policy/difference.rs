@@ -2,7 +2,7 @@
 //! compared. More privilege refuses, another program refuses, the rest is said.
 
 use crate::elf::Program;
-use crate::plan::Pass;
+use crate::plan::{CommandOutcome, Pass};
 use crate::process::{ChainEnd, Executed, Identity, Start};
 use crate::rootfs::Credentials;
 use crate::rules::{Finding, Level, Rule};
@@ -42,18 +42,13 @@ fn command_lost(pass: &Pass) -> Option<Finding> {
 
 fn program_changed(pass: &Pass) -> Option<Finding> {
     let (before, after) = (&pass.startup.before, &pass.startup.after);
-    let is_compared = matches!(before.end, ChainEnd::Runs) && matches!(after.end, ChainEnd::Runs | ChainEnd::Shell(_));
-    let (old, new) = (before.program()?, after.program()?);
-    let was_own = old.layer >= pass.subject.old_layers.len();
-    let is_own = new.layer >= pass.startup.base_layers;
-    if !is_compared || pass.draft.command_overridden || is_same(old, new) {
+    let (old, new) = pair(pass)?;
+    if pass.draft.command_overridden || is_same(pass, old, new) {
         return None;
     }
-    let level = match (was_own, is_own) {
-        // The program came with the old base, and comes with the new one.
-        (false, false) if old.word == new.word => Level::Warn,
-        _ => Level::Refuse,
-    };
+    let is_of_bases = old.layer < pass.subject.old_layers.len() && new.layer < pass.startup.base_layers;
+    // The program came with the old base, and comes with the new one.
+    let level = if is_of_bases && old.word == new.word { Level::Warn } else { Level::Refuse };
     let message = match level {
         Level::Warn => format!("{} is the new base's program now", new.path),
         _ => format!("{} is started where {} was", new.path, old.path),
@@ -66,11 +61,29 @@ fn program_changed(pass: &Pass) -> Option<Finding> {
     )
 }
 
+/// The files to compare: what stays, or, where a part of the command was the old base's and is gone with it, what
+/// comes first. That a shell or an init was taken away is said elsewhere.
+fn pair(pass: &Pass) -> Option<(&Executed, &Executed)> {
+    let (before, after) = (&pass.startup.before, &pass.startup.after);
+    if !after.runs() || !before.runs() {
+        return None;
+    }
+    let form = &pass.draft.form;
+    let is_inherited = matches!(form.outcome, CommandOutcome::Unchanged) && form.init_dropped.is_empty();
+    if is_inherited && before.argv != after.argv {
+        return Some((before.chain.first()?, after.chain.first()?));
+    }
+    matches!(before.end, ChainEnd::Runs).then_some((before.program()?, after.program()?))
+}
+
 /// The same file at the same place, as far as that can be told without its bytes.
-fn is_same(old: &Executed, new: &Executed) -> bool {
+fn is_same(pass: &Pass, old: &Executed, new: &Executed) -> bool {
     let (a, b) = (&old.stamp, &new.stamp);
     let is_alike = (&a.kind, a.mode, a.uid, a.gid) == (&b.kind, b.mode, b.uid, b.gid) && old.program == new.program;
-    old.path == new.path && is_alike
+    // Files of two bases may be alike and differ in their bytes; those of one layer do not.
+    let before = pass.subject.old_layers.get(old.layer).map(|layer| layer.diff_id);
+    let after = pass.subject.base_layers.get(new.layer).map(|layer| layer.diff_id);
+    old.path == new.path && is_alike && before == after
 }
 
 fn user(before: &Start, after: &Start, is_overridden: bool) -> Vec<Finding> {

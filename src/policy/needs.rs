@@ -22,9 +22,11 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
 fn lost_word(word: &LostWord) -> Finding {
     let path = &word.path;
     let what = match word.lost {
-        LostPath::Program => format!("{path}, a program that only the old base has"),
-        LostPath::File => format!("{path}, a file that only the old base has"),
-        LostPath::EmptyDirectory | LostPath::Directory => format!("{path}, a directory that only the old base has"),
+        LostPath::Program => format!("{path}, a program that the rebased image does not have"),
+        LostPath::File => format!("{path}, a file that the rebased image does not have"),
+        LostPath::EmptyDirectory | LostPath::Directory => {
+            format!("{path}, a directory that the rebased image does not have")
+        }
         LostPath::Closed => format!("{path}, which the user may no longer read or enter"),
         LostPath::NotWritable => format!("{path}, a directory that the user may no longer write to"),
     };
@@ -60,9 +62,9 @@ fn call(absent: &Absent) -> Option<Finding> {
     };
     let id = rule.id();
     Some(
-        Finding::new(rule, level, format!("{program} {verb} {name}, which only the source has"))
+        Finding::new(rule, level, format!("{program} {verb} {name}, which the rebased image does not have"))
             .about(name)
-            .evidence(format!("{}; the source has it at {path}, the rebased image does not", shown_by.words(name)))
+            .evidence(format!("{}; the source has it at {path}", shown_by.words(name)))
             .fix(format!(
                 "choose a --base that has it, keep it with --keep {path} if it is statically linked, or pass \
                  --allow {id}={name} if it is never used"
@@ -78,7 +80,7 @@ fn words(startup: &Startup) -> Option<Finding> {
         Finding::new(
             Rule::NeedsTool,
             Level::Warn,
-            "programs of the application may run tools that only the old base has",
+            "the application may run tools that the rebased image does not have",
         )
         .evidence(format!("names among their strings: {names}"))
         .fix("check whether it runs them; choose a --base that has them if it does"),
@@ -90,9 +92,13 @@ fn files(startup: &Startup) -> Option<Finding> {
     let is_file = |absent: &&Absent| absent.kind == AbsentKind::File && absent.shown_by != Evidence::Script;
     let names = collapsed(startup.needs.iter().filter(is_file).map(|absent| absent.name.clone()))?;
     Some(
-        Finding::new(Rule::NeedsFile, Level::Warn, "programs of the application name files that only the old base has")
-            .evidence(names)
-            .fix("bring along with --keep what they need"),
+        Finding::new(
+            Rule::NeedsFile,
+            Level::Warn,
+            "programs of the application name files that the rebased image does not have",
+        )
+        .evidence(names)
+        .fix("bring along with --keep what they need"),
     )
 }
 

@@ -66,7 +66,7 @@ impl Evidence {
             Self::Argument => format!("`{name}` is a word of the command"),
             Self::SystemCall => "it contains `system` or `popen`, which run /bin/sh".to_owned(),
             Self::Installed(package) => {
-                format!("`{name}` is one of its strings, and a layer of the image installed package {package}")
+                format!("it names `{name}`, and a layer of the image installed package {package}")
             }
             Self::Package(package) | Self::UnusedPackage(package) => format!("it contains the package {package}"),
             Self::Word => format!("`{name}` is one of its strings"),
@@ -185,7 +185,11 @@ impl<'a> NeedsSearch<'a> {
     /// A word of the command that is the name of a program, and of nothing else.
     pub(super) fn of_word(&self, word: &str) -> Option<Absent> {
         let at = self.lost_tool(word)?;
-        let evidence = if is_telling(word) { Evidence::Argument } else { Evidence::Word };
+        let evidence = match self.installed.get(word.as_bytes()) {
+            Some((package, _)) => Evidence::Installed((*package).to_owned()),
+            None if is_telling(word) => Evidence::Argument,
+            None => Evidence::Word,
+        };
         Some(absent("the command", word, AbsentKind::Tool, evidence, at))
     }
 

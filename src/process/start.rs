@@ -7,6 +7,7 @@
 use super::accounts::{Accounts, Identity, UnknownAccount, identify};
 use super::chain::{ChainEnd, ChainWalk, Executed, ProcessState, Role};
 use super::container::{Container, DEFAULT_PATH};
+use crate::layer::RootPath;
 use crate::rootfs::{Credentials, NotFound, Root};
 
 /// A start, as far as it goes.
@@ -18,6 +19,8 @@ pub struct Start {
     /// Whom the last program of the chain runs as: a wrapper may have changed it.
     pub last_user: Option<Identity>,
     pub working_dir: StartDirectory,
+    /// Where the last program of the chain is: a wrapper or a shell may have changed it.
+    pub last_directory: RootPath,
     /// With what a runtime adds: `PATH` where nothing is set, and `HOME`.
     pub environment: Vec<(String, String)>,
     pub chain: Vec<Executed>,
@@ -91,7 +94,8 @@ pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Star
     let mut walk = ChainWalk::new(root, &accounts, state);
     let end = walk.follow();
     let last_user = user.is_ok().then(|| walk.state.identity.clone());
-    Start { argv: argv.to_vec(), last_user, user, working_dir, environment, chain: walk.chain, end }
+    let last_directory = walk.state.working_dir.clone();
+    Start { argv: argv.to_vec(), last_user, user, working_dir, last_directory, environment, chain: walk.chain, end }
 }
 
 /// Somebody without any right, in the place of a user that is not known.

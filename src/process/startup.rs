@@ -106,7 +106,7 @@ pub fn look<'l>(
     };
     let mut helpers = helpers(rebased, own, is_of_command);
     name_helpers(&mut helpers, setup, &after, rebased);
-    let view = view(setup, (&before, source), (&after, rebased));
+    let view = view((&before, source), (&after, rebased));
     let needs = needs(setup, &after, &helpers, &view);
     let lost_words = lost_words(&before, &after, setup.after, &view);
     let health = look_at_health(setup.after, rebased);
@@ -137,17 +137,13 @@ fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
 
 /// Both roots as the last program of each chain sees them.
 #[must_use]
-pub fn view<'a>(
-    setup: &Setup<'_>,
-    (before, source): (&Start, &'a Root<'a>),
-    (after, rebased): (&Start, &'a Root<'a>),
-) -> MoveView<'a> {
-    let side = |container: &Container, start: &Start, root| ProcessView {
+pub fn view<'a>((before, source): (&Start, &'a Root<'a>), (after, rebased): (&Start, &'a Root<'a>)) -> MoveView<'a> {
+    let side = |start: &Start, root| ProcessView {
         root,
-        working_dir: container.working_dir(),
+        working_dir: start.last_directory.clone(),
         who: start.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default(),
     };
-    MoveView { before: side(setup.before, before, source), after: side(setup.after, after, rebased) }
+    MoveView { before: side(before, source), after: side(after, rebased) }
 }
 
 /// Who is asked for what it uses: the application's programs of the chain, and those that they name; all

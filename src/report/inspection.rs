@@ -14,8 +14,8 @@ use crate::elf::GoFacts;
 use crate::error::printable;
 use crate::examine::LeftBehind;
 use crate::oci::{HistoryEntry, Image};
-use crate::process::{Command, Start};
 use crate::policy::judge_alone;
+use crate::process::{Command, Start};
 use crate::rules::Rule;
 use crate::store::fetch::{Inspected, InspectedPlatform};
 
