@@ -183,8 +183,8 @@ pub(super) fn inherited(config: &Config, layers: usize) -> Map<String, Value> {
 
 /// How many entries are the base's: those of its layers, and the lines behind them up to its command.
 fn base_end(history: &[HistoryEntry], layers: usize, current: &Command) -> usize {
-    let made = history.iter().enumerate().filter(|(_, entry)| !entry.is_empty_layer());
-    let Some((last, _)) = layers.checked_sub(1).and_then(|before| made.skip(before).next()) else { return 0 };
+    let mut made = history.iter().enumerate().filter(|(_, entry)| !entry.is_empty_layer());
+    let Some((last, _)) = layers.checked_sub(1).and_then(|before| made.nth(before)) else { return 0 };
     let behind = history.iter().enumerate().skip(last + 1);
     let behind = behind.take_while(|(_, entry)| entry.is_empty_layer() && !Line::of(entry).writes_files());
     behind.filter(|(_, entry)| closes_a_base(entry, current)).last().map_or(last, |(at, _)| at) + 1
@@ -299,8 +299,8 @@ mod tests {
             let lines: Vec<_> = base.iter().chain(&own).copied().collect();
             let config = commented(&lines, layers, &json!({"Entrypoint": ["/app"]}));
             assert_eq!(seam(&config), Some(1), "{lines:?}");
-            let names: Vec<String> = names(&config).iter().map(|clue| clue.locations[0].to_string()).collect();
-            assert_eq!(names, ["localhost/mybase:v1"], "{lines:?}");
+            let found: Vec<String> = names(&config).iter().map(|clue| clue.locations[0].to_string()).collect();
+            assert_eq!(found, ["localhost/mybase:v1"], "{lines:?}");
         }
     }
 

@@ -111,10 +111,9 @@ pub fn of(layer: &LayerIndex) -> LayerOwnership {
     let packages = packages::of(layer);
     let generated = (packages.database == Database::Read).then(|| Generated::of(layer, &packages));
     let alone = |entry: &Entry| alone(entry, &packages, generated.as_ref());
-    let mut entries: Vec<Ownership> = match was_managed(layer, &packages) {
-        true => layer.entries.iter().map(alone).collect(),
-        false => layer.entries.iter().map(untouched).collect(),
-    };
+    let entries = layer.entries.iter();
+    let mut entries: Vec<Ownership> =
+        if was_managed(layer, &packages) { entries.map(alone).collect() } else { entries.map(untouched).collect() };
     settle::hold_hard_links(&layer.entries, &mut entries);
     settle::settle_directories(&layer.entries, &mut entries);
     LayerOwnership { entries, packages }
