@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::path_components::{PathComponents, TooManyLinks, is_absolute, split_last};
-use super::root::Root;
+use super::root::{DirectoryCache, Root};
 use super::tree::{EntrySource, FileNode, NodeId, ROOT};
 use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
 
@@ -34,6 +34,7 @@ impl<'a> Root<'a> {
         for (position, entry) in layer.entries.iter().enumerate() {
             self.apply(EntrySource { entry, layer: number, position });
         }
+        self.directories = DirectoryCache::default();
         self.layers.push(layer);
     }
 }
@@ -44,6 +45,8 @@ struct MergeTarget<'a> {
     missing: Vec<&'a [u8]>,
     /// Whether a link was followed that a lower layer put there.
     through_lower_link: bool,
+    /// Whether a name on the way was missing, also one that `..` led back from: it may be there later.
+    through_nothing: bool,
 }
 
 impl<'a> Root<'a> {
@@ -66,6 +69,7 @@ impl<'a> Root<'a> {
     fn white_out(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         let Some((directory, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
         if let Some(directory) = self.present(directory, source)? {
+            self.forget_paths_through(directory, name);
             self.tree.remove_lower(directory, name, source.layer);
         }
         Ok(())
@@ -73,9 +77,18 @@ impl<'a> Root<'a> {
 
     fn clear(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         if let Some(directory) = self.present(source.entry.path.as_bytes(), source)? {
+            self.directories.forget();
             self.tree.clear(directory, source.layer);
         }
         Ok(())
+    }
+
+    /// What is at the name is about to go. Paths lead through directories and links only.
+    fn forget_paths_through(&mut self, directory: NodeId, name: &[u8]) {
+        let node = self.tree.child(directory, name).map(|id| self.tree.node(id));
+        if node.is_some_and(|node| node.is_directory() || matches!(node.kind(), EntryKind::Symlink(_))) {
+            self.directories.forget();
+        }
     }
 
     fn put(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
@@ -91,6 +104,7 @@ impl<'a> Root<'a> {
             return Ok(());
         }
         // Before a hard link looks for its target: that may be what has to go.
+        self.forget_paths_through(directory, name);
         self.tree.remove(directory, name);
         let node = match &source.entry.kind {
             EntryKind::Hardlink(target) => self.target(target, source)?.linked(source),
@@ -165,10 +179,22 @@ impl<'a> Root<'a> {
         if length > LONGEST_PATH { Err(MergeIssueKind::ImpossiblePath) } else { Ok(()) }
     }
 
+    /// Where a path leads to; a directory is remembered.
+    fn locate(&mut self, path: &'a [u8], layer: usize) -> Result<MergeTarget<'a>, MergeIssueKind> {
+        if let Some((at, through_lower_link)) = self.directories.get(path) {
+            return Ok(MergeTarget { at, missing: Vec::new(), through_lower_link, through_nothing: false });
+        }
+        let spot = self.walk_as_far_as_it_goes(path, layer)?;
+        if !spot.through_nothing && self.tree.node(spot.at).is_directory() {
+            self.directories.insert(path, spot.at, spot.through_lower_link);
+        }
+        Ok(spot)
+    }
+
     /// Follows a path as far as there is one. From there on it goes by its names, `..` included,
     /// as runtimes do, so that what is below a dangling link is put where the link points.
-    fn locate(&self, path: &'a [u8], layer: usize) -> Result<MergeTarget<'a>, MergeIssueKind> {
-        let mut spot = MergeTarget { at: ROOT, missing: Vec::new(), through_lower_link: false };
+    fn walk_as_far_as_it_goes(&self, path: &'a [u8], layer: usize) -> Result<MergeTarget<'a>, MergeIssueKind> {
+        let mut spot = MergeTarget { at: ROOT, missing: Vec::new(), through_lower_link: false, through_nothing: false };
         let mut steps = PathComponents::new(path);
         while let Some((step, _)) = steps.next()? {
             match step {
@@ -179,7 +205,10 @@ impl<'a> Root<'a> {
                     }
                 }
                 name => match self.tree.child(spot.at, name).filter(|_| spot.missing.is_empty()) {
-                    None => spot.missing.push(name),
+                    None => {
+                        spot.through_nothing = true;
+                        spot.missing.push(name);
+                    }
                     Some(id) => self.enter(id, layer, &mut spot, &mut steps)?,
                 },
             }
@@ -329,6 +358,32 @@ mod tests {
         let root = merge(&layers);
         let a = root.get(&path("a")).unwrap();
         assert_eq!((a.mode(), a.uid(), a.gid(), a.entry().is_none()), (0o755, 0, 0, true));
+    }
+
+    /// The way to a directory is remembered within a layer; each of these makes it another one.
+    #[test]
+    fn a_directory_that_is_removed_or_replaced_is_looked_for_again() {
+        check(vec![
+            (
+                vec![vec![directory("a"), symlink("l", "a"), file("l/1"), symlink("l", "b"), file("l/2")]],
+                "a/:0 a/1:0 b//:0 b/2:0 l->b:0",
+            ),
+            (vec![vec![directory("a"), file("a/1"), file("a"), directory("a"), file("a/2")]], "a/:0 a/2:0"),
+            (
+                vec![vec![symlink("l", "a"), file("l/1"), directory("a/b"), file("l/b/2")]],
+                "a//:0 a/1:0 a/b/:0 a/b/2:0 l->a:0",
+            ),
+        ]);
+        // A name that was missing on the way is there now.
+        let through_nothing =
+            [directory("d"), symlink("l", "x/../d"), file("l/1"), directory("y/z"), symlink("x", "y/z"), file("l/2")];
+        check(vec![(vec![through_nothing.to_vec()], "d/:0 d/1:0 l->x/../d:0 x->y/z:0 y//:0 y/d//:0 y/d/2:0 y/z/:0")]);
+        // Removed in the same layer by what a lower one had there.
+        let lower = vec![directory("a"), directory("a/b"), symlink("l", "a")];
+        let (root, _) = merged(vec![lower.clone(), vec![file("l/1"), whiteout("l"), file("l/2")]]);
+        assert_eq!(root, "a/:0 a/1:1 a/b/:0 l//:1 l/2:1");
+        let (root, _) = merged(vec![lower, vec![file("a/b/1"), opaque("a"), file("a/b/2")]]);
+        assert_eq!(root, "a/:0 a/b/:0 a/b/1:1 a/b/2:1 l->a:0");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The root of an image: what is at a path, in a directory, and everywhere.
 
+use std::collections::HashMap;
+
 use super::merge::MergeIssue;
 use super::path_components::split_last;
 use super::tree::FileNode;
@@ -15,12 +17,40 @@ pub struct Root<'a> {
     pub(super) issues: Vec<MergeIssue<'a>>,
     /// Directories that no entry speaks of.
     pub(super) implied: usize,
+    pub(super) directories: DirectoryCache<'a>,
+}
+
+/// Where the paths of directories led to that the layer being merged has named: a chain of links is
+/// followed once and not for each of the files below it. What was remembered before a directory or a
+/// link was removed, and in another layer, is not believed.
+#[derive(Debug, Default)]
+pub(super) struct DirectoryCache<'a> {
+    known: HashMap<&'a [u8], (usize, NodeId, bool)>,
+    age: usize,
+}
+
+impl<'a> DirectoryCache<'a> {
+    /// The directory at a path, and whether a link of a lower layer leads to it.
+    pub(super) fn get(&self, path: &[u8]) -> Option<(NodeId, bool)> {
+        let (age, directory, through_lower_link) = self.known.get(path)?;
+        (*age == self.age).then_some((*directory, *through_lower_link))
+    }
+
+    pub(super) fn insert(&mut self, path: &'a [u8], directory: NodeId, through_lower_link: bool) {
+        self.known.insert(path, (self.age, directory, through_lower_link));
+    }
+
+    /// Costs the same however much is remembered.
+    pub(super) const fn forget(&mut self) {
+        self.age += 1;
+    }
 }
 
 /// With nothing in it.
 impl Default for Root<'_> {
     fn default() -> Self {
-        Self { layers: Vec::new(), tree: RootTree::new(), issues: Vec::new(), implied: 0 }
+        let (layers, issues, directories) = (Vec::new(), Vec::new(), DirectoryCache::default());
+        Self { layers, tree: RootTree::new(), issues, implied: 0, directories }
     }
 }
 

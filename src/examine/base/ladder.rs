@@ -161,19 +161,29 @@ fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     Ok(Answer::found(OldBase::layers(Rung::Label, Sureness::Proven, run_image.layers)))
 }
 
-/// Builder images are materials too; the one that lies under the image with most layers is the base.
+/// Materials that are followed; a statement can hold thousands.
+const MOST_MATERIALS: usize = 64;
+
+/// Builder images are materials too; the one that lies under the image with most layers is the base. So
+/// one that does not fit says nothing, but one that cannot be had might have been the base.
 fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let statements = lookup.statements()?;
-    let mut best: Option<OldBase> = None;
-    for clue in statements.iter().flat_map(clues::materials) {
+    let (mut best, mut lost): (Option<OldBase>, Vec<String>) = (None, Vec::new());
+    for clue in statements.iter().flat_map(clues::materials).take(MOST_MATERIALS) {
         let Some(location) = clue.locations.first() else { continue };
-        let Ok(image) = lookup.clue(location)? else { continue };
+        let image = match lookup.clue(location)? {
+            Ok(image) => image,
+            Err(why) => {
+                lost.push(format!("the provenance names {location}, which {why}"));
+                continue;
+            }
+        };
         let longer = best.as_ref().is_none_or(|best| image.layers.len() > best.layers);
         if image.is_under(source) && !image.layers.is_empty() && longer {
             best = Some(OldBase::image(Rung::Provenance, location, image));
         }
     }
-    Ok(best.map_or(Answer::Nothing, Answer::found))
+    Ok(best.map_or(Answer::PassedOver(lost), Answer::found))
 }
 
 fn among_known(source: &Image, known: &[Known<'_>]) -> Answer {

@@ -114,15 +114,18 @@ const BESIDE_BUSYBOX: [&str; 15] = [
 ];
 const BUSYBOX: &str = "bin/busybox";
 const PROGRAMS: [&str; 4] = ["bin/*", "sbin/*", "usr/bin/*", "usr/sbin/*"];
-/// The databases of rpm.
-const RPM: [&[u8]; 4] = [
-    b"var/lib/rpm/rpmdb.sqlite",
+/// The databases of package managers that are not read.
+const UNREAD: [&[u8]; 7] = [
+    b"usr/lib/sysimage/rpm/Packages.db",
     b"usr/lib/sysimage/rpm/rpmdb.sqlite",
+    b"usr/share/rpm/rpmdb.sqlite",
+    b"var/lib/pacman/local/ALPM_DB_VERSION",
     b"var/lib/rpm/Packages",
     b"var/lib/rpm/Packages.db",
+    b"var/lib/rpm/rpmdb.sqlite",
 ];
-/// Where rpm installs. What is elsewhere, or below `usr/local`, was put there by somebody else.
-const OF_RPM: [&str; 10] =
+/// Where these install. What is elsewhere, or below `usr/local`, was put there by somebody else.
+const INSTALLED: [&str; 10] =
     ["bin/**", "boot/**", "etc/**", "lib/**", "lib64/**", "sbin/**", "usr/**", "var/**", "afs/**", "run/**"];
 
 pub(super) fn is_distroless_file(path: &[u8]) -> bool {
@@ -153,10 +156,10 @@ pub fn unproven_files(base: &[LayerFacts], source: &Root<'_>, unread: UnreadData
     suspects.collect()
 }
 
-/// What a database of rpm, which is not read, says of the lowest layer that has one.
+/// What a database that is not read (rpm's, pacman's) says of the lowest layer that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadDatabase {
-    /// The layer is the root of a base: what is where rpm installs is rpm's.
+    /// The layer is the root of a base: what is where packages install is a package's.
     OfBase,
     /// Nothing.
     Unknown,
@@ -175,8 +178,8 @@ fn leads_to(root: &Root<'_>, path: &RootPath) -> Option<(usize, usize)> {
 enum LayerKind {
     /// Packages unpacked by a build tool: their checksums list neither settings nor links.
     StatusFiles,
-    /// The root of an rpm system, whose database is not read.
-    RpmRoot,
+    /// The root of a system whose package database is not read.
+    UnreadRoot,
     /// With the certificates of a distribution in it.
     Certificates,
     /// With busybox and no package database.
@@ -185,15 +188,15 @@ enum LayerKind {
 }
 
 impl LayerKind {
-    /// Only the lowest layer with a database of rpm is a root: what a later one installed lies beside
+    /// Only the lowest layer with an unread database is a root: what a later one installed lies beside
     /// what its step wrote.
     fn of_all(base: &[LayerFacts], unread: UnreadDatabase) -> Vec<Self> {
         let has = |layer: &LayerFacts, paths: &[&[u8]]| {
             layer.index.entries.iter().any(|entry| paths.contains(&entry.path.as_bytes()))
         };
-        let root = base.iter().position(|layer| has(layer, &RPM)).filter(|_| unread == UnreadDatabase::OfBase);
+        let root = base.iter().position(|layer| has(layer, &UNREAD)).filter(|_| unread == UnreadDatabase::OfBase);
         let kind = |(at, layer): (usize, &LayerFacts)| match layer {
-            _ if root == Some(at) => Self::RpmRoot,
+            _ if root == Some(at) => Self::UnreadRoot,
             layer if holds_a_package(&layer.index) => Self::StatusFiles,
             layer if has(layer, &[CERTIFICATES_LICENCE]) => Self::Certificates,
             layer if has(layer, &[BUSYBOX.as_bytes()]) => Self::Busybox,
@@ -208,7 +211,7 @@ impl LayerKind {
         let is_link = matches!(node.kind(), EntryKind::Symlink(_));
         let by_kind = match self {
             Self::StatusFiles => is_link || matches("etc/**", path.as_bytes()),
-            Self::RpmRoot => is_one_of(&OF_RPM) && !matches("usr/local/**", path.as_bytes()),
+            Self::UnreadRoot => is_one_of(&INSTALLED) && !matches("usr/local/**", path.as_bytes()),
             Self::Certificates => path.as_bytes() == CERTIFICATES,
             Self::Busybox => path.as_bytes() == BUSYBOX.as_bytes() || is_one_of(&BESIDE_BUSYBOX),
             Self::Other => false,

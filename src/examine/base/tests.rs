@@ -206,7 +206,17 @@ fn of_the_materials_the_one_under_the_image_counts() {
         .with("docker.io/library/debian:12", base())
         .with("docker.io/library/small:1", TestImage::of(&["a"]).image());
     let found = detect(&TestImage::of(&["a", "b", "app"]).image(), &world).unwrap();
-    assert_eq!((found.how, found.layers), (Rung::Provenance, 2));
+    assert_eq!((found.how, found.layers, found.warnings.len()), (Rung::Provenance, 2, 0));
+}
+
+#[test]
+fn a_material_that_cannot_be_had_is_told_of_and_there_is_an_end_to_materials() {
+    let materials: Vec<Value> = (0..1000).map(|at| json!({"uri": format!("pkg:docker/gone{at}@1")})).collect();
+    let statement = json!({"predicate": {"materials": materials}});
+    let world = World { statements: vec![statement], layers: vec![vec!["app"]], ..World::default() };
+    let found = detect(&TestImage::of(&["app"]).image(), &world).unwrap();
+    assert_eq!(found.warnings.len(), 64);
+    assert_eq!(found.warnings[0], "the provenance names docker.io/library/gone0:1, which could not be found");
 }
 
 #[test]
