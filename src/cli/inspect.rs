@@ -41,7 +41,7 @@ const EXAMPLES: &str = "Examples:
   underpin inspect oci:build:app --platform linux/arm64 --json
 
   # is it built on this base?
-  underpin inspect registry.example/app:v1 --known-base registry.example/debian:12";
+  underpin inspect registry.example/app:v1 --known-base registry.example/debian";
 
 impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {

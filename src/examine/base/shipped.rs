@@ -113,7 +113,6 @@ const BESIDE_BUSYBOX: [&str; 15] = [
     "lib64",
 ];
 const BUSYBOX: &str = "bin/busybox";
-const PROGRAMS: [&str; 4] = ["bin/*", "sbin/*", "usr/bin/*", "usr/sbin/*"];
 /// The databases of package managers that are not read.
 const UNREAD: [&[u8]; 7] = [
     b"usr/lib/sysimage/rpm/Packages.db",
@@ -150,7 +149,7 @@ pub fn unproven_files(base: &[LayerFacts], source: &Root<'_>, unread: UnreadData
         let owner = base.get(layer)?.owners().entries.get(position).copied().unwrap_or(Ownership::Application);
         let is_open = owner.side() == Side::Stays;
         let is_shipped = || kinds.get(layer).is_some_and(|kind| kind.ships(&path, node));
-        let is_applet = || busybox.is_some() && is_program(&path) && leads_to(source, &path) == busybox;
+        let is_applet = || busybox.is_some() && leads_to(source, &path) == busybox;
         (is_open && !is_shipped() && !is_applet()).then_some((layer, path))
     });
     suspects.collect()
@@ -163,10 +162,6 @@ pub enum UnreadDatabase {
     OfBase,
     /// Nothing.
     Unknown,
-}
-
-fn is_program(path: &RootPath) -> bool {
-    PROGRAMS.iter().any(|pattern| matches(pattern, path.as_bytes()))
 }
 
 fn leads_to(root: &Root<'_>, path: &RootPath) -> Option<(usize, usize)> {
@@ -263,6 +258,7 @@ mod tests {
             .hard_link("bin/busybox", "bin/[")
             .hard_link("bin/ls", "bin/[")
             .symlink("bin/sh", "busybox")
+            .symlink("linuxrc", "bin/busybox")
             .symlink("usr/bin/env", "../../bin/env")
             .hard_link("bin/env", "bin/[")
             .file("lib/libc.so.6", b"x")
