@@ -153,7 +153,9 @@ impl Translator<'_> {
             (Verdict::Translate(outer), None) => self.with_started_script(outer, container, argv, &place),
             (verdict, script) => (verdict, script.map(|script| script.path)),
         };
-        (self.without_matches(verdict, container, argv), script)
+        let word = shell::text_word(argv);
+        let text = argv.get(word).filter(|_| script.is_none()).map(String::as_str);
+        (self.without_matches(verdict, container, (word, text)), script)
     }
 
     fn place(&self, container: &Container, status: ExitStatusUse) -> CommandContext {
@@ -187,7 +189,7 @@ impl Translator<'_> {
     }
 
     /// Refused where a word that is kept for its wildcards matches a file of the source or of the result.
-    fn without_matches(&self, verdict: Verdict, container: &Container, argv: &[String]) -> Verdict {
+    fn without_matches(&self, verdict: Verdict, container: &Container, (word, text): (usize, Option<&str>)) -> Verdict {
         let Verdict::Translate(meaning) = &verdict else { return verdict };
         if meaning.globs.is_empty() {
             return verdict;
@@ -196,7 +198,7 @@ impl Translator<'_> {
         let mut searches = [self.root, &source].map(|root| GlobSearch::new(root, container));
         let found = meaning.globs.iter().find_map(|glob| {
             let path = searches.iter_mut().find_map(|search| search.find(glob))?;
-            Some(shell::refuse_glob(shell::text_word(argv), glob, &path))
+            Some(shell::refuse_glob(word, text, glob, &path))
         });
         found.map_or(verdict, |refusal| Verdict::Refuse(Box::new(refusal)))
     }

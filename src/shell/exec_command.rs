@@ -132,7 +132,9 @@ fn finish(
     mut streams: Streams,
 ) -> Result<ExecCommand, Unsupported> {
     let command = &script.program;
-    workdir.iter().for_each(|directory| expander.note(Note::DirectoryMustExist(directory.clone())));
+    if let Some(directory) = &workdir {
+        expander.note(Note::DirectoryMustExist(directory.clone()));
+    }
     check_assignments(command)?;
     let words = words_after_exec(command)?;
     let (program, passed) = word_values(words, &mut expander)?;

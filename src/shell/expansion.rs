@@ -154,7 +154,7 @@ impl Expander<'_> {
         let is_flag = front.starts_with('-') && front.contains('=');
         let is_harmless = usage != WordRole::Target && (is_flag || front.contains("://"));
         let is_looked_up = usage == WordRole::Argument && self.context.working_dir().is_some();
-        let glob = match is_looked_up.then(|| self.glob(word)) {
+        let glob = match is_looked_up.then(|| self.glob(word, *span)) {
             Some(Ok(glob)) => Some(glob),
             Some(Err(_)) | None if is_harmless => None,
             Some(Err(odd)) => return Err(odd),
@@ -171,8 +171,9 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// The word as a pattern, with the values of its variables, none of which the shell acts on.
-    fn glob(&mut self, word: &Word) -> Result<Glob, Unsupported> {
+    /// The word as a pattern, with the values of its variables, none of which the shell acts on. Its first wildcard is
+    /// at `first`.
+    fn glob(&mut self, word: &Word, first: Span) -> Result<Glob, Unsupported> {
         let mut units = Vec::new();
         for (piece, span) in &word.pieces {
             match piece {
@@ -191,7 +192,7 @@ impl Expander<'_> {
                 }
             }
         }
-        glob::read(&units, word.span)
+        glob::read(&units, first)
     }
 
     fn variable(

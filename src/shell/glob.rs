@@ -12,6 +12,7 @@ use super::word::Quoting;
 pub struct Glob {
     /// As it is written, and what the program gets.
     pub text: String,
+    /// Its first wildcard.
     pub span: Span,
     pub start: GlobStart,
     /// What stands between the slashes.
@@ -42,10 +43,12 @@ enum GlobElement {
     Byte(u8),
     /// `*`
     Any,
-    /// `?`, or a set that is not a plain list.
+    /// `?`, or a set of all characters but some.
     One,
     /// `[abc]`
     OneOf(Vec<u8>),
+    /// `[a-c]`, and what a locale may put between them: the other case, and any character that is not ASCII.
+    Between(Vec<u8>),
 }
 
 /// A character of a word, and what the shell makes of it.
@@ -96,7 +99,7 @@ impl GlobPattern {
     fn literal(&self) -> Option<Vec<u8>> {
         let byte = |element: &GlobElement| match element {
             GlobElement::Byte(byte) => Some(*byte),
-            GlobElement::Any | GlobElement::One | GlobElement::OneOf(_) => None,
+            GlobElement::Any | GlobElement::One | GlobElement::OneOf(_) | GlobElement::Between(_) => None,
         };
         self.0.iter().map(byte).collect()
     }
@@ -111,24 +114,26 @@ impl GlobElement {
         match self {
             Self::Byte(wanted) => one(&|byte| byte == wanted),
             Self::OneOf(set) => one(&|byte| set.contains(byte)),
-            Self::One => one_character(reached, name),
-            Self::Any => reached.iter().scan(false, from_here_on).collect(),
+            Self::One => one_character(reached, name, |_| true),
+            Self::Between(set) => one_character(reached, name, |byte| set.contains(&byte)),
+            Self::Any => from_first_on(reached),
         }
     }
 }
 
-fn from_here_on(seen: &mut bool, here: &bool) -> Option<bool> {
-    *seen |= *here;
-    Some(*seen)
+fn from_first_on(reached: &[bool]) -> Vec<bool> {
+    let first = reached.iter().position(|here| *here).unwrap_or(reached.len());
+    (0..reached.len()).map(|at| at >= first).collect()
 }
 
-/// The positions after one more character: one byte, or several that are not ASCII.
-fn one_character(reached: &[bool], name: &[u8]) -> Vec<bool> {
+/// The positions after one more character: a byte of ASCII that is meant, or several bytes that are not ASCII.
+fn one_character(reached: &[bool], name: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<bool> {
     let mut taken = None;
     let mut out = vec![false];
     for (here, byte) in reached.iter().zip(name) {
         let goes_on = taken.filter(|taken| *taken < LONGEST_CHARACTER && !byte.is_ascii());
-        taken = if *here { Some(1) } else { goes_on.map(|taken| taken + 1) };
+        let begins = *here && (!byte.is_ascii() || is_meant(*byte));
+        taken = if begins { Some(1) } else { goes_on.map(|taken| taken + 1) };
         out.push(taken.is_some());
         taken = taken.filter(|_| !byte.is_ascii());
     }
@@ -188,10 +193,37 @@ fn set(units: &[GlobUnit]) -> Option<(GlobElement, &[GlobUnit])> {
     if set.contains(['/', '\\', '[']) || matches!(set.as_str(), "!" | "^") {
         return None;
     }
-    // A negation, a range, or a character of several bytes.
-    let is_list = set.is_ascii() && !set.contains('-') && !set.starts_with(['!', '^']);
-    let element = if is_list { GlobElement::OneOf(set.into_bytes()) } else { GlobElement::One };
+    let is_listed = set.is_ascii() && !set.starts_with(['!', '^']);
+    let element = match is_listed.then(|| ranges(&set)).flatten() {
+        None => GlobElement::One,
+        Some(meant) if !set.contains('-') => GlobElement::OneOf(meant),
+        Some(meant) => GlobElement::Between(meant),
+    };
     Some((element, after.get(1..).unwrap_or_default()))
+}
+
+/// All characters of a list like `a-cx`; `None` where a range is not one of letters or of digits.
+fn ranges(set: &str) -> Option<Vec<u8>> {
+    let mut meant = Vec::new();
+    let mut rest = set.as_bytes();
+    loop {
+        rest = match rest {
+            [first, b'-', last, rest @ ..] => {
+                let is_letters = first.is_ascii_alphabetic() && last.is_ascii_alphabetic();
+                if !is_letters && !(first.is_ascii_digit() && last.is_ascii_digit()) {
+                    return None;
+                }
+                let range = first.to_ascii_lowercase()..=last.to_ascii_lowercase();
+                meant.extend(range.flat_map(|byte| [byte, byte.to_ascii_uppercase()]));
+                rest
+            }
+            [byte, rest @ ..] => {
+                meant.push(*byte);
+                rest
+            }
+            [] => return Some(meant),
+        };
+    }
 }
 
 #[cfg(test)]
@@ -226,6 +258,14 @@ mod tests {
             ("[ab]", "ab", false),
             ("x[!a]", "xb", true),
             ("[a-c]", "B", true),
+            ("[a-c]", "ç", true),
+            ("[a-c]", "d", false),
+            ("[a-c]", "-", false),
+            ("[xa-c]", "x", true),
+            ("[0-9]x", "5x", true),
+            ("[0-9]x", "ax", false),
+            ("[+--]", "z", true),
+            ("[a-]", "-", true),
             ("[::1]", ":", true),
             ("[::1]", "2", false),
             (".*", ".x", true),

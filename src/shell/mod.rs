@@ -107,12 +107,15 @@ pub fn translate_script(outer: &ExecCommand, script: &[u8], word: usize, context
     }
 }
 
-/// The refusal of a command with a word that matches files: `found` is one of them. The word is of word number `word`
-/// of the command, or of the script that this names.
+/// The refusal of a command with a word that matches files: `found` is one of them. It is in `text`, which is word
+/// number `word` of the command; without it, in the script that this word names.
 #[must_use]
-pub fn refuse_glob(word: usize, glob: &Glob, found: &str) -> Refusal {
-    let detail = format!("the shell replaces this word with the file names that match, such as {found}");
-    whole(Reason::Glob, detail, &glob.text).within(word, &glob.text)
+pub fn refuse_glob(word: usize, text: Option<&str>, glob: &Glob, found: &str) -> Refusal {
+    let detail = format!("the shell replaces {} with the file names that match, such as {found}", glob.text);
+    match text {
+        Some(text) => Unsupported::new(Reason::Glob, detail, glob.span).within(word, text),
+        None => whole(Reason::Glob, detail, &glob.text).within(word, &glob.text),
+    }
 }
 
 /// The refusal of a command that sets what only a container's command can have.

@@ -217,7 +217,8 @@ fn a_threshold_that_was_asked_for_stays() {
     or_skip!(parts());
     let shell =
         json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --stderrthreshold=FATAL --v=2 >>/var/log/app.log 2>&1"]});
-    let (_, after) = moved(&shelled(&[program("app", klog_flag())], &shell));
+    let layouts = shelled(&[program("app", klog_flag())], &shell);
+    let (_, after) = moved(&layouts);
     assert!(after.command().0.contains(&"--stderrthreshold=FATAL".to_owned()));
     assert_eq!(written(&after), [expected(""), NOTHING, NOTHING]);
 }

@@ -131,11 +131,11 @@ fn a_shell_in_the_new_base_goes_on_doing_its_work() {
     assert_eq!(after.read("/tmp/app.log"), "out [0] quiet\nerr\n");
 }
 
-/// What `start` says of both, and the words that the result has.
-fn both(layouts: &Layouts) -> (String, String, Vec<String>) {
+/// What both say when they are started, the words that the result has, and its config.
+fn both(layouts: &Layouts) -> (String, String, Vec<String>, Value) {
     let (before, after) = (layouts.container("app"), layouts.container("out"));
     let words = [after.command().0, after.command().1].concat();
-    (before.start().stdout, after.start().stdout, words)
+    (before.start().stdout, after.start().stdout, words, after.config.clone())
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn wildcards_that_match_nothing_stay_and_those_that_match_are_refused() {
         let report = layouts.rebase("out").arg("--json").run().ok().json();
         let warnings = of_rule(&report, "shell-removed").into_iter().filter(|finding| finding["level"] == "warn");
         assert_eq!(warnings.count(), 2, "{report}");
-        let (before, after, _) = both(&layouts);
+        let (before, after, ..) = both(&layouts);
         assert_eq!((before.as_str(), after.as_str()), (expected, expected), "{script}");
         layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
     }
@@ -172,9 +172,9 @@ fn a_relative_directory_is_where_it_was() {
     let config = json!({"Cmd": ["/bin/sh", "-c", "cd sub && exec ./app here 0"], "WorkingDir": "/srv", "Env": [fixtures::PATH, "MODE=quiet"]});
     let layouts = shelled(&[program("srv/sub/app", plain())], &config);
     layouts.rebase("out").run().ok();
-    let (before, after, words) = both(&layouts);
+    let (before, after, words, config) = both(&layouts);
     assert_eq!((before, words), (after, ["./app", "here", "0"].map(str::to_owned).to_vec()));
-    assert_eq!(layouts.container("out").config["WorkingDir"], "/srv/sub");
+    assert_eq!(config["WorkingDir"], "/srv/sub");
 }
 
 /// A template of the program's own is no placeholder of anybody else's.
@@ -187,7 +187,7 @@ fn braces_in_a_finished_image_are_not_a_template() {
         &json!({"Cmd": ["/bin/sh", "-c", script], "Env": [fixtures::PATH, "MODE=quiet"]}),
     );
     layouts.rebase("out").run().ok();
-    let (before, after, words) = both(&layouts);
+    let (before, after, words, _) = both(&layouts);
     assert_eq!((before, words[2].as_str()), (after, "go-template={{.x}}"));
 }
 

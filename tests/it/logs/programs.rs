@@ -84,11 +84,10 @@ pub enum Component {
 
 /// Debian has no package of component-base: these are packages of our own under its import path, with its functions'
 /// names and behaviour.
-pub fn klog_component(component: Component) -> Vec<u8> {
-    let packages = [
-        (
-            "cli/flag",
-            r#"package flag
+const COMPONENT_BASE: [(&str, &str); 3] = [
+    (
+        "cli/flag",
+        r#"package flag
 import (goflag "flag"; "strings"; "github.com/spf13/pflag")
 func WordSepNormalizeFunc(f *pflag.FlagSet, name string) pflag.NormalizedName {
     if strings.Contains(name, "_") { return pflag.NormalizedName(strings.Replace(name, "_", "-", -1)) }
@@ -100,10 +99,10 @@ func InitFlags() {
     pflag.Parse()
 }
 "#,
-        ),
-        (
-            "cli/globalflag",
-            r#"package globalflag
+    ),
+    (
+        "cli/globalflag",
+        r#"package globalflag
 import ("flag"; "os"; "strings"; "github.com/spf13/pflag"; "k8s.io/klog")
 func AddGlobalFlags(fs *pflag.FlagSet) { addKlogFlags(fs) }
 func addKlogFlags(fs *pflag.FlagSet) {
@@ -113,10 +112,10 @@ func addKlogFlags(fs *pflag.FlagSet) {
 }
 func normalize(s string) string { return strings.Replace(s, "_", "-", -1) }
 "#,
-        ),
-        (
-            "logs/klogflags",
-            r#"package klogflags
+    ),
+    (
+        "logs/klogflags",
+        r#"package klogflags
 import ("flag"; "k8s.io/klog")
 func Init(fs *flag.FlagSet) {
     var all flag.FlagSet
@@ -124,10 +123,12 @@ func Init(fs *flag.FlagSet) {
     all.VisitAll(func(f *flag.Flag) { if f.Name == "v" || f.Name == "vmodule" { fs.Var(f.Value, f.Name, f.Usage) } })
 }
 "#,
-        ),
-    ];
+    ),
+];
+
+pub fn klog_component(component: Component) -> Vec<u8> {
     let root = tempfile::tempdir().unwrap();
-    for (path, source) in packages {
+    for (path, source) in COMPONENT_BASE {
         let directory = root.path().join("src/k8s.io/component-base").join(path);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("package.go"), source).unwrap();

@@ -107,7 +107,8 @@ fn script(rng: &mut Rng) -> String {
 
 /// A script that sets variables in some way, starts the program in some way, and shows their values.
 fn settings(rng: &mut Rng) -> String {
-    const SHOWN: &[&str] = &["", " $C", " \"$C\"", " \"$D\"", " $D $C", " \"$A\"", " $E", " \"$HOME\""];
+    const SHOWN: &[&str] =
+        &["", "", "", "", "", "", " $C", " \"$C\"", " \"$D\"", " $D $C", " \"$A\"", " $E", " \"$HOME\""];
     let mut text = String::new();
     for _ in 0..=usize::from(rng.u8(..4) == 0) {
         text += pick(rng, SETTINGS);
@@ -233,7 +234,7 @@ fn what_is_translated_runs_as_the_shells_run_it() {
 #[test]
 fn variables_reach_the_program_as_the_shells_pass_them() {
     or_skip!(need(&["dash", "bash"]));
-    compared(settings, 20);
+    compared(settings, 30);
 }
 
 /// Compares many scripts, at least one of `one_in` translated.
