@@ -158,10 +158,13 @@ impl Translator<'_> {
         (self.without_matches(verdict, container, (word, text)), script)
     }
 
+    /// The shell saw the source's variables and directory, whatever the result's are.
     fn place(&self, container: &Container, status: ExitStatusUse) -> CommandContext {
+        let source = Container::of(&self.subject.source.config);
+        let variables = container.environment().chain(source.environment());
         let surroundings = Surroundings::Known {
-            working_dir: working_dir(container),
-            variables: container.environment().map(|(name, _)| name.to_owned()).collect(),
+            working_dir: working_dir(if self.options.workdir.is_some() { container } else { &source }),
+            variables: variables.map(|(name, _)| name.to_owned()).collect(),
         };
         CommandContext::Image(ImageContext { frozen: self.frozen(container), surroundings, status })
     }

@@ -314,6 +314,7 @@ fn check_program(
         return Err(Unsupported::new(reason, format!("{name} is itself a shell"), span));
     }
     check_builtin(command, &texts, span, expander)?;
+    check_path(&name, span, expander)?;
     check_script(&name, span, shell, expander)?;
     let is_first = matches!(expander.context, CommandContext::Image(_) | CommandContext::Container { .. });
     if is_first && !command.words.first().is_some_and(|word| word.is("exec")) {
@@ -342,6 +343,20 @@ fn check_builtin(
         Some(_) => {
             Err(Unsupported::new(Reason::ShellBuiltin, format!("{name} is a shell builtin, not a program"), span))
         }
+    }
+}
+
+/// A shell looks for the program in the working directory where a part of PATH is empty, and in relative directories;
+/// runtimes do neither.
+fn check_path(name: &str, span: Span, expander: &Expander<'_>) -> Result<(), Unsupported> {
+    let path = expander.variables.get("PATH").and_then(WordValue::literal);
+    match path.filter(|_| !name.contains('/')) {
+        Some(path) if path.split(':').any(|part| !part.starts_with('/')) => {
+            let detail =
+                format!("PATH is set to a value with a part that is no absolute path, and {name} is found by it");
+            Err(Unsupported::new(Reason::Assignment, detail, span))
+        }
+        _ => Ok(()),
     }
 }
 

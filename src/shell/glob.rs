@@ -209,8 +209,9 @@ fn ranges(set: &str) -> Option<Vec<u8>> {
     loop {
         rest = match rest {
             [first, b'-', last, rest @ ..] => {
-                let is_letters = first.is_ascii_alphabetic() && last.is_ascii_alphabetic();
-                if !is_letters && !(first.is_ascii_digit() && last.is_ascii_digit()) {
+                let ends = [first, last];
+                let is_plain = |kind: fn(&u8) -> bool| ends.iter().all(|end| kind(end));
+                if !is_plain(u8::is_ascii_alphabetic) && !is_plain(u8::is_ascii_digit) {
                     return None;
                 }
                 let range = first.to_ascii_lowercase()..=last.to_ascii_lowercase();
