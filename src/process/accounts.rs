@@ -4,7 +4,10 @@
 //! What is surprising, and followed here: a number is looked up too, and gets the primary group, the
 //! groups and the home of the first line with that number; without a line its group is 0. An empty
 //! `User` is the number 0. With a group given, the groups that list the user are left out. A number in a
-//! line that cannot be read is 0.
+//! line that cannot be read is 0, and one that no user can have keeps the process from starting. So does a
+//! file that is there and cannot be read; where only its content is not known here, that is not guessed.
+
+use std::collections::BTreeSet;
 
 use crate::layer::RootPath;
 use crate::rootfs::{Credentials, Root};
@@ -100,13 +103,13 @@ impl<'a> AccountLine<'a> {
 
     #[must_use]
     pub fn id(self) -> u64 {
-        number(self.field(2)).unwrap_or_default()
+        number(self.field(2))
     }
 
     /// The primary group of a user.
     #[must_use]
     pub fn group_id(self) -> u64 {
-        number(self.field(3)).unwrap_or_default()
+        number(self.field(3))
     }
 
     #[must_use]
@@ -131,9 +134,14 @@ impl<'a> AccountLine<'a> {
     }
 }
 
-/// A number as Go's `Atoi` reads it, where it can be a user's.
-fn number(field: &[u8]) -> Option<u64> {
-    std::str::from_utf8(field).ok()?.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok())
+/// A number as Go's `Atoi` reads it: 0 for what is none. One that nobody can have is larger than all others.
+fn number(field: &[u8]) -> u64 {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    match std::str::from_utf8(field).unwrap_or_default().parse::<i64>() {
+        Ok(number) => u64::try_from(number).unwrap_or(u64::MAX),
+        Err(error) if matches!(error.kind(), NegOverflow | PosOverflow) => u64::MAX,
+        Err(_) => 0,
+    }
 }
 
 /// Both files of a root.
@@ -193,8 +201,10 @@ pub fn is_name(part: &str) -> bool {
     !part.is_empty() && as_number(part).is_none()
 }
 
-/// The largest number that a runtime takes.
+/// The largest number that a runtime takes from a config.
 const LARGEST: i64 = i32::MAX as i64;
+/// The largest that the kernel takes; a runtime does not look at those of account files.
+const LARGEST_OF_LINE: u64 = u32::MAX as u64 - 1;
 
 /// Whom `user` means in a root with these accounts.
 pub fn identify(user: &str, accounts: &Accounts) -> Result<Identity, UnknownAccount> {
@@ -205,16 +215,28 @@ pub fn identify(user: &str, accounts: &Accounts) -> Result<Identity, UnknownAcco
         (name, None) => accounts.passwd.named(name.as_bytes()),
     };
     let unknown = |name: &str, which| UnknownAccount { name: name.to_owned(), which };
+    if accounts.passwd.unreadable {
+        return Err(unknown(if user.is_empty() { "0" } else { user }, Which::Passwd));
+    }
     let (uid, mut gid) = match line {
         Some(line) => (line.id(), line.group_id()),
         None if user.is_empty() => (0, 0),
         None => (checked(user).ok_or_else(|| unknown(user, Which::Passwd))?, 0),
     };
     let mut groups = Vec::new();
+    if accounts.group.unreadable && (line.is_some() || !group.is_empty()) {
+        return Err(unknown(if group.is_empty() { user } else { group }, Which::Group));
+    }
     if group.is_empty() {
         groups = line.map(|line| groups_of(line.name(), &accounts.group)).unwrap_or_default();
     } else {
         gid = group_number(group, &accounts.group).ok_or_else(|| unknown(group, Which::Group))?;
+    }
+    if uid > LARGEST_OF_LINE {
+        return Err(unknown(user, Which::Passwd));
+    }
+    if groups.iter().chain([&gid]).any(|id| *id > LARGEST_OF_LINE) {
+        return Err(unknown(if group.is_empty() { user } else { group }, Which::Group));
     }
     Ok(Identity {
         name: line.map(|line| String::from_utf8_lossy(line.name()).into_owned()),
@@ -234,13 +256,16 @@ fn group_number(group: &str, file: &AccountFile) -> Option<u64> {
     }
 }
 
-fn groups_of(user: &[u8], file: &AccountFile) -> Vec<u64> {
-    file.lines().filter(|line| line.members().any(|member| member == user)).map(AccountLine::id).collect()
+/// The groups that list a user, each once.
+pub(super) fn groups_of(user: &[u8], file: &AccountFile) -> Vec<u64> {
+    let lines = file.lines().filter(|line| line.members().any(|member| member == user));
+    let mut seen = BTreeSet::new();
+    lines.map(AccountLine::id).filter(|id| seen.insert(*id)).collect()
 }
 
-/// runc looks the number up, whatever name it came from.
+/// runc looks the number up, whatever name it came from. A home that is empty there is passed on.
 fn home(uid: u64, accounts: &Accounts) -> String {
-    let home = accounts.passwd.numbered(uid).map(AccountLine::home).filter(|home| !home.is_empty());
+    let home = accounts.passwd.numbered(uid).map(AccountLine::home);
     home.map_or_else(|| "/".to_owned(), |home| String::from_utf8_lossy(home).into_owned())
 }
 
@@ -253,9 +278,12 @@ mod tests {
         Accounts {
             passwd: file(
                 "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1001::/srv/app:/bin/sh\nother:x:1000:7::/other:\n\
-                 broken\nbad:x:none:1::/bad:\nno-home:x:5:6\n",
+                 broken\nbad:x:none:1::/bad:\nno-home:x:5:6\nnegative:x:-1:0::/:\nhuge:x:99999999999999999999:0::/:\n\
+                 largest:x:4294967295:0::/:\ngroup:x:6:-1::/:\n",
             ),
-            group: file("root:x:0:root\naudio:x:29:games,app\napp:x:1001:\nextra:x:30:app\n"),
+            group: file(
+                "root:x:0:root\naudio:x:29:games,app\napp:x:1001:\nextra:x:30:app\nagain:x:29:app\nbad:x:-1:\n",
+            ),
         }
     }
 
@@ -275,7 +303,7 @@ mod tests {
             ("4242:audio", 4242, 29, vec![], "/"),
             ("bad", 0, 1, vec![], "/root"),
             ("broken", 0, 0, vec![], "/root"),
-            ("no-home", 5, 6, vec![], "/"),
+            ("no-home", 5, 6, vec![], ""),
             ("+1000", 1000, 1001, vec![29, 30], "/srv/app"),
         ] {
             let found = identify(user, &accounts).unwrap();
@@ -288,8 +316,27 @@ mod tests {
             ("2147483648", Which::Passwd),
             ("app:ghosts", Which::Group),
             ("app:-1", Which::Group),
+            ("negative", Which::Passwd),
+            ("huge", Which::Passwd),
+            ("largest", Which::Passwd),
+            ("group", Which::Group),
+            ("app:bad", Which::Group),
         ] {
             assert_eq!(identify(user, &accounts).unwrap_err().which, which, "{user}");
         }
+    }
+
+    #[test]
+    fn nobody_is_known_by_a_file_that_cannot_be_read() {
+        let unreadable = || AccountFile { content: Vec::new(), unreadable: true };
+        let passwd = Accounts { passwd: unreadable(), ..accounts() };
+        for user in ["", "0", "app", "4242:4242"] {
+            assert_eq!(identify(user, &passwd).unwrap_err().which, Which::Passwd, "{user}");
+        }
+        let group = Accounts { group: unreadable(), ..accounts() };
+        for user in ["", "app", "4242:4242"] {
+            assert_eq!(identify(user, &group).unwrap_err().which, Which::Group, "{user}");
+        }
+        assert_eq!(identify("4242", &group).unwrap().credentials.uid, 4242);
     }
 }

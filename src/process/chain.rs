@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::accounts::{Accounts, Identity, UnknownAccount, identify};
+use super::accounts::{Accounts, Identity, UnknownAccount, groups_of, identify};
 use super::container::DEFAULT_PATH;
-use super::wrapper::{self, EnvironmentChange, Wrapped};
+use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
-use crate::rootfs::{Access, FoundCommand, Resolved, Root};
+use crate::rootfs::{Access, Credentials, FoundBy, FoundCommand, Resolved, Root};
 use crate::shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
 
 /// `#!` lines that the kernel follows in one call.
@@ -169,7 +169,18 @@ impl<'r> ChainWalk<'r> {
     fn search(&self, word: &str) -> Result<FoundCommand<'r>, String> {
         let ProcessState { working_dir, identity, .. } = &self.state;
         let found = self.root.search_as(word, self.state.search_path(), working_dir, Some(&identity.credentials));
-        found.map_err(|lost| lost.to_string())
+        match found {
+            Ok(found) if found.found_by == FoundBy::RelativeDirectory && self.is_searched_by_go() => {
+                Err(format!("{}: it is found through a relative directory of PATH, which is refused", found.written))
+            }
+            found => found.map_err(|lost| lost.to_string()),
+        }
+    }
+
+    /// Who looks for the next program: the runtime, or the last of the chain.
+    fn is_searched_by_go(&self) -> bool {
+        let last = self.chain.iter().rfind(|executed| executed.role == Role::Wrapper);
+        last.is_none_or(|last| last.program.as_ref().is_some_and(|program| program.go.is_some()))
     }
 
     fn push(&mut self, word: &str, written: &str, file: &Resolved<'_>, role: Role) {
@@ -231,7 +242,7 @@ impl<'r> ChainWalk<'r> {
                 if let Some(directory) = handover.working_dir.and_then(|path| RootPath::new(path).ok()) {
                     self.state.working_dir = directory;
                 }
-                self.become_user(handover.user.as_deref())
+                self.become_user(handover.user.as_ref())
             }
         }
     }
@@ -243,18 +254,51 @@ impl<'r> ChainWalk<'r> {
         argv.iter().skip(usize::from(is_busybox)).cloned().collect()
     }
 
-    fn become_user(&mut self, user: Option<&str>) -> ControlFlow<ChainEnd> {
+    fn become_user(&mut self, user: Option<&UserChange>) -> ControlFlow<ChainEnd> {
         let Some(user) = user else { return ControlFlow::Continue(()) };
         if !self.state.identity.credentials.is_root() {
             return ControlFlow::Break(ChainEnd::MayNotChangeUser);
         }
-        match identify(user, self.accounts) {
+        let changed = match user {
+            UserChange::Account(user) => identify(user, self.accounts),
+            UserChange::Ids(ids) => self.with_ids(ids),
+        };
+        match changed {
             Ok(identity) => {
                 self.state.identity = identity;
                 ControlFlow::Continue(())
             }
             Err(unknown) => ControlFlow::Break(ChainEnd::UnknownUser(unknown)),
         }
+    }
+
+    /// What `setpriv` sets, each on its own; the rest stays.
+    fn with_ids(&self, ids: &IdChange) -> Result<Identity, UnknownAccount> {
+        let mut identity = self.state.identity.clone();
+        let Credentials { uid, gid, groups } = &mut identity.credentials;
+        if let Some(user) = &ids.uid {
+            let account = identify(user, self.accounts)?;
+            *uid = account.credentials.uid;
+            identity.name = account.name;
+        }
+        if let Some(group) = &ids.gid {
+            *gid = identify(&format!("0:{group}"), self.accounts)?.credentials.gid;
+        }
+        match &ids.groups {
+            GroupChange::Kept => {}
+            GroupChange::Cleared => groups.clear(),
+            GroupChange::OfAccount => {
+                *groups = identity.name.as_ref().map_or_else(Vec::new, |name| {
+                    let listed = groups_of(name.as_bytes(), &self.accounts.group);
+                    [*gid].into_iter().chain(listed.into_iter().filter(|id| id != gid)).collect()
+                });
+            }
+            GroupChange::Listed(list) => {
+                let found = list.split(',').map(|group| identify(&format!("0:{group}"), self.accounts));
+                *groups = found.map(|found| found.map(|one| one.credentials.gid)).collect::<Result<_, _>>()?;
+            }
+        }
+        Ok(identity)
     }
 
     /// A shell with its script: the one program that it would start, or all that it may.

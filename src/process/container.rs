@@ -51,10 +51,18 @@ impl Container {
         entries.filter_map(|entry| entry.as_str()?.split_once('='))
     }
 
-    /// `WorkingDir` as a path of the root; the root itself where none is set.
+    /// A variable without a name, or without a `=`.
+    #[must_use]
+    pub fn bad_variable(&self) -> Option<&str> {
+        let entries = self.members.get("Env").and_then(Value::as_array).into_iter().flatten();
+        let is_bad = |entry: &&str| entry.find('=').is_none_or(|at| at == 0);
+        entries.filter_map(Value::as_str).find(is_bad)
+    }
+
+    /// `WorkingDir` as a path of the root, without `..`; the root itself where none is set.
     #[must_use]
     pub fn working_dir(&self) -> RootPath {
-        RootPath::new(self.text("WorkingDir")).unwrap_or_else(|_| RootPath::root())
+        RootPath::new(cleaned(self.text("WorkingDir"))).unwrap_or_else(|_| RootPath::root())
     }
 
     /// Whether a volume will be mounted over the path.
@@ -103,6 +111,19 @@ impl Container {
         set_member(&mut self.members, member, value);
         self.members = json::ordered(std::mem::take(&mut self.members), &MEMBER_ORDER);
     }
+}
+
+/// A path whose `..` have taken the name before them away, as Docker cleans it.
+fn cleaned(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            ".." => drop(names.pop()),
+            "" | "." => {}
+            name => names.push(name),
+        }
+    }
+    names.join("/")
 }
 
 /// Sets a member, or removes it where there is no value.

@@ -21,7 +21,7 @@ pub struct Start {
     pub working_dir: StartDirectory,
     /// Where the last program of the chain is: a wrapper or a shell may have changed it.
     pub last_directory: RootPath,
-    /// With what a runtime adds: `PATH` where nothing is set, and `HOME`.
+    /// With what a runtime adds: `PATH`, and `HOME` where that is unset or empty.
     pub environment: Vec<(String, String)>,
     pub chain: Vec<Executed>,
     pub end: ChainEnd,
@@ -40,7 +40,7 @@ pub enum StartDirectoryState {
     There,
     /// A runtime makes it, for root.
     Missing,
-    /// A file is in the way, or a link leads nowhere.
+    /// A file is in the way, a link leads nowhere, or it is no absolute path, which runtimes refuse.
     Blocked(String),
 }
 
@@ -88,11 +88,14 @@ pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Star
     let state = ProcessState {
         argv: argv.to_vec(),
         environment: environment.clone(),
-        working_dir: container.working_dir(),
+        working_dir: entered(container, root),
         identity,
     };
     let mut walk = ChainWalk::new(root, &accounts, state);
-    let end = walk.follow();
+    let end = match container.bad_variable() {
+        Some(entry) => bad_variable(entry),
+        None => walk.follow(),
+    };
     let last_user = user.is_ok().then(|| walk.state.identity.clone());
     let last_directory = walk.state.working_dir.clone();
     Start { argv: argv.to_vec(), last_user, user, working_dir, last_directory, environment, chain: walk.chain, end }
@@ -111,14 +114,27 @@ fn environment(container: &Container, user: Option<&Identity>) -> Vec<(String, S
         environment.retain(|(other, _)| other != name);
         environment.push((name.to_owned(), value.to_owned()));
     }
-    if environment.is_empty() {
+    if !environment.iter().any(|(name, _)| name == "PATH") {
         environment.push(("PATH".to_owned(), DEFAULT_PATH.to_owned()));
     }
-    let has_home = environment.iter().any(|(name, _)| name == "HOME");
+    let has_home = environment.iter().any(|(name, value)| name == "HOME" && !value.is_empty());
     if let Some(user) = user.filter(|_| !has_home) {
+        environment.retain(|(name, _)| name != "HOME");
         environment.push(("HOME".to_owned(), user.home.clone()));
     }
     environment
+}
+
+/// Runtimes convert such a config in various ways, and runc does not start with it.
+fn bad_variable(entry: &str) -> ChainEnd {
+    ChainEnd::Lost { word: entry.to_owned(), reasons: format!("the variable {entry:?} has no name or no value") }
+}
+
+/// Where the process is, links followed before any `..`, as the kernel does.
+fn entered(container: &Container, root: &Root<'_>) -> RootPath {
+    let from = RootPath::root();
+    let found = root.resolve_as(container.text("WorkingDir"), &from, &Credentials::default());
+    found.map_or_else(|_| container.working_dir(), |found| found.path)
 }
 
 fn working_dir(container: &Container, root: &Root<'_>) -> StartDirectory {
@@ -126,7 +142,8 @@ fn working_dir(container: &Container, root: &Root<'_>) -> StartDirectory {
         "" => "/".to_owned(),
         text => text.to_owned(),
     };
-    let state = match root.resolve(&container.working_dir()) {
+    let state = match root.resolve(&entered(container, root)) {
+        _ if !written.starts_with('/') => StartDirectoryState::Blocked(format!("{written} is not an absolute path")),
         Ok(found) if found.node.is_directory() => StartDirectoryState::There,
         Ok(_) => StartDirectoryState::Blocked(format!("{written} is not a directory")),
         Err(lost) => missing(&lost),

@@ -8,12 +8,37 @@
 pub(super) struct Handover {
     /// The word of the program.
     pub(super) at: usize,
-    /// The account to change to, as it is written.
-    pub(super) user: Option<String>,
+    pub(super) user: Option<UserChange>,
     pub(super) environment: EnvironmentChange,
     pub(super) working_dir: Option<String>,
     /// Words that take the place of all before `at`: `env -S`.
     pub(super) split: Vec<String>,
+}
+
+/// Whom a wrapper makes of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UserChange {
+    /// An account with all that belongs to it, as it is written: `gosu`.
+    Account(String),
+    /// Each number on its own: `setpriv`.
+    Ids(IdChange),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct IdChange {
+    pub(super) uid: Option<String>,
+    pub(super) gid: Option<String>,
+    pub(super) groups: GroupChange,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum GroupChange {
+    #[default]
+    Kept,
+    Cleared,
+    /// Those that list the user.
+    OfAccount,
+    Listed(String),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,12 +172,30 @@ fn row(name: &str) -> Option<&'static WrapperRow> {
     TABLE.iter().find(|row| row.names.contains(&name))
 }
 
+/// Options without which a wrapper does not start the program, or does not stay. The first process of a container
+/// leads its group, and so does what an init starts: `setsid` forks there and ends, and with it the container.
+fn needed_options(name: &str) -> &'static [&'static str] {
+    match name {
+        "setsid" => &["--wait", "-w"],
+        "ionice" => &["-c", "-n"],
+        _ => &[],
+    }
+}
+
+fn lacks_option(name: &str, options: &[String]) -> bool {
+    let needed = needed_options(name);
+    !needed.is_empty() && !options.iter().any(|word| needed.iter().any(|option| word.starts_with(option)))
+}
+
 /// Reads the words of a command whose first starts the program `name`.
 pub(super) fn read(name: &str, argv: &[String]) -> Wrapped {
     let Some(row) = row(name) else { return Wrapped::No };
     let mut handover = Handover { at: 1, ..Handover::default() };
     if let Err(option) = row.options(argv, &mut handover) {
         return Wrapped::Unreadable(option);
+    }
+    if lacks_option(name, argv.get(1..handover.at).unwrap_or_default()) {
+        return Wrapped::Unreadable(format!("{name} without {}", needed_options(name).join(" or ")));
     }
     row.positionals(argv, &mut handover);
     let has_program = argv.len() > handover.at || !handover.split.is_empty();
@@ -203,7 +246,7 @@ impl WrapperRow {
         match self.positional {
             Positional::None => {}
             Positional::User => {
-                handover.user = argv.get(handover.at).cloned();
+                handover.user = argv.get(handover.at).cloned().map(UserChange::Account);
                 handover.at += 1;
             }
             Positional::Word => handover.at += 1,
@@ -218,11 +261,24 @@ impl WrapperRow {
 }
 
 impl Handover {
+    fn change_ids(&mut self, change: impl FnOnce(&mut IdChange)) {
+        let mut ids = match self.user.take() {
+            Some(UserChange::Ids(ids)) => ids,
+            _ => IdChange::default(),
+        };
+        change(&mut ids);
+        self.user = Some(UserChange::Ids(ids));
+    }
+
     /// What an option changes about the program; most change nothing.
     fn apply(&mut self, option: &str, value: Option<&str>) -> Result<(), String> {
         let value = value.unwrap_or_default().to_owned();
         match option {
-            "--reuid" => self.user = Some(value),
+            "--reuid" => self.change_ids(|ids| ids.uid = Some(value)),
+            "--regid" => self.change_ids(|ids| ids.gid = Some(value)),
+            "--groups" => self.change_ids(|ids| ids.groups = GroupChange::Listed(value)),
+            "--clear-groups" => self.change_ids(|ids| ids.groups = GroupChange::Cleared),
+            "--init-groups" => self.change_ids(|ids| ids.groups = GroupChange::OfAccount),
             "-i" | "-" | "--ignore-environment" | "--reset-env" => self.environment.is_cleared = true,
             "-u" | "--unset" => self.environment.removed.push(value),
             "-C" | "--chdir" => self.working_dir = Some(value),
@@ -265,6 +321,8 @@ mod tests {
             ("timeout -k 5 -s TERM 10 /app", "/app"),
             ("timeout 10 /app -s x", "/app"),
             ("stdbuf -oL -e0 /app", "/app"),
+            ("setsid -w /app", "/app"),
+            ("ionice -c3 /app", "/app"),
             ("go-runner --log-file=/x --also-stdout=false -redirect-stderr /app --v=2", "/app"),
             ("kube-log-runner -log-file /x /app", "/app"),
         ] {
@@ -280,8 +338,18 @@ mod tests {
             Wrapped::To(handover) => handover,
             other => panic!("{line}: {other:?}"),
         };
-        assert_eq!(to("gosu app:7 /app").user.as_deref(), Some("app:7"));
-        assert_eq!(to("setpriv --reuid 5 /app").user.as_deref(), Some("5"));
+        assert_eq!(to("gosu app:7 /app").user, Some(UserChange::Account("app:7".to_owned())));
+        let ids = |uid: &str, gid: Option<&str>, groups| {
+            Some(UserChange::Ids(IdChange { uid: Some(uid.to_owned()), gid: gid.map(str::to_owned), groups }))
+        };
+        for (line, expected) in [
+            ("setpriv --reuid 5 /app", ids("5", None, GroupChange::Kept)),
+            ("setpriv --reuid=5 --regid=6 --clear-groups /app", ids("5", Some("6"), GroupChange::Cleared)),
+            ("setpriv --reuid=app --init-groups /app", ids("app", None, GroupChange::OfAccount)),
+            ("setpriv --reuid=app --groups 1,2 /app", ids("app", None, GroupChange::Listed("1,2".to_owned()))),
+        ] {
+            assert_eq!(to(line).user, expected, "{line}");
+        }
         let env = to("env -i -u A -C /srv B=1 app");
         assert_eq!(env.working_dir.as_deref(), Some("/srv"));
         assert_eq!((env.environment.is_cleared, env.environment.removed), (true, vec!["A".to_owned()]));
@@ -300,6 +368,8 @@ mod tests {
             ("gosu app", Wrapped::Nothing),
             ("tini --unknown /app", Wrapped::Unreadable("--unknown".to_owned())),
             ("env -S", Wrapped::Nothing),
+            ("setsid /app", Wrapped::Unreadable("setsid without --wait or -w".to_owned())),
+            ("ionice /app", Wrapped::Unreadable("ionice without -c or -n".to_owned())),
         ] {
             assert_eq!(read(&words(line)[0], &words(line)), expected, "{line}");
         }

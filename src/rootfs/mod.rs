@@ -26,5 +26,5 @@ pub use merge::{MergeIssue, MergeIssueKind};
 pub use permission::{Access, Credentials};
 pub use resolve::{FollowedLink, NotFound, NotFoundReason, Resolved, TriedPath};
 pub use root::Root;
-pub use search::FoundCommand;
+pub use search::{FoundBy, FoundCommand};
 pub use tree::FileNode;

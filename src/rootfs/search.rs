@@ -13,6 +13,16 @@ pub struct FoundCommand<'r> {
     /// The path that is executed, before any link.
     pub written: String,
     pub file: Resolved<'r>,
+    pub found_by: FoundBy,
+}
+
+/// How a file was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBy {
+    /// Its path is the name, or begins with an absolute directory of `PATH`.
+    Path,
+    /// Through an empty or relative directory of `PATH`: `execvp` takes it, Go's `LookPath` refuses it.
+    RelativeDirectory,
 }
 
 impl Root<'_> {
@@ -40,7 +50,10 @@ impl Root<'_> {
         let mut candidates = Vec::new();
         for written in candidate_paths(name, path_variable) {
             match self.executable(working_dir, &written, who) {
-                Ok(file) => return Ok(FoundCommand { written: shown_from(working_dir, &written), file }),
+                Ok(file) => {
+                    let found_by = found_by(name, &written);
+                    return Ok(FoundCommand { written: shown_from(working_dir, &written), file, found_by });
+                }
                 Err(candidate) => {
                     let is_last = candidate.reason == NotFoundReason::NotPermitted;
                     candidates.push(TriedPath { written: shown_from(working_dir, &written), ..candidate });
@@ -74,6 +87,11 @@ impl Root<'_> {
         };
         Err(TriedPath { written: String::new(), links: file.links, reason })
     }
+}
+
+fn found_by(name: &str, written: &str) -> FoundBy {
+    let is_path = name.contains('/') || written.starts_with('/');
+    if is_path { FoundBy::Path } else { FoundBy::RelativeDirectory }
 }
 
 /// The paths to try, in order, each from the root or from the working directory.
@@ -150,7 +168,11 @@ mod tests {
             assert_eq!((found.written.as_str(), &found.file.path), (written, &path(file)), "{name} in {variable}");
         }
         let found = root.search("bin/app", "", &RootPath::root()).unwrap();
-        assert_eq!(found.written, "/bin/app");
+        assert_eq!((found.written.as_str(), found.found_by), ("/bin/app", FoundBy::Path));
+        for variable in ["", ":/usr/bin", "/none:.", "../jobs"] {
+            let found = root.search("run.sh", &format!("{variable}:"), &path("jobs")).unwrap();
+            assert_eq!(found.found_by, FoundBy::RelativeDirectory, "{variable}");
+        }
     }
 
     #[test]
