@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tonic::client::Grpc;
 use tonic::transport::Endpoint;
 
-use super::docker_registry::die_with_us;
+use super::invocation::die_with_us;
 use super::skip::{Part, find, missing, need};
 
 /// Whose containerd.

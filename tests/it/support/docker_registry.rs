@@ -1,7 +1,6 @@
 //! Debian's `docker-registry` on a free port, with a folder of its own, until the end of the test.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::http::{self, dead_host};
+use super::invocation::die_with_us;
 use super::skip::{Part, find, need, or_skip};
 use super::tls::{Authority, Leaf, Validity};
 use super::token_server::{ISSUER, SERVICE, TokenServer};
@@ -109,17 +109,6 @@ impl Drop for Registry {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A child that does not outlive a test that was killed.
-pub fn die_with_us(command: &mut Command) -> &mut Command {
-    // SAFETY: prctl is safe to call between fork and exec, and touches only the child.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        })
     }
 }
 

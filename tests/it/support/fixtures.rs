@@ -73,6 +73,7 @@ pub fn attested_app(payload: usize) -> Content {
 mod tests {
     use super::super::docker_registry::Registry;
     use super::super::skip::need;
+    use super::super::tools::{skopeo_to_layout, start};
     use super::*;
 
     #[test]
@@ -93,6 +94,16 @@ mod tests {
             attested_app(1000).digest(),
             "sha256:26f577ca1bd255c289eb7e0683de6ab2e0b31a4c5343793f5d5a93748978f848"
         );
+    }
+
+    #[test]
+    fn the_application_starts_where_it_was_built() {
+        or_skip!(need(&["umoci", "runc", "skopeo"]));
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        app("linux/amd64", 100).build().layout(&path("layout"), "t");
+        skopeo_to_layout(&format!("oci:{}:t", path("layout").display()), &path("copy"), "t");
+        assert_eq!(start(&path("copy"), "t", &path("bundle")), LINE);
     }
 
     #[test]

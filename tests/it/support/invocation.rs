@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::docker_registry::die_with_us;
-
 /// The binary just built, or the one that `UNDERPIN_TEST_BINARY` names, so that a released one can
 /// be put to the same test.
 pub fn binary() -> String {
@@ -268,6 +266,17 @@ impl Run {
     pub fn says(self, word: &str) -> Self {
         assert!(self.stderr.to_lowercase().contains(&word.to_lowercase()), "nothing of `{word}`\n{self}");
         self
+    }
+}
+
+/// A child that does not outlive a test that was killed.
+pub fn die_with_us(command: &mut Command) -> &mut Command {
+    // SAFETY: prctl is safe to call between fork and exec, and touches only the child.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        })
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixtures::PATH;
 use super::recipe::blob_path;
 use super::skip::find;
 use super::tools::Ended;
@@ -43,6 +42,9 @@ fn capabilities(uid: &Value) -> Value {
         _ => json!({"bounding": all}),
     }
 }
+
+/// What runtimes set where the image does not.
+const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Longer than anything here runs; a container that waits for something is ended.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use super::recipe::blob_path;
-use super::skip::or_skip;
 
 /// Runs a tool that must succeed.
 pub fn tool(program: &str, args: &[&str]) -> Output {
@@ -50,17 +49,6 @@ pub fn run(bundle: &Path) -> String {
 pub fn start(layout: &Path, tag: &str, bundle: &Path) -> String {
     unpack(layout, tag, bundle);
     run(bundle)
-}
-
-#[test]
-fn the_fixture_application_starts_where_it_was_built() {
-    use super::skip::need;
-    or_skip!(need(&["umoci", "runc", "skopeo"]));
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    super::fixtures::app("linux/amd64", 100).build().layout(&path("layout"), "t");
-    skopeo_to_layout(&format!("oci:{}:t", path("layout").display()), &path("copy"), "t");
-    assert_eq!(start(&path("copy"), "t", &path("bundle")), super::fixtures::LINE);
 }
 
 // A container of an unpacked image: started with runc as the image says or with other words, and
