@@ -17,6 +17,7 @@ mod arguments;
 mod carried;
 mod command;
 mod environment;
+mod generated;
 mod no_command;
 mod packages;
 mod permissions;
@@ -64,15 +65,16 @@ fn families() -> Vec<(&'static str, Cases)> {
         ("packages", packages::cases),
         ("tools", tools::cases),
         ("carried", carried::cases),
+        ("generated", generated::all),
     ]
 }
 
 macro_rules! sweeps {
-    ($($test:ident $family:ident;)*) => {
+    ($($test:ident $family:ident $($part:literal)?;)*) => {
         $(#[test]
         fn $test() {
             or_skip!(can_start());
-            verdict::sweep(stringify!($family), &$family::cases());
+            verdict::sweep(stringify!($family), &$family::cases($($part)?));
         })*
     };
 }
@@ -90,6 +92,10 @@ sweeps! {
     a_moved_image_misses_no_package packages;
     a_moved_image_misses_no_tool tools;
     a_moved_image_keeps_the_rest_of_its_config carried;
+    an_image_of_combined_traits_starts_as_before generated 0;
+    another_image_of_combined_traits_starts_as_before generated 1;
+    a_third_image_of_combined_traits_starts_as_before generated 2;
+    a_fourth_image_of_combined_traits_starts_as_before generated 3;
 }
 
 #[test]

@@ -87,9 +87,9 @@ pub enum Difference {
 }
 
 const USER_RULES: &[&str] = &["user-changed", "account-number"];
-const HOME_RULES: &[&str] = &["user-changed", "account-number", "env-lost", "env-changed"];
+const HOME_RULES: &[&str] = &["user-changed", "account-number", "env-lost"];
 const WORKDIR_RULES: &[&str] = &["workdir-changed"];
-const ENV_RULES: &[&str] = &["env-lost", "env-changed"];
+const ENV_RULES: &[&str] = &["env-lost"];
 
 /// Everything in which `after` is not what `before` was. Of the environment only `noticed` counts.
 pub fn differences(before: &Observation, after: &Observation, noticed: &[String]) -> Vec<Difference> {
