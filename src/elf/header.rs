@@ -122,6 +122,15 @@ impl ElfHeader {
         Ok(ProgramHeaderRange { offset: self.table.offset, len: row * count, count })
     }
 
+    /// Where in the file the program headers end.
+    pub fn program_headers_end(&self) -> u64 {
+        self.table.offset.saturating_add(self.table.len())
+    }
+
+    pub fn has_sections(&self) -> bool {
+        self.sections.offset != 0 && self.sections.count != 0
+    }
+
     /// Nothing here reads section headers, but they are at the very end: where they are missing,
     /// so may be more.
     fn sections_fit(&self, size: u64) -> bool {

@@ -3,6 +3,8 @@
 //! Header, program headers, dynamic section, names: each says where the next one is. Most often it
 //! is near the beginning and still in the window, or is yet to come and can be asked for.
 
+use std::ops::Range;
+
 use object::elf::{ET_EXEC, FileType};
 
 use super::dynamic::Dynamic;
@@ -31,6 +33,22 @@ impl LinkageReader {
 
     pub fn segments(&self) -> Option<&Segments> {
         self.segments.as_ref()
+    }
+
+    /// The headers, once both are read.
+    pub fn headers(&self) -> Option<(&ElfHeader, &Segments)> {
+        self.header.as_ref().zip(self.segments.as_ref())
+    }
+
+    /// Where in the file there are names for the loader: of symbols and libraries, and of the interpreter.
+    pub fn name_tables(&self) -> Vec<Range<u64>> {
+        let Some(segments) = &self.segments else { return Vec::new() };
+        let interpreter = segments.interpreter.map(|part| part.offset..part.offset + part.len as u64);
+        let strings = self.dynamic.as_ref().and_then(|dynamic| {
+            let offset = segments.offset_of(dynamic.strings?)?;
+            Some(offset..offset.saturating_add(dynamic.strings_len?))
+        });
+        interpreter.into_iter().chain(strings).collect()
     }
 
     /// Reads what has arrived.

@@ -13,12 +13,15 @@ mod go_facts;
 mod go_scan;
 mod header;
 mod linkage;
+mod packed;
 mod patterns;
 mod probe;
 mod program;
 mod script;
 mod segments;
+mod starts;
 mod string_context;
+mod strings;
 mod tools;
 mod window;
 

@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use PatternMeaning::{
-    BuildInfo, GoRuntime, GoVersion, Library, LibraryName, ManyTools, Mention, ModuleInfo, Package, Runs, Tool,
+    BuildInfo, GoRuntime, GoVersion, Library, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive,
+    Runs, RustSource, Tool,
 };
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
@@ -21,8 +22,8 @@ pub(super) enum PatternMeaning {
     Mention(&'static str),
     /// The name of a tool. The bytes around it decide; see `string_context`.
     Tool(&'static str, Proof),
-    /// Functions whose only purpose is to run a tool: the tool, and their package.
-    Runs(&'static str, &'static str),
+    /// Functions whose only purpose is to run these tools, and their package.
+    Runs(&'static [&'static str], &'static str),
     /// The name of a library that programs load at run time.
     Library(&'static str),
     /// A program that is many tools, whose names it therefore has.
@@ -39,6 +40,10 @@ pub(super) enum PatternMeaning {
     ModuleInfo,
     /// A function that every Go program has.
     GoRuntime,
+    /// The path of a source file in Rust's own library.
+    RustSource,
+    /// The mark of an archive that a program unpacks when it starts.
+    PackedArchive,
 }
 
 /// What shows that the name of a tool means the tool.
@@ -69,6 +74,11 @@ const fn library(name: &'static str) -> (&'static [u8], PatternMeaning) {
     (name.as_bytes(), Library(name))
 }
 
+/// What kube-proxy's package runs: for both protocols, and to read and write whole tables.
+const IPTABLES: &[&str] =
+    &["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
+const MOUNT: &[&str] = &["mount", "umount"];
+
 /// Packages are recognised by the names of their functions (`k8s.io/klog/v2.InitFlags`), which
 /// stripping does not remove. Paths of source files and of modules have no such dot.
 pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
@@ -96,13 +106,17 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     tool("ruby", Proof::Path),
     tool("mkfs", Proof::Path),
     tool("fsck", Proof::Path),
-    (b"/iptables.(*runner).", Runs("iptables", "k8s.io/kubernetes/pkg/util/iptables")),
-    (b"/iptables.(*IPTables).", Runs("iptables", "github.com/coreos/go-iptables/iptables")),
-    (b"/ipset.(*runner).", Runs("ipset", "k8s.io/kubernetes/pkg/util/ipset")),
-    (b"/conntrack.Exec\0", Runs("conntrack", "k8s.io/kubernetes/pkg/util/conntrack")),
-    (b"/mount-utils.(*Mounter).", Runs("mount", "k8s.io/mount-utils")),
-    (b"k8s.io/utils/mount.(*Mounter).", Runs("mount", "k8s.io/utils/mount")),
-    (b"/pkg/util/mount.(*Mounter).", Runs("mount", "k8s.io/kubernetes/pkg/util/mount")),
+    (b"/iptables.(*runner).", Runs(IPTABLES, "k8s.io/kubernetes/pkg/util/iptables")),
+    (b"/iptables.(*IPTables).", Runs(&["iptables", "ip6tables"], "github.com/coreos/go-iptables/iptables")),
+    (b"/ebtables.(*runner).", Runs(&["ebtables"], "k8s.io/kubernetes/pkg/util/ebtables")),
+    (b"/ipset.(*runner).", Runs(&["ipset"], "k8s.io/kubernetes/pkg/util/ipset")),
+    (b"/conntrack.Exec\0", Runs(&["conntrack"], "k8s.io/kubernetes/pkg/util/conntrack")),
+    (b"/knftables.(*realNFTables).", Runs(&["nft"], "sigs.k8s.io/knftables")),
+    (b"/mount-utils.(*Mounter).", Runs(MOUNT, "k8s.io/mount-utils")),
+    (b"k8s.io/utils/mount.(*Mounter).", Runs(MOUNT, "k8s.io/utils/mount")),
+    (b"/pkg/util/mount.(*Mounter).", Runs(MOUNT, "k8s.io/kubernetes/pkg/util/mount")),
+    (b"/nsenter.(*NSEnter).", Runs(&["nsenter"], "k8s.io/utils/nsenter")),
+    (b"/nsenter.(*Nsenter).", Runs(&["nsenter"], "k8s.io/kubernetes/pkg/util/nsenter")),
     (b"BusyBox v", ManyTools),
     (b"toybox ", ManyTools),
     // libraries that programs load at run time; not those that a static glibc itself may load
@@ -132,6 +146,9 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"syscall.forkExec\0", Package("syscall.forkExec")),
     (b"syscall.Exec\0", Package("syscall.Exec")),
     (b"\0runtime.goexit", GoRuntime),
+    (b"/rustc/", RustSource),
+    // PyInstaller
+    (b"MEI\x0c\x0b\x0a\x0b\x0e", PackedArchive),
     (b"go1.", GoVersion),
     (BUILD_INFO, BuildInfo),
     (MODULE_INFO, ModuleInfo),

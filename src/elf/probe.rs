@@ -1,11 +1,17 @@
 //! The entry point: given the bytes of one file, once and in order, it says what the file is.
 
-use super::go_scan::GoScan;
+use std::ops::Range;
+
+use super::go_facts::GoFacts;
+use super::go_scan::{GoScan, has_go_note};
 use super::header::is_elf;
 use super::linkage::LinkageReader;
+use super::packed;
 use super::patterns::{FileEnd, PatternMeaning, PatternSearch};
 use super::program::{Linkage, Program};
 use super::script;
+use super::starts::StartEvidence;
+use super::strings::{BlockView, StringLanguage, StringScan};
 use super::tools;
 use super::window::{WantedFor, Window};
 
@@ -35,6 +41,7 @@ struct ElfProbe {
     reader: LinkageReader,
     go_scan: GoScan,
     search: PatternSearch,
+    strings: StringScan,
 }
 
 impl Probe {
@@ -90,7 +97,8 @@ impl FileKind {
         let head = window.run(0, usize::MAX);
         if is_elf(head) {
             let (go_scan, search) = (GoScan::default(), PatternSearch::default());
-            return Self::Elf(Box::new(ElfProbe { reader: LinkageReader::new(size), go_scan, search }));
+            let strings = StringScan::default();
+            return Self::Elf(Box::new(ElfProbe { reader: LinkageReader::new(size), go_scan, search, strings }));
         }
         Self::Known(Box::new(if script::is_script(head) { script::read(head) } else { foreign(head) }))
     }
@@ -122,11 +130,43 @@ impl ElfProbe {
         }
         self.reader.advance(window);
         self.go_scan.advance(window, self.reader.segments());
+        self.scan_strings(window, rest);
+    }
+
+    /// As soon as it is known what is loaded.
+    fn scan_strings(&mut self, window: &Window, rest: FileEnd) {
+        let (bytes, start, seen) = window.recent();
+        let view = BlockView { bytes, start, seen, is_last: rest == FileEnd::Reached };
+        if let (false, Some((header, segments))) = (self.strings.has_layout(), self.reader.headers()) {
+            self.strings.set_layout(header, segments, has_go_note(window, Some(segments)), view.fresh());
+        }
+        self.strings.look(view);
+    }
+
+    /// What the program is written in.
+    fn language(&self, go: Option<&GoFacts>) -> StringLanguage {
+        match go {
+            Some(_) if self.strings.has_only_go() => StringLanguage::Go,
+            Some(_) => StringLanguage::GoWithC,
+            None if self.search.found().any(|meaning| meaning == PatternMeaning::RustSource) => StringLanguage::Rust,
+            None => StringLanguage::Other,
+        }
     }
 
     fn finish(self, window: &Window) -> Program {
         let (go, note) = self.go_scan.finish(window, self.reader.segments(), &self.search);
+        let language = self.language(go.as_ref());
+        let tables = self.reader.name_tables();
+        let packer =
+            self.reader.headers().and_then(|(header, segments)| packed::packer(header, segments, &self.search, window));
         let mut program = self.reader.finish(window);
+        program.packed = packer.map(str::to_owned);
+        let has_command_flag = self.strings.has_command_flag();
+        program.strings = self.strings.finish(language, &tables);
+        let names = tables.last().map(|table| window.run(table.start, length(table))).unwrap_or_default();
+        let strings = &program.strings;
+        program.starts = StartEvidence { go: go.as_ref(), language, strings, names, has_command_flag }.starts();
+        program.runs = tools::run_by_packages(&self.search, go.as_ref());
         program.notes.extend(note);
         program.tools = tools::run_by(&self.search, go.as_ref());
         program.libraries = tools::loaded_by(&self.search, go.as_ref(), &program.needed);
@@ -134,6 +174,10 @@ impl ElfProbe {
         program.go = go;
         program
     }
+}
+
+fn length(range: &Range<u64>) -> usize {
+    usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX)
 }
 
 fn mention(meaning: PatternMeaning) -> Option<String> {

@@ -176,6 +176,15 @@ pub struct ProgramStrings {
     pub complete: bool,
 }
 
+impl ProgramStrings {
+    /// Bytes of all of them.
+    pub(crate) fn len(&self) -> usize {
+        let paths = self.paths.iter().map(|path| path.text.len());
+        let words = self.words.iter().chain(&self.command_words).map(String::len);
+        paths.chain(words).sum()
+    }
+}
+
 /// Whether a program can start others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -13,8 +13,8 @@ use super::program::Class;
 const LONGEST_INTERPRETER: u64 = 4096;
 /// Far beyond what any linker writes.
 const LARGEST_DYNAMIC: u64 = 64 << 10;
-/// Of notes only the first bytes are read: Go's is alone in its segment.
-const NOTE: u64 = 64;
+/// Of notes only the first bytes are read: Go's is alone in its segment, or among a few small ones.
+const NOTE: u64 = 256;
 
 /// A part of the file, within its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,25 @@ struct LoadSegment {
     address: u64,
     in_file: u64,
     in_memory: u64,
+    access: SegmentAccess,
+}
+
+/// What a program may do with a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentAccess {
+    pub is_code: bool,
+    pub is_writable: bool,
+}
+
+/// Bytes of the file that are loaded, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LoadedPart {
+    pub offset: u64,
+    pub len: u64,
+    pub address: u64,
+    pub access: SegmentAccess,
+    /// How many bytes it takes in memory.
+    pub in_memory: u64,
 }
 
 /// The program headers, checked against the size of the file and against each other.
@@ -113,6 +132,20 @@ impl Segments {
         require(loaded, "the dynamic section is not where the loader will look for it")
     }
 
+    /// What is loaded, in the order of the addresses.
+    pub fn loaded(&self) -> Vec<LoadedPart> {
+        let part = |load: &LoadSegment| LoadedPart {
+            offset: load.offset,
+            len: load.in_file,
+            address: load.address,
+            access: load.access,
+            in_memory: load.in_memory,
+        };
+        let mut parts: Vec<LoadedPart> = self.loads.iter().map(part).collect();
+        parts.sort_unstable_by_key(|part| part.address);
+        parts
+    }
+
     /// The offset in the file of the byte that is loaded at `address`.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.loads.iter().find_map(|load| {
@@ -147,6 +180,10 @@ impl SegmentRow {
             address: row.p_vaddr(endian).into(),
             in_file: row.p_filesz(endian).into(),
             in_memory: row.p_memsz(endian).into(),
+            access: SegmentAccess {
+                is_code: row.p_flags(endian).0 & elf::PF_X.0 != 0,
+                is_writable: row.p_flags(endian).0 & elf::PF_W.0 != 0,
+            },
         };
         Self { kind: row.p_type(endian), load }
     }

@@ -23,7 +23,7 @@ pub(super) fn run_by(search: &PatternSearch, go: Option<&GoFacts>) -> Vec<Tool> 
     };
     let mut tools: Vec<Tool> = search.tools().filter_map(shown).collect();
     for meaning in search.found().filter(|_| go.is_some()) {
-        if let PatternMeaning::Runs(name, package) = meaning
+        if let PatternMeaning::Runs(&[name, ..], package) = meaning
             && tools.iter().all(|tool| tool.name != name)
         {
             tools.push(Tool { name: name.to_owned(), shown_by: ShownBy::Package(package.to_owned()) });
@@ -32,8 +32,22 @@ pub(super) fn run_by(search: &PatternSearch, go: Option<&GoFacts>) -> Vec<Tool> 
     tools
 }
 
+/// The tools that packages of a Go program run, each once, in the order of the table.
+pub(super) fn run_by_packages(search: &PatternSearch, go: Option<&GoFacts>) -> Vec<Tool> {
+    let mut tools: Vec<Tool> = Vec::new();
+    for meaning in search.found().filter(|_| go.is_some_and(starts_others)) {
+        let PatternMeaning::Runs(names, package) = meaning else { continue };
+        for name in names {
+            if tools.iter().all(|tool| tool.name != *name) {
+                tools.push(Tool { name: (*name).to_owned(), shown_by: ShownBy::Package(package.to_owned()) });
+            }
+        }
+    }
+    tools
+}
+
 /// Every way to start a program goes through one of these functions.
-fn starts_others(go: &GoFacts) -> bool {
+pub(super) fn starts_others(go: &GoFacts) -> bool {
     go.packages.iter().any(|package| GO_STARTERS.contains(&package.as_str()))
 }
 

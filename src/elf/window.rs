@@ -8,7 +8,7 @@
 /// Names and tables are usually at the beginning.
 const HEAD: usize = 1 << 20;
 /// Bytes of a block.
-const BLOCK: usize = 64 << 10;
+pub(super) const BLOCK: usize = 64 << 10;
 /// Bytes of the block before that stay in sight.
 pub(super) const CARRY: usize = 4 << 10;
 /// Bytes of all ranges of each kind together.

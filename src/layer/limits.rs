@@ -45,6 +45,8 @@ pub struct Limits {
     pub script_file: u64,
     /// Bytes of all scripts that are captured.
     pub scripts: u64,
+    /// Bytes of the strings of all programs. Those of further programs are left out, and that is said.
+    pub strings: usize,
 }
 
 impl Default for Limits {
@@ -68,6 +70,7 @@ impl Default for Limits {
             database: 24 << 20,
             script_file: 64 << 10,
             scripts: 4 << 20,
+            strings: 8 << 20,
         }
     }
 }

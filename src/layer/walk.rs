@@ -16,7 +16,7 @@ use super::path::RootPath;
 use super::reader::{MemberReader, TarItem};
 use super::sparse::{self, MapPlace};
 use super::whiteout;
-use crate::elf::Probe;
+use crate::elf::{Probe, ProgramStrings};
 use crate::error::Result;
 
 /// What the walk found.
@@ -35,6 +35,7 @@ pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Li
         entries: EntryList::of("layer"),
         captured: CapturedFiles::default(),
         programs: Vec::new(),
+        strings: 0,
         notes: LayerNotes::default(),
     };
     while let Some(found) = walk.tar.step()? {
@@ -54,6 +55,8 @@ struct TarWalk<'a, T> {
     entries: EntryList,
     captured: CapturedFiles,
     programs: Vec<IndexedProgram>,
+    /// Bytes of the programs' strings.
+    strings: usize,
     notes: LayerNotes,
 }
 
@@ -110,8 +113,20 @@ impl<T: ByteSource> TarWalk<'_, T> {
     fn inspect(&mut self, size: u64) -> Result<()> {
         let mut probe = Probe::new(size);
         self.tar.watch(size, |bytes| probe.feed(bytes))?;
-        self.programs.extend(IndexedProgram::new(self.entries.len(), probe));
+        self.add_program(probe);
         Ok(())
+    }
+
+    /// Adds what was found out about an entry; its strings only as long as there is room for them.
+    fn add_program(&mut self, probe: Probe) {
+        let Some(mut found) = IndexedProgram::new(self.entries.len(), probe) else { return };
+        let strings = self.strings.saturating_add(found.program.strings.len());
+        if strings > self.limits.strings {
+            found.program.strings = ProgramStrings::default();
+        } else {
+            self.strings = strings;
+        }
+        self.programs.push(found);
     }
 
     /// A small executable: inspected as any file, and kept where it is text for an interpreter.
@@ -120,7 +135,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
         let content = self.tar.read(size)?;
         let mut probe = Probe::new(size);
         probe.feed(&content);
-        self.programs.extend(IndexedProgram::new(self.entries.len(), probe));
+        self.add_program(probe);
         if content.starts_with(b"#!") || is_named_so {
             self.captured.keep(Purpose::Script, self.entries.len(), content);
         }

@@ -58,7 +58,7 @@ fn last(start: &Start) -> Result<&Executed, String> {
         // A script may run anything that it names, so all of that must be there.
         ChainEnd::Shell(script) if script.is_read => {
             let is_there = |word: &&String| start.chain.iter().any(|executed| executed.word == **word);
-            match script.commands.iter().find(|word| !is_there(word)) {
+            match script.used.commands.iter().find(|word| !is_there(word)) {
                 Some(lost) => Err(format!("{lost} of the script is not there")),
                 None => start.chain.iter().rfind(|one| one.role == Role::Called).ok_or_else(|| format!("{script:?}")),
             }

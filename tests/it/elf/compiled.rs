@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::look;
 use crate::support::invocation::Sandbox;
-use crate::support::programs::go_cache;
+use crate::support::programs::GoCompiler;
 use crate::support::skip::{need, need_go_package, or_skip};
 
 pub(super) fn sandbox_with(name: &str, source: &str) -> Sandbox {
@@ -55,13 +55,8 @@ impl Go {
 
     /// Builds without cgo.
     pub fn build(&self, settings: &[(&str, &str)], flags: &[&str]) -> PathBuf {
-        let mut go = self.sandbox.program("go", ["build", "-o", "out"]).args(flags);
-        let cache = go_cache();
-        for (name, value) in [("CGO_ENABLED", "0"), ("GOCACHE", cache.to_str().unwrap()), ("GOFLAGS", "")] {
-            go = go.env(name, value);
-        }
-        go = settings.iter().fold(go, |go, (name, value)| go.env(name, value));
-        go.limit(std::time::Duration::from_secs(300)).run().ok();
+        let go = GoCompiler::usual().command(&self.sandbox, &[&["build", "-o", "out"], flags].concat());
+        settings.iter().fold(go, |go, (name, value)| go.env(name, value)).run().ok();
         self.sandbox.path("here").join("out")
     }
 }

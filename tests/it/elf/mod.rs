@@ -2,6 +2,7 @@
 
 mod compiled;
 mod corpus;
+mod strings;
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

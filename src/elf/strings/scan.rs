@@ -1,0 +1,231 @@
+//! Follows the references of a program while its bytes go by.
+
+use std::ops::Range;
+
+use super::code::CodeReader;
+use super::found::{FoundStrings, StringEvidence, StringLanguage};
+use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
+use super::pointers::{DataPointer, PointerReader};
+use super::text_store::{Contents, StoredText, TextStore};
+use super::wanted::{LARGEST_FILE, LONGEST, StringEnd, StringReference, WantedStrings};
+use super::whole;
+use crate::elf::header::ElfHeader;
+use crate::elf::program::{ProgramStrings, ReferredBy};
+use crate::elf::segments::{LoadedPart, Segments};
+use crate::elf::window::BLOCK;
+
+/// Bytes of an address.
+const WORD: usize = 8;
+
+/// The bytes in sight: the end of the last block, and the block itself.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::elf) struct BlockView<'a> {
+    pub bytes: &'a [u8],
+    /// Where in the file they begin.
+    pub start: u64,
+    /// How many of them were in sight before.
+    pub seen: usize,
+    /// Whether nothing comes after them.
+    pub is_last: bool,
+}
+
+impl<'a> BlockView<'a> {
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    /// Where the block itself begins.
+    pub fn fresh(&self) -> u64 {
+        self.start + self.seen as u64
+    }
+
+    /// The bytes from `offset` on, where it is in sight.
+    pub fn at(&self, offset: u64) -> Option<&'a [u8]> {
+        self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
+    }
+
+    /// The fresh bytes of `part`, as a range of offsets.
+    pub fn fresh_of(&self, part: &LoadedPart) -> Option<Range<u64>> {
+        let range = part.offset.max(self.fresh())..part.offset.saturating_add(part.len).min(self.end());
+        (range.start < range.end).then_some(range)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(in crate::elf) struct StringScan {
+    layout: Option<ProgramLayout>,
+    code: CodeReader,
+    pointers: PointerReader,
+    whole: whole::WholeStrings,
+    wanted: WantedStrings,
+    store: TextStore,
+    found: FoundStrings,
+    /// Something went by unseen.
+    has_gaps: bool,
+}
+
+impl StringScan {
+    pub fn has_layout(&self) -> bool {
+        self.layout.is_some()
+    }
+
+    /// Whether nothing but Go is in it.
+    pub fn has_only_go(&self) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.linked_by == LinkedBy::Go)
+    }
+
+    /// Whether `-c` is one of the strings.
+    pub fn has_command_flag(&self) -> bool {
+        self.found.has_command_flag
+    }
+
+    /// From here on it is known what is loaded. `missed` bytes have gone by without that.
+    pub fn set_layout(&mut self, header: &ElfHeader, segments: &Segments, has_go_note: bool, missed: u64) {
+        let layout = ProgramLayout::new(header, segments, has_go_note);
+        let size = layout.parts.iter().map(|part| part.offset.saturating_add(part.len)).max().unwrap_or(0);
+        self.has_gaps |= missed > 0 || size > LARGEST_FILE;
+        if size <= LARGEST_FILE {
+            self.layout = Some(layout);
+        }
+    }
+
+    /// Looks at a block.
+    pub fn look(&mut self, view: BlockView<'_>) {
+        let Some(layout) = self.layout.take() else { return };
+        self.keep_text(&view, &layout);
+        for part in &layout.parts {
+            self.look_at_part(part, &view, &layout);
+        }
+        for address in self.code.addresses(&layout, &view) {
+            let length = address.length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+            self.refer(address.target, length, ReferredBy::Code, &view, &layout);
+        }
+        for DataPointer { target, length } in self.pointers.take(&view, &layout) {
+            self.refer(target, length, ReferredBy::Data, &view, &layout);
+        }
+        self.resolve(&view, &layout);
+        self.layout = Some(layout);
+    }
+
+    fn keep_text(&mut self, view: &BlockView<'_>, layout: &ProgramLayout) {
+        let names = self.pointers.function_names();
+        let contents = |offset: u64| {
+            let is_in =
+                |part: &&LoadedPart| offset + 256 > part.offset && offset < part.offset.saturating_add(part.len);
+            match layout.parts.iter().find(is_in) {
+                _ if names.contains(&offset) => Contents::Nothing,
+                Some(part) if part.access.is_code => Contents::Code,
+                Some(_) => Contents::Data,
+                None => Contents::Nothing,
+            }
+        };
+        let (before, block) = view.bytes.split_at_checked(view.seen).unwrap_or((&[], view.bytes));
+        self.store.add_block(block, view.fresh(), before, contents);
+    }
+
+    fn look_at_part(&mut self, part: &LoadedPart, view: &BlockView<'_>, layout: &ProgramLayout) {
+        let Some(range) = view.fresh_of(part) else { return };
+        if part.access.is_code {
+            self.code.read(part, view, layout);
+        }
+        self.pointers.read(range.clone(), part, view, layout);
+        if layout.linked_by == LinkedBy::Other {
+            self.whole.read(range.clone(), part, view, &mut self.found);
+        }
+        if layout.machine == CodeMachine::Unreadable {
+            whole::read_loose(range, view, &mut self.found);
+        }
+    }
+
+    /// Something refers to the string at `target`. It is still to come, in sight, or kept.
+    fn refer(
+        &mut self,
+        target: u64,
+        length: Option<usize>,
+        by: ReferredBy,
+        view: &BlockView<'_>,
+        layout: &ProgramLayout,
+    ) {
+        let Some(offset) = layout.offset_of(target) else { return };
+        let with_length = length.filter(|length| *length > 1).map(|length| {
+            let clipped = u8::try_from(length.min(LONGEST)).unwrap_or(u8::MAX);
+            StringReference { offset, end: StringEnd::Length(clipped), by }
+        });
+        let has_no_end = match layout.linked_by {
+            LinkedBy::Go => true,
+            LinkedBy::GoAndC => with_length.is_some(),
+            LinkedBy::Other => false,
+        };
+        let with_end = (!has_no_end).then_some(StringReference { offset, end: StringEnd::Nul, by });
+        for reference in with_length.into_iter().chain(with_end) {
+            if reference.block() >= view.fresh() / BLOCK as u64 {
+                self.wanted.add(reference);
+            } else {
+                self.look_up(reference, view, layout);
+            }
+        }
+    }
+
+    /// A string that has gone by.
+    fn look_up(&mut self, reference: StringReference, view: &BlockView<'_>, layout: &ProgramLayout) {
+        if let Some(bytes) = view.at(reference.offset) {
+            add(&mut self.found, reference, bytes, layout);
+            return;
+        }
+        match self.store.read(reference.offset, reference.reach() + WORD) {
+            StoredText::Known(text) => add(&mut self.found, reference, &text, layout),
+            // Where strings end with a NUL, those that are whole have been seen.
+            StoredText::Gone => self.has_gaps |= reference.end != StringEnd::Nul,
+            StoredText::Never => {}
+        }
+    }
+
+    /// The strings that end in this block.
+    fn resolve(&mut self, view: &BlockView<'_>, layout: &ProgramLayout) {
+        let block = view.fresh() / BLOCK as u64;
+        let last = if view.is_last { block + 1 } else { block };
+        for block in block..=last {
+            for reference in self.wanted.take(block) {
+                if let Some(bytes) = view.at(reference.offset) {
+                    add(&mut self.found, reference, bytes, layout);
+                }
+            }
+        }
+    }
+
+    /// The strings, after the last block. `tables` hold names that are no strings of the program.
+    pub fn finish(self, language: StringLanguage, tables: &[Range<u64>]) -> ProgramStrings {
+        let Some(layout) = self.layout else { return ProgramStrings::default() };
+        let is_readable = layout.machine != CodeMachine::Unreadable;
+        let has_room = !self.wanted.has_overflowed && !self.pointers.has_overflowed;
+        let mut strings = self.found.finish(language, tables);
+        strings.complete &= is_readable && has_room && !self.has_gaps;
+        strings
+    }
+}
+
+/// Whether these bytes begin with an address: then they are a list of them, and the length is that of the list.
+fn is_address(bytes: &[u8], length: u8, layout: &ProgramLayout) -> bool {
+    let word = layout.words.first(bytes);
+    usize::from(length) < layout.words.size() && layout.may_have(word)
+}
+
+/// Adds the string at the beginning of `bytes`.
+fn add(found: &mut FoundStrings, reference: StringReference, bytes: &[u8], layout: &ProgramLayout) {
+    let seen = bytes.get(..reference.reach()).unwrap_or(bytes);
+    let (text, evidence) = match reference.end {
+        StringEnd::Length(length) if usize::from(length) != seen.len() || is_address(bytes, length, layout) => {
+            return;
+        }
+        StringEnd::Length(_) => (seen, StringEvidence::Length),
+        StringEnd::Nul => {
+            let end = seen.iter().position(|byte| *byte == 0).unwrap_or(seen.len());
+            (seen.get(..end).unwrap_or(seen), StringEvidence::Pointer)
+        }
+    };
+    // What is longer than what is seen of it has only a beginning.
+    let is_cut = text.len() >= LONGEST && !text.contains(&b' ');
+    if !is_cut {
+        found.add_text(text, reference.offset, reference.by, evidence);
+    }
+}
