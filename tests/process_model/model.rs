@@ -107,7 +107,7 @@ fn directory(container: &Container, root: &Root<'_>) -> String {
     for there in (0..=names.len()).rev() {
         let upper = RootPath::new(names[..there].join("/")).unwrap();
         if let Ok(found) = root.resolve(&upper) {
-            let made = names[there..].iter().map(|name| format!("/{name}")).collect::<String>();
+            let made = names[there..].iter().fold(String::new(), |made, name| made + "/" + name);
             return if found.path.is_root() && !made.is_empty() { made } else { format!("{}{made}", found.path) };
         }
     }
