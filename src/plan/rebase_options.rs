@@ -643,6 +643,13 @@ mod tests {
         let options: RebaseOptions = serde_json::from_value(value).unwrap();
         assert!(options.extract && options.platforms.len() == 1);
         assert_eq!((options.entrypoint.unwrap().0, options.source_date_epoch), (vec!["/a".to_owned()], Some(Epoch(5))));
+        let value = json!({"env": "A=1", "drop": "/x", "healthcheck": "none", "workdir": "/s", "user": "1", "keep": ["/a", "/b"]});
+        let options: RebaseOptions = serde_json::from_value(value).unwrap();
+        assert_eq!((options.env.len(), options.drop.len(), options.keep.len()), (1, 1, 2));
+        assert_eq!((options.healthcheck, options.workdir.unwrap().0.as_str()), (Some(HealthcheckChoice::None), "/s"));
+        for bad in [json!({"workdir": "s"}), json!({"env": ["A"]}), json!({"healthcheck": []})] {
+            assert!(serde_json::from_value::<RebaseOptions>(bad.clone()).is_err(), "{bad}");
+        }
         for bad in [json!({"extract": "yes"}), json!({"keep": [1]}), json!({"logs": "loud"}), json!({"nope": 1})] {
             assert!(serde_json::from_value::<RebaseOptions>(bad.clone()).is_err(), "{bad}");
         }

@@ -60,7 +60,7 @@ fn health(refusal: &Refusal) -> Finding {
     let message = format!("the health check needs a shell: {} ({})", refusal.detail, refusal.reason.word());
     Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
         .evidence(pointed(refusal))
-        .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator")
+        .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or pass --healthcheck with its words, or with none")
 }
 
 /// What the translation changes: what differs when the container runs, and what was frozen.
@@ -142,7 +142,7 @@ pub(super) fn healthcheck_missing(pass: &Pass) -> Option<Finding> {
     Some(
         Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
             .evidence(evidence)
-            .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or leave it to the orchestrator"),
+            .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or pass --healthcheck with its words, or with none"),
     )
 }
 
