@@ -218,6 +218,13 @@ impl Translator<'_> {
         }
     }
 
+    /// Whether the first word leads to a script whose interpreter is gone.
+    pub(super) fn is_stuck_script(&self, container: &Container, argv: &[String]) -> bool {
+        let found = argv.first().and_then(|word| search(self.root, container, word));
+        let program = found.and_then(|found| self.root.program(found.file.node));
+        program.is_some_and(|program| program.script.is_some()) && !self.starts_as_it_is(container, argv)
+    }
+
     /// Whether a shell or another interpreter is in the rebased root.
     fn keeps_shell(&self, container: &Container, word: &str) -> bool {
         let is_kept = |path: &RootPath| self.options.keep.iter().any(|kept| path.is_within(kept));

@@ -22,9 +22,11 @@ pub(super) fn translate(container: &mut Container, translator: &Translator<'_>) 
         return HealthOutcome::Unchanged;
     }
     match translator.meaning(container, &argv, ExitStatusUse::ZeroOrNot).0 {
+        Verdict::Unchanged(_) if translator.is_stuck_script(container, &argv) => stuck(&argv),
         Verdict::Unchanged(_) => HealthOutcome::Unchanged,
         Verdict::Refuse(refusal) => HealthOutcome::Refused(refusal),
         Verdict::Translate(meaning) => match words(&meaning, container) {
+            Some(words) if translator.is_stuck_script(container, &words) => stuck(&words),
             Some(words) => {
                 set_test(container, words);
                 let is_worth = |note: &Note| matches!(note, Note::WildcardUnmatched(_) | Note::WildcardKept(_));
@@ -33,6 +35,10 @@ pub(super) fn translate(container: &mut Container, translator: &Translator<'_>) 
             None => HealthOutcome::Refused(Box::new(shell::refuse_side_effects(&argv))),
         },
     }
+}
+
+fn stuck(argv: &[String]) -> HealthOutcome {
+    HealthOutcome::Refused(Box::new(shell::refuse_script(argv)))
 }
 
 /// The words that a runtime executes for the test.

@@ -128,6 +128,14 @@ pub fn refuse_side_effects(argv: &[String]) -> Refusal {
     whole(Reason::ExtraFd, detail, text).within(argv.len().saturating_sub(1), text)
 }
 
+/// The refusal of a command whose program is a script that nothing in the image can run.
+#[must_use]
+pub fn refuse_script(argv: &[String]) -> Refusal {
+    let name = argv.first().map_or("", String::as_str);
+    let detail = format!("{name} is a script, and what runs it is not in the rebased image");
+    whole(Reason::TargetIsShellScript, detail, name).within(0, name)
+}
+
 /// The refusal of a command that is not text at this word.
 #[must_use]
 pub fn refuse_not_utf8(word: usize, argv: &[String]) -> Refusal {

@@ -422,3 +422,19 @@ fn a_script_that_is_inlined_can_be_left_out() {
     let facts = answers(container(), with_script(script), layer("n"), &dropping("/ran.sh"));
     assert_eq!(facts.draft.layers.drop_missing.len(), 1, "nothing of that name");
 }
+
+#[test]
+fn a_health_check_that_is_a_script_is_read_or_refused() {
+    let checked = |script: &str, test: Value| {
+        let container = json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": test}});
+        let facts = answers(container, with_script(script), layer("n"), &RebaseOptions::default());
+        let is_refused = matches!(facts.draft.form.health, HealthOutcome::Refused(_));
+        (!is_refused).then(|| facts.draft.container.members["Healthcheck"]["Test"].clone())
+    };
+    for test in [json!(["CMD", "/run.sh"]), json!(["CMD-SHELL", "./run.sh || exit 1"])] {
+        let health = checked("#!/bin/sh\nexec /app health\n", test.clone());
+        assert_eq!(health, Some(json!(["CMD", "/app", "health"])), "{test}");
+        assert_eq!(checked("#!/bin/sh\nx | y\n", test.clone()), None, "{test}");
+        assert_eq!(checked("#!/usr/bin/python3\nprint()\n", test.clone()), None, "{test}");
+    }
+}
