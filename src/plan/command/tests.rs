@@ -367,6 +367,10 @@ fn a_shell_that_starts_a_script_is_read_like_the_script() {
     assert_eq!(command(&facts), (json!(["/app", "--v=4", "one"]), Value::Null));
     assert_eq!(facts.draft.container.members["Env"], json!(["LEVEL=x", "MODE=x"]));
     assert_eq!(facts.draft.form.script.as_deref(), Some("/run.sh"));
+    let passing = "LEVEL=x ./run.sh one \"$@\"";
+    let container = json!({"Entrypoint": ["/bin/sh", "-c", passing, "--"], "Cmd": ["two", "three"]});
+    let facts = answers(container, own(), layer("n"), &RebaseOptions::default());
+    assert_eq!(command(&facts), (json!(["/app", "--v=4", "one"]), json!(["two", "three"])));
     let twice = with_script("#!/bin/sh\nexec /app >>/var/log/b 2>&1\n");
     let container = json!({"Cmd": ["/bin/sh", "-c", "./run.sh >>/var/log/a 2>&1"]});
     assert_eq!(translated(container, twice), None, "the output goes to two places");
