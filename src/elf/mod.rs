@@ -20,7 +20,6 @@ mod program;
 mod script;
 mod segments;
 mod starts;
-mod string_context;
 mod strings;
 mod tools;
 mod window;
@@ -33,6 +32,5 @@ mod tests;
 pub use go_facts::GoFacts;
 pub use probe::Probe;
 pub use program::{
-    Class, Endian, FloatAbi, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, ShownBy,
-    StartsOthers, Tool,
+    Class, Endian, FloatAbi, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool,
 };

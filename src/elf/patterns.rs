@@ -3,29 +3,21 @@
 //! At most 64 rows: more could not be searched for at the speed of memory. A row counts wherever
 //! its bytes are, also inside or across another row, and across blocks.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use PatternMeaning::{
-    BuildInfo, GoRuntime, GoVersion, Library, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive,
-    Runs, RustSource, Tool,
+    BuildInfo, GoRuntime, GoVersion, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive, Runs,
+    RustSource,
 };
 use aho_corasick::{AhoCorasick, Input, MatchKind};
-
-use super::string_context::{AFTER, StringUses};
 
 /// What it means that a file contains a row's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternMeaning {
     /// The word is mentioned.
     Mention(&'static str),
-    /// The name of a tool. The bytes around it decide; see `string_context`.
-    Tool(&'static str, Proof),
     /// Functions whose only purpose is to run these tools, and their package.
     Runs(&'static [&'static str], &'static str),
-    /// The name of a library that programs load at run time.
-    Library(&'static str),
     /// A program that is many tools, whose names it therefore has.
     ManyTools,
     /// A Go package, or a function of one, is linked in.
@@ -46,16 +38,6 @@ pub(super) enum PatternMeaning {
     PackedArchive,
 }
 
-/// What shows that the name of a tool means the tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
-    /// The word alone: it means nothing else.
-    Word,
-    /// A path, or a command line: the word means other things as well. `mount` is a system call,
-    /// `conntrack` names metrics, `ruby` is an element of HTML, `ipset` a part of words.
-    Path,
-}
-
 /// Functions without which a Go program cannot start another one.
 pub(super) const GO_STARTERS: [&str; 2] = ["syscall.forkExec", "syscall.Exec"];
 
@@ -64,14 +46,6 @@ pub(super) const MODULE_INFO: &[u8] = b"\x30\x77\xaf\x0c\x92\x74\x08\x02\x41\xe1
 
 const fn mention(word: &'static str) -> (&'static [u8], PatternMeaning) {
     (word.as_bytes(), Mention(word))
-}
-
-const fn tool(word: &'static str, proof: Proof) -> (&'static [u8], PatternMeaning) {
-    (word.as_bytes(), Tool(word, proof))
-}
-
-const fn library(name: &'static str) -> (&'static [u8], PatternMeaning) {
-    (name.as_bytes(), Library(name))
 }
 
 /// What kube-proxy's package runs: for both protocols, and to read and write whole tables.
@@ -88,24 +62,7 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     mention("logtostderr"),
     mention("log_file_max_size"),
     mention("add_dir_header"),
-    // tools that programs run
-    tool("iptables", Proof::Word),
-    tool("ip6tables", Proof::Word),
-    tool("ebtables", Proof::Word),
-    tool("dnsmasq", Proof::Word),
-    tool("ethtool", Proof::Word),
-    tool("kubectl", Proof::Word),
-    tool("modprobe", Proof::Word),
-    tool("nsenter", Proof::Word),
-    tool("systemctl", Proof::Word),
-    tool("ipset", Proof::Path),
-    tool("conntrack", Proof::Path),
-    tool("mount", Proof::Path),
-    tool("umount", Proof::Path),
-    tool("socat", Proof::Path),
-    tool("ruby", Proof::Path),
-    tool("mkfs", Proof::Path),
-    tool("fsck", Proof::Path),
+    // packages whose only purpose is to run tools
     (b"/iptables.(*runner).", Runs(IPTABLES, "k8s.io/kubernetes/pkg/util/iptables")),
     (b"/iptables.(*IPTables).", Runs(&["iptables", "ip6tables"], "github.com/coreos/go-iptables/iptables")),
     (b"/ebtables.(*runner).", Runs(&["ebtables"], "k8s.io/kubernetes/pkg/util/ebtables")),
@@ -119,17 +76,6 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"/nsenter.(*Nsenter).", Runs(&["nsenter"], "k8s.io/kubernetes/pkg/util/nsenter")),
     (b"BusyBox v", ManyTools),
     (b"toybox ", ManyTools),
-    // libraries that programs load at run time; not those that a static glibc itself may load
-    library("libsystemd.so"),
-    library("libnvidia-ml.so"),
-    library("libcuda.so"),
-    library("libseccomp.so"),
-    library("libdevmapper.so"),
-    library("libvirt.so"),
-    library("libcrypto.so"),
-    library("libssl.so"),
-    library("libudev.so"),
-    library("libpam.so"),
     // Go
     (b"k8s.io/klog.", Package("k8s.io/klog")),
     (b"k8s.io/klog/v2.", Package("k8s.io/klog/v2")),
@@ -198,25 +144,23 @@ pub(super) enum FileEnd {
 pub(super) struct PatternSearch {
     /// One bit for each row.
     found: u64,
-    /// For the rows that are tools, how their names are used.
-    tools: BTreeMap<usize, StringUses>,
 }
 
 impl PatternSearch {
     /// Searches `bytes`, which are at `start` in the file. The first `seen` of them have
-    /// been searched before. A row is found as soon as the bytes after it are available too.
+    /// been searched before.
     pub fn look(&mut self, bytes: &[u8], start: u64, seen: usize, rest: FileEnd) -> Vec<PatternHit> {
         let Patterns { automaton: Some(automaton), longest, .. } = &*PATTERNS else { return Vec::new() };
         let mut hits = Vec::new();
-        let mut from = seen.saturating_sub(longest.saturating_add(AFTER));
+        let mut from = seen.saturating_sub(*longest);
         while let Some(found) = automaton.find(Input::new(bytes).range(from..)) {
             from = found.start() + 1;
-            let needed = found.end() + AFTER;
-            // Found before, or to be found when more is there.
-            if needed <= seen || (rest == FileEnd::NotYet && needed > bytes.len()) {
+            // Found before, or perhaps the beginning of a longer row that is still to come.
+            let may_be_longer = rest == FileEnd::NotYet && found.start().saturating_add(*longest) > bytes.len();
+            if found.start().saturating_add(*longest) <= seen || may_be_longer {
                 continue;
             }
-            let meaning = self.note(found.pattern().as_usize(), bytes, found.range());
+            let meaning = self.note(found.pattern().as_usize());
             if let Some(meaning) = meaning.filter(|meaning| meaning.has_a_place()) {
                 hits.push(PatternHit { meaning, offset: start + found.start() as u64 });
             }
@@ -224,23 +168,9 @@ impl PatternSearch {
         hits
     }
 
-    fn note(&mut self, row: usize, bytes: &[u8], range: Range<usize>) -> Option<PatternMeaning> {
+    fn note(&mut self, row: usize) -> Option<PatternMeaning> {
         self.found |= PATTERNS.heads.get(row).copied().unwrap_or(0);
-        let meaning = TABLE.get(row).map(|(_, meaning)| *meaning)?;
-        if let PatternMeaning::Tool(..) = meaning {
-            let after = bytes.get(range.end..).unwrap_or_default();
-            let before = bytes.get(..range.start).unwrap_or_default();
-            self.tools.entry(row).or_default().see(before, after.get(..AFTER).unwrap_or(after));
-        }
-        Some(meaning)
-    }
-
-    /// How the file uses the names of tools, in the order of the table.
-    pub fn tools(&self) -> impl Iterator<Item = (&'static str, Proof, StringUses)> {
-        self.tools.iter().filter_map(|(row, sightings)| match TABLE.get(*row)? {
-            (_, PatternMeaning::Tool(name, proof)) => Some((*name, *proof, *sightings)),
-            _ => None,
-        })
+        TABLE.get(row).map(|(_, meaning)| *meaning)
     }
 
     /// The meanings of all rows that were found, in the order of the table.
@@ -264,10 +194,7 @@ mod tests {
         let mut search = PatternSearch::default();
         search.look(text.as_bytes(), 0, 0, FileEnd::Reached);
         let word = |meaning| match meaning {
-            PatternMeaning::Mention(word)
-            | PatternMeaning::Package(word)
-            | PatternMeaning::Tool(word, _)
-            | PatternMeaning::Library(word) => Some(word),
+            PatternMeaning::Mention(word) | PatternMeaning::Package(word) => Some(word),
             PatternMeaning::Runs(_, package) => Some(package),
             _ => None,
         };
@@ -280,20 +207,13 @@ mod tests {
         assert!(PATTERNS.automaton.is_some());
         assert!(rows().all(|row| row.len() >= 4), "shorter rows would be found everywhere");
         // A row inside another one, but not at its beginning, would be missed only if it began earlier.
-        assert!(PATTERNS.longest + AFTER < crate::elf::window::CARRY);
-        let tools = TABLE.iter().filter(|(_, meaning)| matches!(meaning, PatternMeaning::Tool(..)));
-        for (tool, _) in tools {
-            assert_eq!(rows().filter(|row| row.starts_with(tool)).count(), 1, "the bytes around it would be lost");
-        }
+        assert!(PATTERNS.longest < crate::elf::window::CARRY);
     }
 
     #[test]
     fn rows_are_found_inside_and_across_each_other() {
         for (text, expected) in [
             ("--log_file_max_size=0", vec!["log_file", "log_file_max_size"]),
-            ("umount", vec!["mount", "umount"]),
-            ("amountx", vec!["mount"]),
-            ("iptablesocat", vec!["iptables", "socat"]),
             ("log-filelog_file", vec!["log_file", "log-file"]),
             ("k8s.io/klog.InitFlags", vec!["k8s.io/klog", "k8s.io/klog.InitFlags"]),
             ("k8s.io/klog/v2.InitFlags", vec!["k8s.io/klog/v2", "k8s.io/klog/v2.InitFlags"]),
@@ -310,9 +230,8 @@ mod tests {
                 "k8s.io/kubernetes/vendor/k8s.io/component-base/logs/klogflags.Init",
                 vec!["k8s.io/component-base", "k8s.io/component-base/logs/klogflags"],
             ),
-            ("k8s.io/mount-utils.(*Mounter).Mount", vec!["mount", "k8s.io/mount-utils"]),
-            ("libsystemd.so.0", vec!["libsystemd.so"]),
-            ("moun", vec![]),
+            ("k8s.io/mount-utils.(*Mounter).Mount", vec!["k8s.io/mount-utils"]),
+            ("log_fil", vec![]),
         ] {
             assert_eq!(found(text), expected, "{text}");
         }
@@ -320,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_stands_across_two_blocks_is_found_once() {
-        let bytes = [b"xx", BUILD_INFO, b"\0/bin/umount -a"].concat();
+        let bytes = [b"xx", BUILD_INFO, b"\0log_file_max_size"].concat();
         let whole = PatternSearch::default().look(&bytes, 1000, 0, FileEnd::Reached);
         assert_eq!(whole, [PatternHit { meaning: PatternMeaning::BuildInfo, offset: 1002 }]);
         for cut in 0..=bytes.len() {
@@ -328,8 +247,7 @@ mod tests {
             let mut hits = search.look(&bytes[..cut], 1000, 0, FileEnd::NotYet);
             hits.extend(search.look(&bytes, 1000, cut, FileEnd::Reached));
             assert_eq!(hits, whole, "cut at {cut}");
-            let (_, _, seen) = search.tools().find(|(name, ..)| *name == "umount").unwrap();
-            assert_eq!(seen, StringUses { ended_path: true, ..StringUses::default() }, "cut at {cut}");
+            assert!(search.found().any(|meaning| meaning == PatternMeaning::Mention("log_file_max_size")), "{cut}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::header::is_elf;
 use super::linkage::LinkageReader;
 use super::packed;
 use super::patterns::{FileEnd, PatternMeaning, PatternSearch};
-use super::program::{Linkage, Program};
+use super::program::{Linkage, Program, StartsOthers};
 use super::script;
 use super::starts::StartEvidence;
 use super::strings::{BlockView, StringLanguage, StringScan};
@@ -166,10 +166,11 @@ impl ElfProbe {
         let names = tables.last().map(|table| window.run(table.start, length(table))).unwrap_or_default();
         let strings = &program.strings;
         program.starts = StartEvidence { go: go.as_ref(), language, strings, names, has_command_flag }.starts();
+        if self.search.found().any(|meaning| meaning == PatternMeaning::ManyTools) {
+            program.starts = StartsOthers::Never;
+        }
         program.runs = tools::run_by_packages(&self.search, go.as_ref());
         program.notes.extend(note);
-        program.tools = tools::run_by(&self.search, go.as_ref());
-        program.libraries = tools::loaded_by(&self.search, go.as_ref(), &program.needed);
         program.mentions = self.search.found().filter_map(mention).collect();
         program.go = go;
         program

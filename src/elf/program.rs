@@ -106,37 +106,13 @@ pub struct Script {
     pub argument: Option<String>,
 }
 
-/// A program that another one runs, and what shows it.
+/// A program that a Go package is there to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// As it is found in `PATH`.
     pub name: String,
-    pub shown_by: ShownBy,
-}
-
-/// What shows that a program runs a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShownBy {
-    /// The name is a string of its own.
-    Word,
-    /// So is a path to it, or a command line with it.
-    Path,
-    /// Functions of this Go package are linked in, and their only purpose is to run it. The weakest
-    /// of the three: a linker keeps methods that nobody calls.
-    Package(String),
-}
-
-impl ShownBy {
-    /// For reports.
-    #[must_use]
-    pub fn words(&self, tool: &str) -> String {
-        match self {
-            Self::Word => format!("`{tool}` is one of its strings"),
-            Self::Path => format!("a path to `{tool}` is one of its strings"),
-            Self::Package(package) => format!("it contains the package {package}"),
-        }
-    }
+    /// The package, functions of which are linked in. A linker keeps methods that nobody calls.
+    pub package: String,
 }
 
 /// What shows that a program uses a string.
@@ -189,7 +165,8 @@ impl ProgramStrings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartsOthers {
-    /// A Go program without the functions that every way to start another one goes through.
+    /// A Go program without the functions that every way to start another one goes through, or a program
+    /// that is many tools itself, such as busybox.
     Never,
     Able,
     /// It contains or imports what runs command lines with `/bin/sh`: `system`, `popen`.
@@ -215,10 +192,6 @@ pub struct Program {
     /// The names of klog's flags that an ELF file contains, also as a part of other words:
     /// Go and Rust put strings side by side without anything between them.
     pub mentions: Vec<String>,
-    /// Known tools that it runs, each once. A Go program that cannot start others runs none.
-    pub tools: Vec<Tool>,
-    /// Known libraries that it names without needing them at start: it loads them later.
-    pub libraries: Vec<String>,
     pub strings: ProgramStrings,
     pub starts: StartsOthers,
     /// Tools that a Go package which is linked in has the only purpose to run.
@@ -241,8 +214,6 @@ impl Program {
             script: None,
             notes: Vec::new(),
             mentions: Vec::new(),
-            tools: Vec::new(),
-            libraries: Vec::new(),
             strings: ProgramStrings::default(),
             starts: StartsOthers::Able,
             runs: Vec::new(),

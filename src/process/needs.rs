@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::container::{Container, DEFAULT_PATH};
 use super::named_paths::{LostPath, MoveView};
 use super::program::library_directories;
-use crate::elf::{Program, ReferredBy, ShownBy, StartsOthers};
+use crate::elf::{Program, ReferredBy, StartsOthers};
 use crate::layer::RootPath;
 use crate::rootfs::Root;
 use crate::shell::UsedCommands;
@@ -95,7 +95,7 @@ pub(super) struct NeedsSearch<'a> {
 
 /// Packages that are linked into programs which never run the tool: kube-controller-manager has the code
 /// for mounts of every kind of volume, and mounts none.
-const OFTEN_UNUSED: [&str; 2] = ["k8s.io/mount-utils", "k8s.io/utils/mount"];
+const OFTEN_UNUSED: [&str; 3] = ["k8s.io/mount-utils", "k8s.io/utils/mount", "k8s.io/kubernetes/pkg/util/mount"];
 
 /// Names of programs that are words of other meanings: alone they show nothing.
 const COMMON_WORDS: [&str; 66] = [
@@ -259,10 +259,10 @@ impl<'a> NeedsSearch<'a> {
             }
         }
         for tool in &program.runs {
-            if let (Some(at), ShownBy::Package(package)) = (self.lost_tool(&tool.name), &tool.shown_by) {
-                let is_unused = OFTEN_UNUSED.contains(&package.as_str());
+            if let Some(at) = self.lost_tool(&tool.name) {
+                let is_unused = OFTEN_UNUSED.contains(&tool.package.as_str());
                 let evidence = if is_unused { Evidence::UnusedPackage } else { Evidence::Package };
-                add(&tool.name, evidence(package.clone()), at);
+                add(&tool.name, evidence(tool.package.clone()), at);
             }
         }
         for word in words().filter(|word| is_telling(word)) {

@@ -100,14 +100,17 @@ fn to_json(path: &str, program: &Program) -> Value {
         "float_abi": program.float_abi,
         "script": program.script,
         "mentions": program.mentions,
-        "tools": program.tools.iter().map(tool).collect::<Vec<_>>(),
-        "libraries": program.libraries,
+        "tools": program.runs.iter().map(tool).collect::<Vec<_>>(),
+        "starts": program.starts,
+        "paths": program.strings.paths.iter().map(|string| &string.text).collect::<Vec<_>>(),
+        "words": program.strings.words.len(),
+        "packed": program.packed,
         "notes": program.notes,
     })
 }
 
 fn tool(tool: &Tool) -> Value {
-    json!({"name": tool.name, "why": tool.shown_by.words(&tool.name)})
+    json!({"name": tool.name, "why": format!("it contains the package {}", tool.package)})
 }
 
 fn go(facts: &GoFacts) -> Value {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::elf::{Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, ShownBy, StartsOthers, Tool};
+use crate::elf::{Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
 use crate::layer::{Entry, EntryKind, LayerIndex};
@@ -163,8 +163,8 @@ fn needs_tool() {
     assert_eq!(found(with_app(never, with("a"), layer("n"))), [(Rule::NeedsFile, Level::Warn)], "it runs nothing");
     let by_word = || naming(&[], &["iptables"]);
     assert_eq!(found(with_app(by_word(), with("a"), layer("n"))), [(Rule::NeedsTool, Level::Warn)]);
-    let shown_by = ShownBy::Package("k8s.io/kubernetes/pkg/util/iptables".to_owned());
-    let runs = vec![Tool { name: "iptables".to_owned(), shown_by }];
+    let package = "k8s.io/kubernetes/pkg/util/iptables".to_owned();
+    let runs = vec![Tool { name: "iptables".to_owned(), package }];
     let by_package = Program { runs, ..by_word() };
     assert_eq!(found(with_app(by_package, with("a"), layer("n"))), refusal);
     let common = naming(&[], &["mount"]);
