@@ -6,10 +6,12 @@
 use std::sync::LazyLock;
 
 use PatternMeaning::{
-    BuildInfo, GoRuntime, GoVersion, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive, Runs,
-    RustSource,
+    BuildInfo, GoRuntime, GoStarter, GoVersion, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive,
+    Runs, RustSource,
 };
 use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::strings::NameArgument;
 
 /// What it means that a file contains a row's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) enum PatternMeaning {
     ModuleInfo,
     /// A function that every Go program has.
     GoRuntime,
+    /// A function of Go that starts a program: which argument names it.
+    GoStarter(NameArgument),
     /// The path of a source file in Rust's own library.
     RustSource,
     /// The mark of an archive that a program unpacks when it starts.
@@ -91,6 +95,12 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"os/exec.(*Cmd).Start\0", Package("os/exec")),
     (b"syscall.forkExec\0", Package("syscall.forkExec")),
     (b"syscall.Exec\0", Package("syscall.Exec")),
+    (b"\0os/exec.Command\0", GoStarter(NameArgument::First)),
+    (b"\0os/exec.CommandContext\0", GoStarter(NameArgument::Second)),
+    (b"\0os/exec.LookPath\0", GoStarter(NameArgument::First)),
+    (b"\0os.StartProcess\0", GoStarter(NameArgument::First)),
+    (b"\0syscall.StartProcess\0", GoStarter(NameArgument::First)),
+    (b"\0syscall.Exec\0", GoStarter(NameArgument::First)),
     (b"\0runtime.goexit", GoRuntime),
     (b"/rustc/", RustSource),
     // PyInstaller
@@ -181,7 +191,7 @@ impl PatternSearch {
 
 impl PatternMeaning {
     fn has_a_place(self) -> bool {
-        matches!(self, Self::LibraryName | Self::GoVersion | Self::BuildInfo | Self::ModuleInfo)
+        matches!(self, Self::LibraryName | Self::GoVersion | Self::BuildInfo | Self::ModuleInfo | Self::GoStarter(_))
     }
 }
 

@@ -122,10 +122,13 @@ impl ElfProbe {
     fn work(&mut self, window: &mut Window, rest: FileEnd) {
         let (bytes, start, seen) = window.recent();
         for hit in self.search.look(bytes, start, seen, rest) {
-            if hit.meaning == PatternMeaning::LibraryName {
-                window.want(hit.offset.saturating_sub(BEFORE), NAME, WantedFor::Candidate);
-            } else {
-                self.go_scan.add_hit(hit, window);
+            match hit.meaning {
+                PatternMeaning::LibraryName => {
+                    window.want(hit.offset.saturating_sub(BEFORE), NAME, WantedFor::Candidate);
+                }
+                // The name begins after the end of another one.
+                PatternMeaning::GoStarter(argument) => self.strings.add_starter(hit.offset + 1, argument),
+                _ => self.go_scan.add_hit(hit, window),
             }
         }
         self.reader.advance(window);

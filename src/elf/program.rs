@@ -147,6 +147,8 @@ pub struct ProgramStrings {
     pub words: Vec<String>,
     /// The first words of command lines such as `iptables -w`. Sorted, each once.
     pub command_words: Vec<String>,
+    /// The programs that a Go program names where it starts one: `exec.Command("git")`. Sorted, each once.
+    pub calls: Vec<String>,
     /// False where a limit was reached, or where the machine's code cannot be read: then a string
     /// that is not here may still be used.
     pub complete: bool,

@@ -1,16 +1,16 @@
 //! What the programs of an application use that only the old root had, and what shows it.
 //!
 //! The rule it owns: only a whole string that the program refers to counts, and it counts for what it
-//! is. A path to a program is a call where the program can start others; a bare word is one only
-//! together with a package that the image's own layers installed, or a Go package that is there to run
-//! the tool. A path to anything else is a file that may be read.
+//! is. A path to a program is a call where the program can start others; a bare word is one where the code
+//! passes it to what starts programs, or together with a package that the image's own layers installed, or
+//! with a Go package that is there to run the tool. A path to anything else is a file that may be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::container::{Container, DEFAULT_PATH};
 use super::named_paths::{LostPath, MoveView};
 use super::program::library_directories;
-use crate::elf::{Program, ReferredBy, StartsOthers};
+use crate::elf::{Program, StartsOthers};
 use crate::layer::RootPath;
 use crate::rootfs::Root;
 use crate::shell::UsedCommands;
@@ -40,6 +40,8 @@ pub enum AbsentKind {
 pub enum Evidence {
     /// A path to it is a string of the program, at this offset of the file.
     Path(u64),
+    /// The code passes its name to a function that starts programs.
+    Call,
     /// A script of the image has it where a command begins, or reads it.
     Script,
     /// A word of the command is its name.
@@ -62,6 +64,7 @@ impl Evidence {
     pub fn words(&self, name: &str) -> String {
         match self {
             Self::Path(offset) => format!("the string {name} is at offset {offset:#x}, and code refers to it"),
+            Self::Call => format!("its code starts `{name}`"),
             Self::Script => format!("the script names {name}"),
             Self::Argument => format!("`{name}` is a word of the command"),
             Self::SystemCall => "it contains `system` or `popen`, which run /bin/sh".to_owned(),
@@ -197,8 +200,9 @@ impl<'a> NeedsSearch<'a> {
         let mut found = Vec::new();
         for string in &program.strings.paths {
             let Ok(path) = RootPath::new(&string.text) else { continue };
-            // glibc's own, for files that are no programs: only `system` and `popen` count, below.
-            let is_of_libc = string.by == ReferredBy::Terminated && string.text == "/bin/sh";
+            // Every `exec` of a C library has it, for files that are no programs: only `system` and `popen`
+            // count, below.
+            let is_of_libc = program.go.is_none() && string.text == "/bin/sh";
             let Some(lost) = self.view.lost(&string.text).filter(|_| !is_of_libc) else { continue };
             let is_call = lost == LostPath::Program && program.starts != StartsOthers::Never;
             let kind = match lost {
@@ -251,6 +255,11 @@ impl<'a> NeedsSearch<'a> {
             && let Some(at) = self.lost_tool("/bin/sh")
         {
             add("/bin/sh", Evidence::SystemCall, at);
+        }
+        for name in &program.strings.calls {
+            if let Some(at) = self.lost_tool(name) {
+                add(name, Evidence::Call, at);
+            }
         }
         let words = || program.strings.words.iter().chain(&program.strings.command_words);
         for word in words() {

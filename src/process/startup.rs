@@ -151,7 +151,9 @@ pub fn view<'a>((before, source): (&Start, &'a Root<'a>), (after, rebased): (&St
 fn needs(setup: &Setup<'_>, after: &Start, helpers: &[Helper], view: &MoveView<'_>) -> Vec<Absent> {
     let search = NeedsSearch::new(setup.after, view, setup.leaving);
     let is_open = matches!(after.end, ChainEnd::NoCommand | ChainEnd::NothingBehind);
-    let own = after.chain.iter().filter(|executed| executed.layer >= setup.base_layers);
+    // What a wrapper runs is what stands behind it.
+    let is_asked = |executed: &&Executed| executed.layer >= setup.base_layers && executed.role != Role::Wrapper;
+    let own = after.chain.iter().filter(is_asked);
     let own = own.filter_map(|executed| Some((&executed.path, executed.program.as_ref()?)));
     let named = helpers.iter().filter(|helper| is_open || helper.named_by.is_some());
     let named = named.map(|helper| (&helper.path, &helper.program));

@@ -102,6 +102,7 @@ fn to_json(path: &str, program: &Program) -> Value {
         "mentions": program.mentions,
         "tools": program.runs.iter().map(tool).collect::<Vec<_>>(),
         "starts": program.starts,
+        "calls": program.strings.calls,
         "paths": program.strings.paths.iter().map(|string| &string.text).collect::<Vec<_>>(),
         "words": program.strings.words.len(),
         "packed": program.packed,

@@ -179,7 +179,7 @@ impl CountedStrings {
         let words: Vec<String> = self.words.into_keys().filter(&mut fits).collect();
         let command_words: Vec<String> = self.command_words.into_keys().filter(&mut fits).collect();
         let is_whole = paths.len() + words.len() + command_words.len() == count;
-        ProgramStrings { paths, words, command_words, complete: self.complete && is_whole }
+        ProgramStrings { paths, words, command_words, calls: Vec::new(), complete: self.complete && is_whole }
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod amd64;
 mod arm64;
+mod calls;
 mod code;
 mod found;
 mod layout;
@@ -20,5 +21,6 @@ mod text_store;
 mod wanted;
 mod whole;
 
+pub(super) use calls::NameArgument;
 pub(super) use found::StringLanguage;
 pub(super) use scan::{BlockView, StringScan};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::calls::{GoCalls, NameArgument};
 use super::code::CodeReader;
 use super::found::{FoundStrings, StringEvidence, StringLanguage};
 use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
@@ -60,6 +61,7 @@ pub(in crate::elf) struct StringScan {
     wanted: WantedStrings,
     store: TextStore,
     found: FoundStrings,
+    calls: GoCalls,
     /// Something went by unseen.
     has_gaps: bool,
 }
@@ -89,9 +91,15 @@ impl StringScan {
         }
     }
 
+    /// The name of a function that starts programs is at this offset of the file.
+    pub fn add_starter(&mut self, offset: u64, argument: NameArgument) {
+        self.calls.add_name(offset, argument);
+    }
+
     /// Looks at a block.
     pub fn look(&mut self, view: BlockView<'_>) {
         let Some(layout) = self.layout.take() else { return };
+        self.calls.look(&view, &layout);
         self.keep_text(&view, &layout);
         for part in &layout.parts {
             self.look_at_part(part, &view, &layout);
@@ -197,8 +205,9 @@ impl StringScan {
     pub fn finish(self, language: StringLanguage, tables: &[Range<u64>]) -> ProgramStrings {
         let Some(layout) = self.layout else { return ProgramStrings::default() };
         let is_readable = layout.machine != CodeMachine::Unreadable;
-        let has_room = !self.wanted.has_overflowed && !self.pointers.has_overflowed;
-        let mut strings = self.found.finish(language, tables);
+        let has_room = !self.wanted.has_overflowed && !self.pointers.has_overflowed && !self.calls.has_overflowed;
+        let calls = self.calls.finish(&layout);
+        let mut strings = ProgramStrings { calls, ..self.found.finish(language, tables) };
         strings.complete &= is_readable && has_room && !self.has_gaps;
         strings
     }

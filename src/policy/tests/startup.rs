@@ -139,6 +139,7 @@ fn naming(paths: &[&str], words: &[&str]) -> Program {
         paths: paths.iter().map(path).collect(),
         words: words.iter().map(|word| (*word).to_owned()).collect(),
         command_words: Vec::new(),
+        calls: Vec::new(),
         complete: true,
     };
     Program { strings, ..program(Linkage::Static) }
@@ -163,6 +164,9 @@ fn needs_tool() {
     assert_eq!(found(with_app(never, with("a"), layer("n"))), [(Rule::NeedsFile, Level::Warn)], "it runs nothing");
     let by_word = || naming(&[], &["iptables"]);
     assert_eq!(found(with_app(by_word(), with("a"), layer("n"))), [(Rule::NeedsTool, Level::Warn)]);
+    let mut by_call = by_word();
+    by_call.strings.calls = vec!["iptables".to_owned()];
+    assert_eq!(found(with_app(by_call, with("a"), layer("n"))), refusal);
     let package = "k8s.io/kubernetes/pkg/util/iptables".to_owned();
     let runs = vec![Tool { name: "iptables".to_owned(), package }];
     let by_package = Program { runs, ..by_word() };
