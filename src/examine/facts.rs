@@ -34,7 +34,8 @@ pub struct LayerFacts {
 }
 
 impl LayerFacts {
-    pub(super) const fn new(layer: ImageLayer, index: Arc<LayerIndex>) -> Self {
+    #[must_use]
+    pub const fn new(layer: ImageLayer, index: Arc<LayerIndex>) -> Self {
         Self { layer, index, owners: OnceLock::new() }
     }
 

@@ -2,10 +2,14 @@
 //! installed: exactly theirs are the application's.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use underpin::examine::LayerFacts;
+use underpin::examine::base::{UnreadDatabase, unproven_files};
 use underpin::examine::ownership::{self, LayerOwnership, Ownership, Side};
 use underpin::layer::LayerIndex;
-use underpin::oci::Digest;
+use underpin::oci::{Descriptor, Digest, ImageLayer, LayerType};
+use underpin::rootfs::merge;
 
 use crate::can_run;
 use crate::layout::Layout;
@@ -97,6 +101,41 @@ fn applications(layer: &LayerIndex, owners: &LayerOwnership) -> Vec<String> {
         entries.filter(|(_, owner)| is_own(**owner)).map(|(entry, _)| entry.path.to_string()).collect();
     paths.sort();
     paths
+}
+
+/// The files of the layers that may be the application's, where they are taken as a base on a guess.
+fn unproven(layers: &[LayerIndex]) -> Vec<String> {
+    let facts = |index: &LayerIndex| {
+        let kind = LayerType(index.compression);
+        let descriptor = Descriptor::new(kind.media_type(), index.digest, index.size);
+        LayerFacts::new(ImageLayer { descriptor, diff_id: index.diff_id, kind }, Arc::new(index.clone()))
+    };
+    let base: Vec<LayerFacts> = layers.iter().map(facts).collect();
+    let files = unproven_files(&base, &merge(layers), UnreadDatabase::OfBase);
+    files.into_iter().map(|(_, path)| path.to_string()).collect()
+}
+
+/// A guess that Debian and what was installed upon it is the base throws nothing of people's away.
+#[test]
+fn of_debian_and_its_packages_nothing_may_be_the_applications_and_all_that_people_wrote_may() {
+    or_skip!(can_run(&["umoci", "mmdebstrap", "chroot"]));
+    let steps = steps();
+    let scripts: Vec<&str> = steps.iter().map(|(script, _)| script.as_str()).collect();
+    let indexes = or_skip!(image(&scripts)).indexes();
+    assert_eq!(unproven(&indexes[..1]), [""; 0], "Debian");
+    assert_eq!(unproven(&indexes[..3]), [""; 0], "Debian and packages");
+    let files = unproven(&indexes);
+    let written = [
+        "/etc/app.conf",
+        "/etc/nginx/nginx.conf",
+        "/opt/x/data",
+        "/usr/bin/curl",
+        "/usr/local/bin/app",
+        "/usr/local/bin/tool",
+    ];
+    for expected in written {
+        assert!(files.iter().any(|path| path == expected), "{expected}: {files:?}");
+    }
 }
 
 #[test]
