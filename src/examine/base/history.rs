@@ -146,9 +146,12 @@ fn is_shell(word: &str) -> bool {
     matches!(word.rsplit('/').next(), Some("sh" | "ash" | "bash" | "dash"))
 }
 
-/// `["a", "b"]` as JSON has it, or `["a" "b"]` as Go prints it.
+/// `["a", "b"]` as JSON has it, or `["a" "b"]` as Go prints it; all else is a line for a shell.
 fn words(text: &str) -> Option<Vec<String>> {
-    let mut rest = text.strip_prefix('[')?.strip_suffix(']')?.trim();
+    let Some(list) = text.strip_prefix('[') else {
+        return Some(["/bin/sh", "-c", text].map(str::to_owned).to_vec());
+    };
+    let mut rest = list.strip_suffix(']')?.trim();
     let mut words = Vec::new();
     while !rest.is_empty() {
         let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
@@ -324,7 +327,7 @@ mod tests {
             (r#"["a", "b c","d"]"#, Some(vec!["a", "b c", "d"])),
             (r#"["/bin/sh" "-c" "echo \"x\""]"#, Some(vec!["/bin/sh", "-c", "echo \"x\""])),
             ("[]", Some(vec![])),
-            ("bash", None),
+            ("/app --x 'y z'", Some(vec!["/bin/sh", "-c", "/app --x 'y z'"])),
             (r#"["a"#, None),
             (r#"["a" b]"#, None),
             ("[1]", None),

@@ -66,12 +66,16 @@ fn climb(
         &|| Ok(among_known(source, known)),
         &|| by_history(source, lookup),
     ];
-    let (mut warnings, mut notes) = (Vec::new(), Vec::new());
+    let (mut warnings, mut notes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for rung in rungs {
         match rung()? {
             Answer::Found(found) => return Ok(OldBase { warnings, notes, ..*found }),
             Answer::Nothing => {}
-            Answer::PassedOver(names) => warnings.extend(names),
+            Answer::PassedOver(names) => {
+                let new = |name: &String| !warnings.contains(name);
+                let names: Vec<String> = names.into_iter().filter(new).collect();
+                warnings.extend(names);
+            }
             Answer::Doubted(why) => notes.push(why),
         }
     }

@@ -149,7 +149,9 @@ fn a_name_that_is_passed_over_leaves_the_other_rungs_their_say() {
     let labels = json!({"Labels": named("debian:12", None)});
     let annotations = named("gone.example/x:1", None);
     let source = TestImage { annotations, container: labels, ..TestImage::of(&["a", "b", "app"]) }.image();
-    let found = detect(&source, &World::default().with("docker.io/library/debian:12", base())).unwrap();
+    let world = World::default().with("docker.io/library/debian:12", base());
+    // Said once, though the index says it too.
+    let found = find(&source, &map(named("gone.example/x:1", None)), None, &[], &world).unwrap();
     assert_eq!((found.how, found.sure, found.layers), (Rung::Label, Sureness::Proven, 2));
     assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
 }
