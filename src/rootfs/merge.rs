@@ -45,7 +45,8 @@ struct MergeTarget<'a> {
     missing: Vec<&'a [u8]>,
     /// Whether a link was followed that a lower layer put there.
     through_lower_link: bool,
-    /// Whether a name on the way was missing, also one that `..` led back from: it may be there later.
+    /// Whether a name on the way was missing or no directory, also one that `..` led back from: it may be
+    /// another thing later.
     through_nothing: bool,
 }
 
@@ -201,6 +202,7 @@ impl<'a> Root<'a> {
                 b"" | b"." => {}
                 b".." => {
                     if spot.missing.pop().is_none() {
+                        spot.through_nothing |= !self.tree.node(spot.at).is_directory();
                         spot.at = self.tree.parent(spot.at);
                     }
                 }
@@ -378,6 +380,9 @@ mod tests {
         let through_nothing =
             [directory("d"), symlink("l", "x/../d"), file("l/1"), directory("y/z"), symlink("x", "y/z"), file("l/2")];
         check(vec![(vec![through_nothing.to_vec()], "d/:0 d/1:0 l->x/../d:0 x->y/z:0 y//:0 y/d//:0 y/d/2:0 y/z/:0")]);
+        let through_file =
+            [file("x"), directory("y"), symlink("l", "x/.."), file("l/1"), symlink("x", "y/z"), file("l/2")];
+        check(vec![(vec![through_file.to_vec()], "1:0 l->x/..:0 x->y/z:0 y/:0 y/2:0")]);
         // Removed in the same layer by what a lower one had there.
         let lower = vec![directory("a"), directory("a/b"), symlink("l", "a")];
         let (root, _) = merged(vec![lower.clone(), vec![file("l/1"), whiteout("l"), file("l/2")]]);
