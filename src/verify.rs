@@ -7,7 +7,7 @@ use crate::examine::base::OldBaseChoice;
 use crate::oci::{
     BASE_DIGEST, BASE_NAME, Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform, json,
 };
-use crate::plan::{FORMAT, FORMAT_KEY, OPTIONS_KEY, RebaseOptions, SOURCE_KEY};
+use crate::plan::{FORMAT_KEY, OPTIONS_KEY, RebaseOptions, ResultFormat, SOURCE_KEY};
 use crate::report::{Verification, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
@@ -60,7 +60,7 @@ fn children(index: &Index, read: impl Fn(&Descriptor) -> Result<Document>) -> Re
         let EntryRole::Image(Some(platform)) = &child.role else { continue };
         let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that was based on the new base already was passed on as it was, and records nothing.
-        if manifest.annotations.get(FORMAT_KEY).and_then(Value::as_str) != Some(FORMAT) {
+        if manifest.annotations.get(FORMAT_KEY).and_then(Value::as_str).and_then(ResultFormat::find).is_none() {
             continue;
         }
         let record = Record::read(&manifest.annotations)?;
@@ -85,21 +85,18 @@ impl Record {
         let input = |key: &'static str| {
             text(key).ok_or_else(|| Error::input("the image does not record all of its inputs").fact("missing", key))
         };
-        match text(FORMAT_KEY) {
-            Some(FORMAT) => {}
-            Some(other) => {
-                return Err(Error::input("the image has another format version than this underpin")
-                    .fact("format", other)
-                    .fact("this is", FORMAT)
-                    .hint("verify it with the release that made it"));
-            }
-            None => {
-                return Err(Error::input("the image does not record that underpin made it").fact("missing", FORMAT_KEY));
-            }
-        }
+        let number = text(FORMAT_KEY).ok_or_else(|| {
+            Error::input("the image does not record that underpin made it").fact("missing", FORMAT_KEY)
+        })?;
+        let format = ResultFormat::find(number).ok_or_else(|| {
+            Error::input("the image has another format version than this underpin")
+                .fact("format", number)
+                .fact("this is", ResultFormat::default().number())
+                .hint("verify it with the release that made it")
+        })?;
         let options = json::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;
         let base = format!("{}@{}", input(BASE_NAME)?, input(BASE_DIGEST)?).parse()?;
-        let options = RebaseOptions { base, ..RebaseOptions::read_record(options)? };
+        let options = RebaseOptions { base, format, ..RebaseOptions::read_record(options)? };
         Ok(Self { source: input(SOURCE_KEY)?.parse()?, options })
     }
 
@@ -117,7 +114,7 @@ mod tests {
 
     fn annotations(options: &str) -> Value {
         json!({
-            BASE_NAME: "a.io/base", BASE_DIGEST: DIGEST, FORMAT_KEY: FORMAT,
+            BASE_NAME: "a.io/base", BASE_DIGEST: DIGEST, FORMAT_KEY: ResultFormat::default().number(),
             SOURCE_KEY: format!("a.io/app@{DIGEST}"), OPTIONS_KEY: options,
         })
     }

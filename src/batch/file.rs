@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::plan::{Epoch, FORMAT, RebaseOptions};
+use crate::plan::{Epoch, RebaseOptions, ResultFormat};
 use crate::settings::Job;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
 
@@ -161,7 +161,7 @@ fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<
             recipe.insert(key.to_owned(), Value::Array(texts));
         }
     }
-    recipe.insert("format".to_owned(), json!(FORMAT));
+    recipe.insert("format".to_owned(), json!(ResultFormat::default().number()));
     if let Some(epoch) = epoch {
         recipe.insert("source_date_epoch".to_owned(), json!(epoch.0));
     }

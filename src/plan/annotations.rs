@@ -6,12 +6,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rebase_options::RebaseOptions;
+use super::rebase_options::{RebaseOptions, ResultFormat};
 use crate::examine::{Origin, PlatformSubject, Subject};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, MediaType, is_dangerous, json as document};
 
-/// The number of the format: it changes whenever the same inputs give other bytes.
-pub const FORMAT: &str = "1";
 pub const FORMAT_KEY: &str = "dev.underpin.format";
 pub const SOURCE_KEY: &str = "dev.underpin.source";
 pub const OPTIONS_KEY: &str = "dev.underpin.options";
@@ -29,7 +27,8 @@ pub(super) fn manifest(subject: &Subject, platform: &PlatformSubject, options: &
         "platforms": null,
     });
     let inputs = (platform.source.digest(), platform.base.digest());
-    record(&mut annotations, subject, inputs, options.record(&members(replaced)));
+    let written = (options.format, options.record(&members(replaced)));
+    record(&mut annotations, subject, inputs, written);
     let mut object = carried(platform.source.document.object());
     object.insert("schemaVersion".into(), 2.into());
     object.insert("mediaType".into(), MediaType::oci_manifest().as_str().into());
@@ -49,7 +48,8 @@ pub(super) fn index(object: &Map<String, Value>, subject: &Subject, options: &Re
         "skipped": (!subject.missing.is_empty()).then_some(true),
     });
     let inputs = (subject.source.top.digest(), subject.base.top.digest());
-    record(&mut annotations, subject, inputs, options.record(&members(replaced)));
+    let written = (options.format, options.record(&members(replaced)));
+    record(&mut annotations, subject, inputs, written);
     let mut object = carried(object);
     object.insert("schemaVersion".into(), 2.into());
     object.insert("mediaType".into(), MediaType::oci_index().as_str().into());
@@ -75,11 +75,16 @@ fn members(object: Value) -> Map<String, Value> {
     }
 }
 
-fn record(annotations: &mut Map<String, Value>, subject: &Subject, (source, base): (Digest, Digest), options: String) {
+fn record(
+    annotations: &mut Map<String, Value>,
+    subject: &Subject,
+    (source, base): (Digest, Digest),
+    (format, options): (ResultFormat, String),
+) {
     for (key, value) in [
         (BASE_NAME, subject.base.location.without_digest()),
         (BASE_DIGEST, base.to_string()),
-        (FORMAT_KEY, FORMAT.to_owned()),
+        (FORMAT_KEY, format.number().to_owned()),
         (SOURCE_KEY, subject.source.location.pinned(source)),
         (OPTIONS_KEY, options),
     ] {

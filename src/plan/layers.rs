@@ -129,7 +129,7 @@ impl Layers {
         };
         let drop_missing = layers.not_dropped(facts, keep, drop);
         let roots = layers.roots(subject);
-        let mut added = added::draw(needs.container, &roots, subject);
+        let mut added = added::draw(needs.container, &roots, subject, needs.options.format);
         let keep_missing = added.keep(&needs.options.keep, &roots, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));
         std::mem::drop(roots);

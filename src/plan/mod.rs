@@ -31,14 +31,16 @@ use crate::rules::Finding;
 
 pub use accounts::OtherNumber;
 pub use added::{Added, DirectoryState};
-pub use annotations::{FORMAT, FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
+pub use annotations::{FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
 pub use command::{CommandOutcome, ExecForm, KeptLog};
 pub use healthcheck::HealthOutcome;
 pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roots};
 pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::need;
 pub use new_layer::NewLayer;
-pub use rebase_options::{CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions};
+pub use rebase_options::{
+    CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, ResultFormat,
+};
 pub use seam::Seam;
 
 /// Layers that have not been read and are needed.
@@ -246,7 +248,7 @@ fn starts_as_it_is(subject: &PlatformSubject, facts: &Facts) -> bool {
 fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> (Container, ExecForm, Layers) {
     let begun = Layers::begin(subject, facts, options);
     let scene = begun.scene(subject, options);
-    let container = config::rebased(subject);
+    let container = config::rebased(subject, options.format);
     let brought = subject.runner.as_ref().and_then(|runner| logs::runner_of_image(runner, &scene));
     let at = brought
         .as_ref()

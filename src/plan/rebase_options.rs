@@ -100,6 +100,10 @@ pub struct RebaseOptions {
     /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
     #[arg(skip)]
     pub source_date_epoch: Option<Epoch>,
+    /// The rules by which the result is made: another number only to make an old result again.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub format: ResultFormat,
 }
 
 impl Default for RebaseOptions {
@@ -126,7 +130,34 @@ impl Default for RebaseOptions {
             drop: Vec::new(),
             expect_digest: None,
             source_date_epoch: None,
+            format: ResultFormat::default(),
         }
+    }
+}
+
+/// The number of the format: it changes whenever the same inputs give other bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResultFormat {
+    /// Everything inherited followed the new base, and only the accounts of the user went along.
+    One,
+    #[default]
+    Two,
+}
+
+impl ResultFormat {
+    /// As the annotation has it.
+    #[must_use]
+    pub const fn number(self) -> &'static str {
+        match self {
+            Self::One => "1",
+            Self::Two => "2",
+        }
+    }
+
+    /// The format that an annotation names, where this release can make it.
+    #[must_use]
+    pub fn find(number: &str) -> Option<Self> {
+        [Self::One, Self::Two].into_iter().find(|format| format.number() == number)
     }
 }
 
@@ -595,6 +626,7 @@ mod tests {
             drop: vec!["/run.sh".parse().unwrap()],
             expect_digest: Some(Digest::of(b"")),
             source_date_epoch: Some(Epoch(7)),
+            format: ResultFormat::default(),
         }
     }
 

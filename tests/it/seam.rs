@@ -76,11 +76,13 @@ fn a_kept_path_must_be_in_the_source() {
 fn users_by_name_and_changed_numbers_are_told() {
     let old = old_base(&[file("etc/passwd", "root:x:0:0::/:\nnonroot:x:1000:1000::/:\n")]);
     for (user, old, said) in [
-        ("65532", &fixtures::old_base("linux/amd64"), &[][..]),
+        // Without a line its group is 0; the new base has one.
+        ("65532", &fixtures::old_base("linux/amd64"), &["warn user-changed"][..]),
+        ("65532:65532", &fixtures::old_base("linux/amd64"), &[]),
         ("nonroot", &fixtures::old_base("linux/amd64"), &["warn user-by-name"]),
         ("nobody", &fixtures::old_base("linux/amd64"), &["refuse user-missing", "warn user-by-name"]),
-        ("65532", &old, &[]),
-        ("nonroot", &old, &["warn account-number", "warn user-by-name"]),
+        ("65532:65532", &old, &[]),
+        ("nonroot", &old, &["warn user-changed", "warn account-number", "warn user-by-name"]),
         ("root", &old, &["warn user-by-name"]),
     ] {
         assert_eq!(configured(old, &[], &json!({"User": user})), said, "{user}");
@@ -88,19 +90,13 @@ fn users_by_name_and_changed_numbers_are_told() {
 }
 
 #[test]
-fn a_relative_program_in_another_working_folder_is_told() {
+fn a_working_directory_that_the_old_base_set_stays_and_one_of_the_new_base_is_told() {
     let mut old = fixtures::old_base("linux/amd64");
     old.config["WorkingDir"] = "/srv".into();
     let both = [folder("srv/"), program("srv/app", prints(Machine::Amd64, "hello\n"))];
-    // What the old base said is the new base's to say now; what the image says itself stays.
-    for (program, folder, said) in [
-        ("./app", "/srv", &["warn entrypoint-relative"][..]),
-        ("/app", "/srv", &[]),
-        ("./app", "/srv/", &[]),
-        ("./app", "/", &[]),
-    ] {
+    for (program, folder) in [("./app", "/srv"), ("/app", "/srv"), ("./app", "/srv/"), ("./app", "/")] {
         let members = json!({"Entrypoint": [program], "WorkingDir": folder});
-        assert_eq!(configured(&old, &both, &members), said, "{members}");
+        assert_eq!(configured(&old, &both, &members), NOTHING, "{members}");
     }
 }
 
@@ -142,18 +138,32 @@ fn a_health_check_must_find_its_program() {
 }
 
 #[test]
-fn other_programs_of_the_application_must_start_too() {
+fn other_programs_of_the_application_must_start_too_where_something_names_them() {
     let dynamic = std::fs::read("/bin/bash").unwrap();
-    for (entry, flags, said) in [
-        (program("opt/tool", dynamic.clone()), &[][..], &["refuse dynamic-helper"][..]),
-        (program("opt/tool", dynamic.clone()), &["--allow", "dynamic-helper=/opt/tool"], &["excepted dynamic-helper"]),
-        (program("opt/tool", dynamic.clone()), &["--allow", "dynamic-helper=/opt"], &["refuse dynamic-helper"]),
-        (program("opt/tool", "#!/bin/sh\n"), &[], &["refuse dynamic-helper"]),
-        (program("opt/tool", "#!/app\n"), &[], &[]),
-        (program("opt/tool", prints(Machine::Amd64, "x")), &[], &[]),
-        (file("opt/tool", dynamic), &[], &[]),
+    let old = fixtures::old_base("linux/amd64");
+    for (entry, is_named, flags, said) in [
+        (program("opt/tool", dynamic.clone()), true, &[][..], &["refuse dynamic-helper"][..]),
+        (program("opt/tool", dynamic.clone()), false, &[], &["warn dynamic-helper"]),
+        (
+            program("opt/tool", dynamic.clone()),
+            true,
+            &["--allow", "dynamic-helper=/opt/tool"],
+            &["excepted dynamic-helper"],
+        ),
+        (program("opt/tool", dynamic.clone()), true, &["--allow", "dynamic-helper=/opt"], &["refuse dynamic-helper"]),
+        (program("opt/tool", "#!/bin/sh\n"), true, &[], &["refuse dynamic-helper"]),
+        (program("opt/debug.sh", "#!/bin/sh\n"), false, &[], &["warn dynamic-helper"]),
+        (program("opt/debug.sh", "#!/bin/sh\n"), false, &["--drop", "/opt/debug.sh"], &[]),
+        (program("opt/tool", "#!/app\n"), true, &[], &[]),
+        (program("opt/tool", prints(Machine::Amd64, "x")), true, &[], &[]),
+        (file("opt/tool", dynamic), true, &[], &[]),
     ] {
-        assert_eq!(with(std::slice::from_ref(&entry), flags), said, "{flags:?}");
+        let mut config = fixtures::app_config();
+        if is_named {
+            config["Cmd"] = json!(["--tool=/opt/tool"]);
+        }
+        let files = [program("app", prints(Machine::Amd64, "hello\n")), entry];
+        assert_eq!(planned(&old, &files, config, flags), said, "{flags:?}");
     }
 }
 
@@ -161,14 +171,17 @@ fn other_programs_of_the_application_must_start_too() {
 fn a_tool_that_only_the_old_base_has_is_refused() {
     or_skip!(need(&["go"]));
     let runs = "package main\nimport \"os/exec\"\nfunc main() { exec.Command(\"iptables\", \"-L\").Run() }\n";
+    let names =
+        "package main\nimport (\"os\"; \"os/exec\")\nfunc main() { exec.Command(os.Args[1], \"iptables\").Run() }\n";
     let speaks = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"iptables\") }\n";
     let iptables = program("usr/sbin/iptables", prints(Machine::Amd64, "rules\n"));
-    let (runs, speaks) = (go(runs, &[]), go(speaks, &[]));
+    let (runs, speaks, names) = (go(runs, &[]), go(speaks, &[]), go(names, &[]));
     let (with, without) = (old_base(std::slice::from_ref(&iptables)), fixtures::old_base("linux/amd64"));
     let app = |bytes: &Vec<u8>| program("app", bytes.clone());
     for (old, files, flags, said) in [
         (&with, vec![app(&runs)], &[][..], &["refuse needs-tool"][..]),
         (&with, vec![app(&speaks)], &[], &[]),
+        (&with, vec![app(&names)], &[], &["warn needs-tool"]),
         (&without, vec![app(&runs)], &[], &[]),
         (&with, vec![app(&runs), iptables.clone()], &[], &[]),
         (&with, vec![app(&runs)], &["--keep", "/usr/sbin/iptables"], &[]),

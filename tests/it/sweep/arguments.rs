@@ -39,8 +39,9 @@ pub fn cases() -> Vec<Case> {
             "--url=http://x/usr/bin/id",
         ]),
         attack("hook-of-the-base/path").cmd(["--hook=/usr/bin/id"]),
-        attack("hook-of-the-base/name").cmd(["--hook=id"]),
-        attack("hook-of-the-base/next-word").cmd(["--hook", "hostname"]),
+        // Also words of other meanings: a warning that names them is all that can be said.
+        attack("hook-of-the-base/name").cmd(["--hook=id"]).warned(["id"]),
+        attack("hook-of-the-base/next-word").cmd(["--hook", "hostname"]).warned(["hostname"]),
         ordinary("hook-of-the-base/path")
             .files([program("usr/bin/hook", tagged("hook"))])
             .cmd(["--hook=/usr/bin/hook"]),

@@ -95,7 +95,8 @@ fn named() -> Vec<Case> {
         attack("path-with-tools-of-the-base")
             .files([folder("opt/bin/"), program("opt/bin/tool", tagged("tool"))])
             .env(["PATH=/opt/bin:/usr/bin"])
-            .cmd(["--hook=tool", "--hook=id"]),
+            .cmd(["--hook=tool", "--hook=id"])
+            .warned(["id"]),
         ordinary("path-with-tools-of-the-base")
             .files([folder("opt/bin/"), program("opt/bin/tool", tagged("tool"))])
             .env(["PATH=/opt/bin:/usr/bin"])

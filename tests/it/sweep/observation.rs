@@ -106,12 +106,16 @@ pub fn differences(before: &Observation, after: &Observation, noticed: &[String]
 
 fn worse(before: &Observation, after: &Observation) -> Vec<Difference> {
     let mut found = Vec::new();
+    // One that both bases have may be another one; between a base and the image it is never excused.
+    if before.programs != after.programs {
+        let what = format!("program was {}, is {}", before.programs.join(" "), after.programs.join(" "));
+        found.push(Difference::Changed { what, rules: &["program-changed"], word: "new base's program".to_owned() });
+    }
     let mut differ = |what: &str, one: String, other: String| {
         if one != other {
             found.push(Difference::Worse(format!("{what} was {one}, is {other}")));
         }
     };
-    differ("program", before.programs.join(" "), after.programs.join(" "));
     differ("argv", format!("{:?}", before.args), format!("{:?}", after.args));
     differ("umask", before.fact("umask").to_owned(), after.fact("umask").to_owned());
     differ("output", format!("{:?}", before.said), format!("{:?}", after.said));
