@@ -20,9 +20,20 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(whole, look(&file, BLOCK), "the answer depends on the pieces");
     assert!(!whole.linkage.is_static() || (whole.interpreter.is_none() && whole.needed.is_empty()));
     assert!(whole.tools.len() <= 64 && whole.libraries.len() <= 64);
+    check_strings(&file, &whole);
     let cut = cut_short(&file);
     assert!(cut.linkage == Linkage::Other || cut.script.is_some());
 });
+
+/// A path is in the file where it is said to be.
+fn check_strings(file: &[u8], program: &Program) {
+    for path in &program.strings.paths {
+        let at = usize::try_from(path.offset).unwrap_or(usize::MAX);
+        let bytes = file.get(at..).unwrap_or_default();
+        assert!(bytes.starts_with(path.text.as_bytes()), "{path:?} is not in the file");
+    }
+    assert!(program.strings.words.is_sorted() && program.strings.command_words.is_sorted());
+}
 
 /// No gap for most values of `len`, else one that ends shortly after a block does.
 fn with_gap(rest: &[u8], at: usize, len: usize) -> Vec<u8> {

@@ -65,7 +65,7 @@ impl Elf {
 fn look(path: &Path) -> Result<Program> {
     let missing = || Error::missing("no such file").fact("path", path.display());
     let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
-    let mut probe = Probe::new(file.len());
+    let mut probe = Probe::without_strings(file.len());
     let mut reader = file.reader(0);
     let mut buffer = vec![0; BUFFER];
     loop {

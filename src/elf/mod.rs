@@ -1,7 +1,7 @@
 //! From the bytes of a file to what it takes to start it: linkage, machine, Go facts.
 //!
 //! [`Probe`] is the entry point, for files on disk and for files inside a layer alike: it is fed the
-//! bytes once, in order, keeps at most 2 MiB of them, and gives a [`Program`]. The rule it owns:
+//! bytes once, in order, keeps at most 18 MiB of them, and gives a [`Program`]. The rule it owns:
 //! a file is static because that was seen, never because something could not be read. Whatever
 //! does not fit together is [`Linkage::Other`] with a note.
 //!

@@ -19,13 +19,21 @@ use super::window::{WantedFor, Window};
 const NAME: usize = 144;
 const BEFORE: u64 = 112;
 
-/// Inspects the bytes of one file. Holds at most 2 MiB of them, and the result does not depend
-/// on the sizes in which they are fed.
+/// Inspects the bytes of one file. Holds at most 2 MiB of them, and up to 16 MiB of what its strings and
+/// references need; the result does not depend on the sizes in which they are fed.
 pub struct Probe {
     size: u64,
     fed: u64,
     window: Window,
     kind: FileKind,
+    strings: StringReading,
+}
+
+/// Whether the strings of a program are looked for, which takes most of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StringReading {
+    Wanted,
+    LeftOut,
 }
 
 /// What the beginning of the file says it is.
@@ -48,7 +56,13 @@ impl Probe {
     /// For a file of `size` bytes.
     #[must_use]
     pub fn new(size: u64) -> Self {
-        Self { size, fed: 0, window: Window::new(), kind: FileKind::Unknown }
+        Self { size, fed: 0, window: Window::new(), kind: FileKind::Unknown, strings: StringReading::Wanted }
+    }
+
+    /// For a file of which only the headers and what Go says of itself matter: its strings are not complete.
+    #[must_use]
+    pub fn without_strings(size: u64) -> Self {
+        Self { strings: StringReading::LeftOut, ..Self::new(size) }
     }
 
     /// The next bytes of the file.
@@ -87,7 +101,7 @@ impl Probe {
             self.kind = FileKind::of(&self.window, self.size);
         }
         if let FileKind::Elf(elf) = &mut self.kind {
-            elf.work(&mut self.window, rest);
+            elf.work(&mut self.window, rest, self.strings);
         }
     }
 }
@@ -119,7 +133,7 @@ fn foreign(head: &[u8]) -> Program {
 }
 
 impl ElfProbe {
-    fn work(&mut self, window: &mut Window, rest: FileEnd) {
+    fn work(&mut self, window: &mut Window, rest: FileEnd, strings: StringReading) {
         let (bytes, start, seen) = window.recent();
         for hit in self.search.look(bytes, start, seen, rest) {
             match hit.meaning {
@@ -133,7 +147,9 @@ impl ElfProbe {
         }
         self.reader.advance(window);
         self.go_scan.advance(window, self.reader.segments());
-        self.scan_strings(window, rest);
+        if strings == StringReading::Wanted {
+            self.scan_strings(window, rest);
+        }
     }
 
     /// As soon as it is known what is loaded.

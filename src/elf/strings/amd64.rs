@@ -3,7 +3,7 @@
 //! Intel's manual, volume 2, chapter 2 and appendix A. Code is read from its beginning to its end; where
 //! data is in between, reading falls back into step within a few instructions.
 
-use super::operands::{CodeStep, MemoryPlace, Register};
+use super::operands::{CodeStep, CodeSteps, MemoryPlace, Register};
 
 /// No instruction is longer, and one byte more is read to be a power of two.
 pub(super) const LONGEST: usize = 16;
@@ -19,10 +19,13 @@ const ADDRESS: u8 = 16;
 const GROUP: u8 = 32;
 /// Four bytes, whatever the prefix.
 const RELATIVE: u8 = 64;
+/// It changes the opcode that follows.
+const PREFIX: u8 = 128;
 
 /// What follows each opcode of one byte.
 const fn form(opcode: u8) -> u8 {
     match opcode {
+        0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 => PREFIX,
         0x00..=0x3f => match opcode & 7 {
             0..=3 => MODRM,
             4 => BYTE,
@@ -106,13 +109,6 @@ static TABLES: OpcodeTables = tables();
 
 fn looked_up(table: &[u8; 256], byte: u8) -> u8 {
     table.get(usize::from(byte)).copied().unwrap_or(0)
-}
-
-/// An instruction: how long it is, and what it does for strings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Instruction {
-    pub length: usize,
-    pub step: Option<CodeStep>,
 }
 
 /// The bytes of an instruction, and zeros where they end.
@@ -219,34 +215,46 @@ impl Operand {
     }
 }
 
-/// The instruction at the beginning of `bytes`, which is at `address` in memory.
+/// Reads the instruction at the beginning of `bytes`, which is at `address` in memory, and gives its length.
 #[inline]
-pub(super) fn decode(bytes: &[u8; LONGEST], address: u64) -> Instruction {
+pub(super) fn decode(bytes: &[u8; LONGEST], address: u64, steps: &mut CodeSteps) -> usize {
     let bytes = InstructionBytes(bytes);
     let prefixes = read_prefixes(bytes);
     match bytes.byte(prefixes.length) {
-        0x0f => second(bytes, prefixes),
+        0x0f => second(bytes, prefixes, steps),
         prefix @ (0xc4 | 0xc5 | 0x62) => vector(bytes, prefixes.length, prefix),
-        opcode => first(bytes, prefixes, opcode, address),
+        opcode => first(bytes, prefixes, opcode, address, steps),
     }
 }
 
 fn read_prefixes(bytes: InstructionBytes<'_>) -> Prefixes {
+    let first = bytes.byte(0);
+    match looked_up(&TABLES.forms, first) & PREFIX != 0 {
+        false => Prefixes::default(),
+        true if first & 0xf0 == 0x40 => Prefixes { rex: first, length: 1, is_short: false },
+        true => read_old_prefixes(bytes),
+    }
+}
+
+/// Those before REX.
+fn read_old_prefixes(bytes: InstructionBytes<'_>) -> Prefixes {
     let mut prefixes = Prefixes::default();
     while prefixes.length < 8 {
-        match bytes.byte(prefixes.length) {
-            rex @ 0x40..=0x4f => return Prefixes { rex, length: prefixes.length + 1, ..prefixes },
-            0x66 => prefixes.is_short = true,
-            0x67 | 0xf0 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 => {}
-            _ => return prefixes,
+        let byte = bytes.byte(prefixes.length);
+        if looked_up(&TABLES.forms, byte) & PREFIX == 0 {
+            break;
         }
         prefixes.length += 1;
+        if byte & 0xf0 == 0x40 {
+            return Prefixes { rex: byte, ..prefixes };
+        }
+        prefixes.is_short |= byte == 0x66;
     }
     prefixes
 }
 
 /// After `0f`: of all these only the conditional moves matter.
-fn second(bytes: InstructionBytes<'_>, prefixes: Prefixes) -> Instruction {
+fn second(bytes: InstructionBytes<'_>, prefixes: Prefixes, steps: &mut CodeSteps) -> usize {
     let opcode = bytes.byte(prefixes.length + 1);
     let at = prefixes.length + 2;
     match opcode {
@@ -255,19 +263,19 @@ fn second(bytes: InstructionBytes<'_>, prefixes: Prefixes) -> Instruction {
         0x40..=0x4f => {
             let operand = Operand::read(bytes, at, prefixes.rex);
             let first = operand.register();
-            let step = if operand.is_register() {
+            steps.add(if operand.is_register() {
                 CodeStep::Choose { first, second: operand.own_register() }
             } else {
                 CodeStep::Overwrite { register: first }
-            };
-            Instruction { length: operand.end(), step: Some(step) }
+            });
+            operand.end()
         }
         _ => unread(bytes, at, looked_up(&TABLES.forms_of_second, opcode)),
     }
 }
 
 /// VEX and EVEX: the prefix holds what other prefixes and `0f` would say.
-fn vector(bytes: InstructionBytes<'_>, at: usize, prefix: u8) -> Instruction {
+fn vector(bytes: InstructionBytes<'_>, at: usize, prefix: u8) -> usize {
     let (map, at) = match prefix {
         0xc5 => (1, at + 2),
         0xc4 => (bytes.byte(at + 1) & 7, at + 3),
@@ -281,10 +289,10 @@ fn vector(bytes: InstructionBytes<'_>, at: usize, prefix: u8) -> Instruction {
     unread(bytes, at + 1, form)
 }
 
-/// An instruction that does not matter, whose operands are at `at`.
-fn unread(bytes: InstructionBytes<'_>, at: usize, form: u8) -> Instruction {
+/// The length of an instruction that does not matter, whose operands are at `at`.
+fn unread(bytes: InstructionBytes<'_>, at: usize, form: u8) -> usize {
     let operand = if form & MODRM == 0 { 0 } else { Operand::read(bytes, at, 0).length };
-    Instruction { length: at + operand + usize::from(looked_up(&TABLES.numbers, form)), step: None }
+    at + operand + usize::from(looked_up(&TABLES.numbers, form))
 }
 
 /// How many bytes the immediate has.
@@ -296,75 +304,84 @@ fn immediate(form: u8, is_short: bool, modrm: u8) -> usize {
     if is_short && form & FULL != 0 { length - 2 } else { length }
 }
 
-fn first(bytes: InstructionBytes<'_>, prefixes: Prefixes, opcode: u8, address: u64) -> Instruction {
+fn first(bytes: InstructionBytes<'_>, prefixes: Prefixes, opcode: u8, address: u64, steps: &mut CodeSteps) -> usize {
     let form = looked_up(&TABLES.forms, opcode);
     if form & MODRM == 0 {
-        return without_operand(bytes, prefixes, opcode, form);
+        return without_operand(bytes, prefixes, opcode, form, steps);
     }
     let operand = Operand::read(bytes, prefixes.length + 1, prefixes.rex);
     let length = operand.end() + immediate(form, prefixes.is_short, operand.modrm);
     let next = address.wrapping_add(length as u64);
-    let step = match opcode {
-        0x8b | 0x8d => Some(loading(bytes, operand, opcode, next)),
-        0x89 => storing(bytes, operand, next),
-        0xc7 => setting(bytes, operand, next),
+    match opcode {
+        0x8b | 0x8d => load(bytes, operand, opcode, next, steps),
+        0x89 => store(bytes, operand, next, steps),
+        0xc7 => set(bytes, operand, next, steps),
         0x31 if operand.is_register() && operand.own_register() == operand.register() => {
-            Some(CodeStep::Number { register: operand.register(), value: 0 })
+            steps.add(CodeStep::Number { register: operand.register(), value: 0 });
         }
-        0xff if matches!(operand.modrm >> 3 & 7, 2 | 4) => Some(CodeStep::Away),
-        _ => None,
-    };
-    Instruction { length, step }
+        0xff if matches!(operand.modrm >> 3 & 7, 2 | 4) => steps.add(CodeStep::Away),
+        _ => {}
+    }
+    length
 }
 
 /// Into a register: another one, memory, or an address.
-fn loading(bytes: InstructionBytes<'_>, operand: Operand, opcode: u8, next: u64) -> CodeStep {
+fn load(bytes: InstructionBytes<'_>, operand: Operand, opcode: u8, next: u64, steps: &mut CodeSteps) {
     let register = operand.register();
     if opcode == 0x8b && operand.is_register() {
-        return CodeStep::Move { to: register, from: operand.own_register() };
-    }
-    if opcode == 0x8d && operand.modrm & 0xc7 == 5 && operand.is_wide() {
+        steps.add(CodeStep::Move { to: register, from: operand.own_register() });
+    } else if opcode == 0x8d && operand.modrm & 0xc7 == 5 && operand.is_wide() {
         let distance = bytes.four(operand.at + 1).cast_signed();
-        return CodeStep::Address { register, target: next.wrapping_add_signed(i64::from(distance)) };
+        steps.add(CodeStep::Address { register, target: next.wrapping_add_signed(i64::from(distance)) });
+    } else {
+        steps.add(CodeStep::Overwrite { register });
     }
-    CodeStep::Overwrite { register }
 }
 
 /// A register, into another one or into memory.
-fn storing(bytes: InstructionBytes<'_>, operand: Operand, next: u64) -> Option<CodeStep> {
+fn store(bytes: InstructionBytes<'_>, operand: Operand, next: u64, steps: &mut CodeSteps) {
     let register = operand.register();
     if operand.is_register() {
-        return Some(CodeStep::Move { to: operand.own_register(), from: register });
+        steps.add(CodeStep::Move { to: operand.own_register(), from: register });
+    } else if let Some(place) = bytes.place(operand, next).filter(|_| operand.is_wide()) {
+        steps.add(CodeStep::Store { register, place });
     }
-    let place = bytes.place(operand, next).filter(|_| operand.is_wide())?;
-    Some(CodeStep::Store { register, place })
 }
 
 /// A number, into a register or into memory.
-fn setting(bytes: InstructionBytes<'_>, operand: Operand, next: u64) -> Option<CodeStep> {
+fn set(bytes: InstructionBytes<'_>, operand: Operand, next: u64, steps: &mut CodeSteps) {
     let value = bytes.four(operand.end());
     if operand.is_register() {
-        return Some(CodeStep::Number { register: operand.own_register(), value });
+        steps.add(CodeStep::Number { register: operand.own_register(), value });
+    } else if let Some(place) = bytes.place(operand, next).filter(|_| operand.is_wide()) {
+        steps.add(CodeStep::StoreNumber { value, place });
     }
-    let place = bytes.place(operand, next).filter(|_| operand.is_wide())?;
-    Some(CodeStep::StoreNumber { value, place })
 }
 
-fn without_operand(bytes: InstructionBytes<'_>, prefixes: Prefixes, opcode: u8, form: u8) -> Instruction {
+fn without_operand(
+    bytes: InstructionBytes<'_>,
+    prefixes: Prefixes,
+    opcode: u8,
+    form: u8,
+    steps: &mut CodeSteps,
+) -> usize {
     let at = prefixes.length + 1;
     let is_wide = prefixes.rex & WIDE != 0;
     let length = at + immediate(form, prefixes.is_short && !is_wide, 0);
     match opcode {
         0xb8..=0xbf => {
             let register = extended(opcode, prefixes.rex, BASE);
-            let step = match (is_wide, prefixes.is_short) {
+            steps.add(match (is_wide, prefixes.is_short) {
                 (false, false) => CodeStep::Number { register, value: bytes.four(at) },
                 _ => CodeStep::Overwrite { register },
-            };
-            Instruction { length: length + if is_wide { 4 } else { 0 }, step: Some(step) }
+            });
+            length + if is_wide { 4 } else { 0 }
         }
-        0xe8 | 0xe9 | 0xeb | 0xc3 => Instruction { length, step: Some(CodeStep::Away) },
-        _ => Instruction { length, step: None },
+        0xe8 | 0xe9 | 0xeb | 0xc3 => {
+            steps.add(CodeStep::Away);
+            length
+        }
+        _ => length,
     }
 }
 
@@ -393,13 +410,16 @@ mod tests {
 
     const ADDRESS_OF: u64 = 0x40_1000;
 
-    fn read(hex: &str) -> (usize, Instruction) {
-        let bytes: Vec<u8> =
-            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+    /// How many bytes there are, how many of them are taken, and what they do.
+    fn read(hex: &str) -> (usize, usize, Vec<CodeStep>) {
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
         // What follows must not matter.
         let mut padded = [0xe8; LONGEST];
         padded[..bytes.len()].copy_from_slice(&bytes);
-        (bytes.len(), decode(&padded, ADDRESS_OF))
+        let mut steps = CodeSteps::default();
+        let length = decode(&padded, ADDRESS_OF, &mut steps);
+        (bytes.len(), length, steps.list.iter().map(|step| step.step).collect())
     }
 
     fn memory(base: Register, offset: i64) -> MemoryPlace {
@@ -438,8 +458,8 @@ mod tests {
             ("eba2", CodeStep::Away),
             ("c3", CodeStep::Away),
         ] {
-            let (length, instruction) = read(hex);
-            assert_eq!(instruction, Instruction { length, step: Some(step) }, "{hex}");
+            let (len, length, steps) = read(hex);
+            assert_eq!((length, steps), (len, vec![step]), "{hex}");
         }
     }
 
@@ -476,8 +496,8 @@ mod tests {
             "a900010000",
             "66c704240000",
         ] {
-            let (length, instruction) = read(hex);
-            assert_eq!((instruction.length, instruction.step), (length, None), "{hex}");
+            let (len, length, steps) = read(hex);
+            assert_eq!((length, steps), (len, vec![]), "{hex}");
         }
     }
 

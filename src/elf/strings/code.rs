@@ -4,7 +4,7 @@
 use super::amd64;
 use super::arm64::{self, Arm64Decoder};
 use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
-use super::operands::{Around, CodeStep, NEAR, NEAR_IN_MEMORY, NextRegister, NumberedStep};
+use super::operands::{Around, CodeStep, CodeSteps, NEAR, NEAR_IN_MEMORY, NextRegister, NumberedStep};
 use super::scan::BlockView;
 use crate::elf::segments::LoadedPart;
 
@@ -19,10 +19,8 @@ pub(super) struct CodeAddress {
 pub(super) struct CodeReader {
     /// The offset in the file of the next instruction.
     next: u64,
-    /// How many instructions were read.
-    count: u32,
-    /// Those that matter and are near enough to the end to be needed still.
-    steps: Vec<NumberedStep>,
+    /// What they do, as far as it is near enough to the end to be needed still.
+    steps: CodeSteps,
     /// How many of them have been looked at.
     done: usize,
     arm64: Arm64Decoder,
@@ -59,12 +57,8 @@ impl CodeReader {
     /// Reads one instruction, and gives its length.
     #[inline]
     fn add_amd64(&mut self, bytes: &[u8; amd64::LONGEST], address: u64) -> usize {
-        let instruction = amd64::decode(bytes, address);
-        self.count = self.count.wrapping_add(1);
-        if let Some(step) = instruction.step {
-            self.steps.push(NumberedStep { at: self.count, step });
-        }
-        instruction.length
+        self.steps.count = self.steps.count.wrapping_add(1);
+        amd64::decode(bytes, address, &mut self.steps)
     }
 
     fn read_arm64(&mut self, part: &LoadedPart, view: &BlockView<'_>, end: u64) {
@@ -76,10 +70,9 @@ impl CodeReader {
             let steps = self.arm64.decode(u32::from_le_bytes(*word), address);
             address = address.wrapping_add(4);
             self.next += 4;
-            self.count = self.count.wrapping_add(1);
-            let at = self.count;
+            self.steps.count = self.steps.count.wrapping_add(1);
             for step in steps.into_iter().flatten() {
-                self.steps.push(NumberedStep { at, step });
+                self.steps.add(step);
             }
         }
     }
@@ -88,8 +81,8 @@ impl CodeReader {
     pub fn addresses(&mut self, layout: &ProgramLayout, view: &BlockView<'_>) -> Vec<CodeAddress> {
         let next = next_register(layout);
         let mut found = Vec::new();
-        while let Some(own) = self.steps.get(self.done).copied() {
-            if !view.is_last && self.count.wrapping_sub(own.at) <= NEAR {
+        while let Some(own) = self.steps.list.get(self.done).copied() {
+            if !view.is_last && self.steps.count.wrapping_sub(own.at) <= NEAR {
                 break;
             }
             found.extend(self.address(own, layout, next));
@@ -107,17 +100,17 @@ impl CodeReader {
             CodeStep::StoreNumber { value, .. } if is_address(value) => (None, u64::from(value)),
             _ => return None,
         };
-        let (before, after) = (self.steps.get(..self.done)?, self.steps.get(self.done + 1..)?);
+        let (before, after) = (self.steps.list.get(..self.done)?, self.steps.list.get(self.done + 1..)?);
         let length = register.and_then(|register| Around { before, own, after }.length(register, next));
         Some(CodeAddress { target, length })
     }
 
     /// Leaves what the next addresses may need.
     fn forget(&mut self) {
-        let now = self.steps.get(self.done).map_or(self.count, |step| step.at);
+        let now = self.steps.list.get(self.done).map_or(self.steps.count, |step| step.at);
         let is_old = |step: &NumberedStep| now.wrapping_sub(step.at) > NEAR_IN_MEMORY;
-        let old = self.steps.iter().take(self.done).take_while(|step| is_old(step)).count();
-        self.steps.drain(..old);
+        let old = self.steps.list.iter().take(self.done).take_while(|step| is_old(step)).count();
+        self.steps.list.drain(..old);
         self.done -= old;
     }
 }

@@ -1,11 +1,16 @@
 //! What the headers say that is needed to follow references: where what is loaded, for which machine,
 //! and how addresses are written.
 
+use std::ops::Range;
+
 use object::elf;
 
 use crate::elf::header::ElfHeader;
 use crate::elf::program::{Class, Endian};
 use crate::elf::segments::{LoadedPart, Segments};
+
+/// No name or command line is longer.
+pub(super) const LONGEST_TEXT: u64 = 1 << 20;
 
 /// Whose instructions can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +68,8 @@ pub(super) struct ProgramLayout {
     pub machine: CodeMachine,
     pub words: WordFormat,
     pub linked_by: LinkedBy,
+    /// Where in the file the dynamic section is: its words are pairs, but no strings.
+    pub dynamic: Range<u64>,
     /// The type of a relocation that puts an address into a word, where its entry holds that address.
     pub relative: Option<u64>,
     pub lowest: u64,
@@ -72,8 +79,10 @@ pub(super) struct ProgramLayout {
 impl ProgramLayout {
     pub fn new(header: &ElfHeader, segments: &Segments, has_go_note: bool) -> Self {
         let parts = segments.loaded();
+        // Go's own linker puts code first and read-only data apart from it; those of C do one or the other.
         let begins_with_code = parts.first().is_some_and(|part| part.access.is_code);
-        let linked_by = match (has_go_note, begins_with_code) {
+        let is_apart = parts.iter().any(|part| !part.access.is_code && !part.access.is_writable);
+        let linked_by = match (has_go_note, begins_with_code && is_apart) {
             (true, true) => LinkedBy::Go,
             (true, false) => LinkedBy::GoAndC,
             (false, _) => LinkedBy::Other,
@@ -83,6 +92,7 @@ impl ProgramLayout {
             machine: machine(header),
             words: WordFormat { class: header.class, endian: header.endian },
             linked_by,
+            dynamic: segments.dynamic.map_or(0..0, |part| part.offset..part.offset + part.len as u64),
             relative: relative(header.machine),
             lowest: parts.iter().map(|part| part.address).min().unwrap_or(0),
             highest: parts.iter().map(end).max().unwrap_or(0),
@@ -93,6 +103,11 @@ impl ProgramLayout {
     /// Whether `address` may be one of this program's.
     pub fn may_have(&self, address: u64) -> bool {
         (self.lowest..self.highest).contains(&address)
+    }
+
+    /// Whether it is an address of this program, or less than one.
+    pub fn is_low(&self, word: u64) -> bool {
+        word < self.highest.max(LONGEST_TEXT)
     }
 
     /// The offset in the file of the byte that is loaded at `address`.

@@ -4,7 +4,7 @@
 //! The rule it owns: a string is what something refers to, byte for byte. What stands before or after
 //! it proves nothing: Go and Rust put strings side by side without anything between them. The file is
 //! read once and in order, so what is referred to later is kept for a while ([`text_store`]), and what
-//! is referred to before it is read is remembered ([`wanted`]). Nothing here exceeds 14 MiB; where that
+//! is referred to before it is read is remembered ([`wanted`]). Nothing here exceeds 16 MiB; where that
 //! is not enough for a file, the answer says that it is not complete.
 
 mod amd64;
@@ -20,6 +20,9 @@ mod shape;
 mod text_store;
 mod wanted;
 mod whole;
+
+#[cfg(test)]
+mod tests;
 
 pub(super) use calls::NameArgument;
 pub(super) use found::StringLanguage;

@@ -72,6 +72,21 @@ pub(super) struct NumberedStep {
     pub step: CodeStep,
 }
 
+/// The steps of the instructions that were read, in order.
+#[derive(Debug, Default)]
+pub(super) struct CodeSteps {
+    pub list: Vec<NumberedStep>,
+    /// How many instructions were read.
+    pub count: u32,
+}
+
+impl CodeSteps {
+    /// A step of the instruction that is being read.
+    pub fn add(&mut self, step: CodeStep) {
+        self.list.push(NumberedStep { at: self.count, step });
+    }
+}
+
 /// Which register follows another one in the order of arguments.
 pub(super) type NextRegister = fn(Register) -> Option<Register>;
 

@@ -6,15 +6,13 @@
 
 use std::ops::Range;
 
-use super::layout::{LinkedBy, ProgramLayout};
+use super::layout::{LONGEST_TEXT, LinkedBy, ProgramLayout};
 use super::scan::BlockView;
 use crate::elf::program::{Class, Endian};
 use crate::elf::segments::LoadedPart;
 use crate::elf::window::BLOCK;
 
 const MOST_RELOCATIONS: usize = 256 << 10;
-/// No name or command line is longer.
-const LONGEST_TEXT: u64 = 1 << 20;
 
 /// A pointer in data, with the word behind it where that may be a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +47,6 @@ impl PointerReader {
 
     /// Reads the fresh words of a part.
     pub fn read(&mut self, fresh: Range<u64>, part: &LoadedPart, view: &BlockView<'_>, layout: &ProgramLayout) {
-        self.read_function_table(part, view);
         match (layout.words.class, layout.words.endian) {
             (Class::Bits64, Endian::Little) => {
                 let read = |word: &[u8]| word.try_into().map_or(0, u64::from_le_bytes);
@@ -60,6 +57,8 @@ impl PointerReader {
             }
             (Class::Bits32, _) => self.read_words::<4>(fresh, part, view, layout, |word| layout.words.read(word)),
         }
+        // Its header may end in the next block.
+        self.read_function_table(part, view);
     }
 
     fn read_words<const SIZE: usize>(
@@ -76,26 +75,34 @@ impl PointerReader {
         let Some(bytes) = view.at(from) else { return };
         let len = usize::try_from(fresh.end.saturating_sub(from)).unwrap_or(usize::MAX);
         let bytes = bytes.get(..len).unwrap_or(bytes);
-        let takes_any = layout.linked_by != LinkedBy::Go;
         let (mut first, mut second) = (0, 0);
         let mut offset = from;
         for word in bytes.chunks_exact(SIZE) {
             let third = read(word);
-            if offset + size > fresh.start {
-                if third.wrapping_sub(1) < LONGEST_TEXT && layout.may_have(second) {
-                    self.found.push(DataPointer { target: second, length: usize::try_from(third).ok() });
-                } else if takes_any && layout.may_have(third) {
-                    self.found.push(DataPointer { target: third, length: None });
-                }
-                if layout.relative == Some(second) && layout.may_have(first) && layout.may_have(third) {
-                    self.relocate(first, third, layout);
-                }
-                if is_function_table(third) && self.function_names.is_empty() {
-                    self.function_table = Some(offset);
-                }
+            // Most words are neither: instructions, numbers, text.
+            if (layout.is_low(third) || is_function_table(third)) && offset + size > fresh.start {
+                self.add_words([first, second, third], offset, layout);
             }
             (first, second) = (second, third);
             offset += size;
+        }
+    }
+
+    /// The last of three words is an address, a small number, or the beginning of Go's function table.
+    fn add_words(&mut self, [first, second, third]: [u64; 3], offset: u64, layout: &ProgramLayout) {
+        if layout.dynamic.contains(&offset) {
+            return;
+        }
+        if third.wrapping_sub(1) < LONGEST_TEXT && layout.may_have(second) {
+            self.found.push(DataPointer { target: second, length: usize::try_from(third).ok() });
+        } else if layout.linked_by != LinkedBy::Go && layout.may_have(third) {
+            self.found.push(DataPointer { target: third, length: None });
+        }
+        if layout.relative == Some(second) && layout.may_have(first) && layout.may_have(third) {
+            self.relocate(first, third, layout);
+        }
+        if is_function_table(third) && self.function_names.is_empty() {
+            self.function_table = Some(offset);
         }
     }
 
@@ -149,6 +156,9 @@ impl PointerReader {
 /// `pcHeader`: the magic number of Go 1.2, 1.16, 1.18 or 1.20, two zeros, the quantum of instructions, the
 /// size of a pointer.
 fn is_function_table(word: u64) -> bool {
+    if word >> 56 != 8 {
+        return false;
+    }
     let [a, b, c, d, 0, 0, quantum, 8] = word.to_le_bytes() else { return false };
     let magic = u32::from_le_bytes([a, b, c, d]);
     matches!(magic, 0xffff_fff0 | 0xffff_fff1 | 0xffff_fffa | 0xffff_fffb) && matches!(quantum, 1 | 2 | 4)

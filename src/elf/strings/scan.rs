@@ -15,8 +15,11 @@ use crate::elf::program::{ProgramStrings, ReferredBy};
 use crate::elf::segments::{LoadedPart, Segments};
 use crate::elf::window::BLOCK;
 
-/// Bytes of an address.
-const WORD: usize = 8;
+/// Numbers that look like an address and a length occur by chance. Where strings are really gone, there are
+/// hundreds of references to them.
+const GONE_BY_CHANCE: usize = 8;
+/// Bytes of two addresses.
+const TWO_WORDS: usize = 16;
 
 /// The bytes in sight: the end of the last block, and the block itself.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +67,8 @@ pub(in crate::elf) struct StringScan {
     calls: GoCalls,
     /// Something went by unseen.
     has_gaps: bool,
+    /// How many strings were referred to when they were no longer kept.
+    gone: usize,
 }
 
 impl StringScan {
@@ -136,7 +141,10 @@ impl StringScan {
         if part.access.is_code {
             self.code.read(part, view, layout);
         }
-        self.pointers.read(range.clone(), part, view, layout);
+        // Go's code has no data in it.
+        if !part.access.is_code || layout.linked_by != LinkedBy::Go {
+            self.pointers.read(range.clone(), part, view, layout);
+        }
         if layout.linked_by == LinkedBy::Other {
             self.whole.read(range.clone(), part, view, &mut self.found);
         }
@@ -180,10 +188,9 @@ impl StringScan {
             add(&mut self.found, reference, bytes, layout);
             return;
         }
-        match self.store.read(reference.offset, reference.reach() + WORD) {
+        match self.store.read(reference.offset, reference.reach() + TWO_WORDS) {
             StoredText::Known(text) => add(&mut self.found, reference, &text, layout),
-            // Where strings end with a NUL, those that are whole have been seen.
-            StoredText::Gone => self.has_gaps |= reference.end != StringEnd::Nul,
+            StoredText::Gone => self.gone += usize::from(counts_when_gone(reference)),
             StoredText::Never => {}
         }
     }
@@ -208,24 +215,29 @@ impl StringScan {
         let has_room = !self.wanted.has_overflowed && !self.pointers.has_overflowed && !self.calls.has_overflowed;
         let calls = self.calls.finish(&layout);
         let mut strings = ProgramStrings { calls, ..self.found.finish(language, tables) };
-        strings.complete &= is_readable && has_room && !self.has_gaps;
+        strings.complete &= is_readable && has_room && !self.has_gaps && self.gone <= GONE_BY_CHANCE;
         strings
     }
 }
 
-/// Whether these bytes begin with an address: then they are a list of them, and the length is that of the list.
-fn is_address(bytes: &[u8], length: u8, layout: &ProgramLayout) -> bool {
-    let word = layout.words.first(bytes);
-    usize::from(length) < layout.words.size() && layout.may_have(word)
+/// Where strings end with a NUL, those that are whole have been seen, and long ones are no names.
+fn counts_when_gone(reference: StringReference) -> bool {
+    matches!(reference.end, StringEnd::Length(length) if usize::from(length) < LONGEST)
+}
+
+/// Whether these bytes are a list of addresses, and the length is that of the list. Where memory begins at zero,
+/// the file has no addresses, and every number could be one.
+fn is_address_list(bytes: &[u8], text: &[u8], layout: &ProgramLayout) -> bool {
+    let size = layout.words.size();
+    let (first, second) = (layout.words.first(bytes), layout.words.first(bytes.get(size..).unwrap_or_default()));
+    text.len() < size && layout.lowest > 0 && layout.may_have(first) && layout.may_have(second)
 }
 
 /// Adds the string at the beginning of `bytes`.
 fn add(found: &mut FoundStrings, reference: StringReference, bytes: &[u8], layout: &ProgramLayout) {
     let seen = bytes.get(..reference.reach()).unwrap_or(bytes);
     let (text, evidence) = match reference.end {
-        StringEnd::Length(length) if usize::from(length) != seen.len() || is_address(bytes, length, layout) => {
-            return;
-        }
+        StringEnd::Length(length) if usize::from(length) != seen.len() => return,
         StringEnd::Length(_) => (seen, StringEvidence::Length),
         StringEnd::Nul => {
             let end = seen.iter().position(|byte| *byte == 0).unwrap_or(seen.len());
@@ -234,7 +246,7 @@ fn add(found: &mut FoundStrings, reference: StringReference, bytes: &[u8], layou
     };
     // What is longer than what is seen of it has only a beginning.
     let is_cut = text.len() >= LONGEST && !text.contains(&b' ');
-    if !is_cut {
+    if !is_cut && !is_address_list(bytes, text, layout) {
         found.add_text(text, reference.offset, reference.by, evidence);
     }
 }

@@ -1,8 +1,9 @@
 //! Text that has been read and that something may still refer to: in Go, data comes after the strings that
 //! it points to.
 //!
-//! Kept are pieces of 256 bytes that are mostly text, and their neighbours; at most 4 MiB of them, the
-//! oldest go first. A reference to what is gone is told apart from one to what never was text.
+//! Kept are pieces of 256 bytes that are mostly text or have a run of it, and their neighbours; at most 4 MiB
+//! of them, the oldest go first. Of the first MiB more is kept: small programs have little text. A
+//! reference to what is gone is told apart from one to what never was text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,6 +13,10 @@ use crate::elf::window::BLOCK;
 /// Bytes of a piece; a block has a whole number of them.
 const PIECE: usize = 256;
 const MOST_PIECES: usize = (4 << 20) / PIECE;
+/// As long as there are fewer pieces, two letters are text.
+const FEW_PIECES: usize = (1 << 20) / PIECE;
+/// Bytes that are text by accident in one of twenty pieces of noise.
+const RUN: usize = 8;
 /// How many bytes of a piece are text where it is kept: half in data, more in code, a third of which
 /// looks like text.
 const MOSTLY_TEXT: usize = PIECE / 2;
@@ -54,8 +59,9 @@ impl TextStore {
     pub fn add_block(&mut self, block: &[u8], start: u64, before: &[u8], contents: impl Fn(u64) -> Contents) {
         let pieces: Vec<&[u8]> = block.chunks(PIECE).collect();
         let offset = |at: usize| start + (at * PIECE) as u64;
+        let least = if self.numbers.len() < FEW_PIECES { 2 } else { PIECE };
         let is_text: Vec<bool> =
-            pieces.iter().enumerate().map(|(at, piece)| is_mostly_text(piece, contents(offset(at)))).collect();
+            pieces.iter().enumerate().map(|(at, piece)| has_text(piece, contents(offset(at)), least)).collect();
         let was_text = |at: usize| at.checked_sub(1).map_or(self.last_was_text, |at| is_text.get(at) == Some(&true));
         let keep: Vec<bool> = (0..pieces.len())
             .map(|at| {
@@ -148,15 +154,31 @@ fn set(flags: &mut Vec<bool>, at: usize) {
     }
 }
 
-fn is_mostly_text(piece: &[u8], contents: Contents) -> bool {
-    let least = match contents {
+fn is_printable(byte: u8) -> bool {
+    byte.wrapping_sub(0x20) < 0x5f
+}
+
+fn has_text(piece: &[u8], contents: Contents, least: usize) -> bool {
+    let mostly = match contents {
         Contents::Nothing => return false,
         Contents::Data => MOSTLY_TEXT,
         Contents::Code => MOSTLY_TEXT_IN_CODE,
     };
-    let printable = |part: &[u8]| part.iter().map(|byte| u8::from(byte.wrapping_sub(0x20) < 0x5f)).sum::<u8>();
+    let printable = |part: &[u8]| part.iter().map(|byte| u8::from(is_printable(*byte))).sum::<u8>();
     // Sums of 64 are done in bytes, many at a time.
-    piece.chunks(64).map(|part| usize::from(printable(part))).sum::<usize>() >= least
+    let count = piece.chunks(64).map(|part| usize::from(printable(part))).sum::<usize>();
+    count >= mostly.min(least) || (count >= RUN && contents == Contents::Data && has_run(piece))
+}
+
+/// A run goes over one of the bytes that are so far apart.
+fn has_run(piece: &[u8]) -> bool {
+    let count = |bytes: &mut dyn Iterator<Item = &u8>| bytes.take(RUN).take_while(|byte| is_printable(**byte)).count();
+    (RUN - 1..piece.len()).step_by(RUN).any(|at| {
+        piece.split_at_checked(at).is_some_and(|(before, after)| {
+            let behind = count(&mut after.iter());
+            behind > 0 && behind + count(&mut before.iter().rev()) >= RUN
+        })
+    })
 }
 
 #[cfg(test)]
@@ -177,18 +199,24 @@ mod tests {
 
     #[test]
     fn text_and_its_neighbours_are_kept_and_nothing_else() {
+        let mut store = TextStore::default();
+        add(&mut store, &vec![vec![b'b'; BLOCK]; 16], Contents::Data);
         let mut block = vec![0; BLOCK];
         block[1000..1400].fill(b'a');
         block[PIECE * 20 + 7..PIECE * 20 + 10].copy_from_slice(b"git");
-        let mut store = TextStore::default();
-        add(&mut store, &[block], Contents::Data);
-        assert_eq!(store.read(1000, 3), known(b"aaa"));
-        assert_eq!(store.read(1399, 2), known(b"a\0"), "the neighbour");
-        assert_eq!(store.read((PIECE * 20 + 7) as u64, 3), StoredText::Never, "a word alone among zeros");
-        let code = vec![b'H', 0x89, b'D', b'$'].repeat(BLOCK / 4);
-        let mut store = TextStore::default();
-        add(&mut store, &[code.clone()], Contents::Nothing);
-        assert_eq!(store.read(0, 1), StoredText::Never);
+        block[PIECE * 30 + 7..PIECE * 30 + 16].copy_from_slice(b"systemctl");
+        let start = 16 * BLOCK as u64;
+        store.add_block(&block, start, &[0; BLOCK], |_| Contents::Data);
+        assert_eq!(store.read(start + 1000, 3), known(b"aaa"));
+        assert_eq!(store.read(start + 1399, 2), known(b"a\0"), "the neighbour");
+        assert_eq!(store.read(start + (PIECE * 20 + 7) as u64, 3), StoredText::Never, "a word alone among zeros");
+        assert_eq!(store.read(start + (PIECE * 30 + 7) as u64, 9), known(b"systemctl"), "a run");
+        let mut small = TextStore::default();
+        add(&mut small, &[block], Contents::Data);
+        assert_eq!(small.read((PIECE * 20 + 7) as u64, 3), known(b"git"), "the file may be small");
+        let mut nothing = TextStore::default();
+        add(&mut nothing, &[vec![b'a'; BLOCK]], Contents::Nothing);
+        assert_eq!(nothing.read(0, 1), StoredText::Never);
     }
 
     #[test]

@@ -127,9 +127,9 @@ fn check_refers(program: &Program, what: &str) {
     // What begins or ends like one of them is another one of them.
     let of_test = |text: &str| WORDS.contains(&text) || PATHS.contains(&text);
     let near = |text: &&str| {
-        let parts =
-            ["git", "iptables", "systemctl", "dnsmasq", "mercurial", "subversion", "modprobe", "udevadm", "zpool"];
-        parts.iter().any(|part| text.contains(part)) && !of_test(text)
+        let parts = ["iptables", "systemctl", "dnsmasq", "mercurial", "subversion", "modprobe", "udevadm", "zpool"];
+        let is_near = text.starts_with("git") || parts.iter().any(|part| text.contains(part));
+        is_near && !of_test(text)
     };
     let fused: Vec<&str> =
         program.strings.words.iter().map(String::as_str).chain(paths(program)).filter(near).collect();

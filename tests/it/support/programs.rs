@@ -154,7 +154,9 @@ pub fn go_compilers() -> Part<Vec<GoCompiler>> {
 impl GoCompiler {
     /// The one that programs are made with where the compiler does not matter.
     pub fn usual() -> Self {
-        let found = DEBIAN_GO.iter().map(PathBuf::from).find(|path| path.is_file());
+        let named = std::env::var_os(GO_COMPILERS).unwrap_or_default();
+        let named = std::env::split_paths(&named);
+        let found = DEBIAN_GO.iter().map(PathBuf::from).chain(named).find(|path| path.is_file());
         Self::at(found.unwrap_or_else(|| PathBuf::from("go")))
     }
 
