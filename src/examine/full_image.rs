@@ -40,8 +40,12 @@ impl FullPlatform {
     pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> ProgramAnswer {
         let root = merge(self.layers.iter().map(AsRef::as_ref));
         let mut container = Container::of(&self.image.config);
-        path.iter().for_each(|path| container.add_environment(&[("PATH".to_owned(), (*path).to_owned())]));
-        directory.iter().for_each(|directory| container.set_working_dir(directory));
+        if let Some(path) = path {
+            container.add_environment(&[("PATH".to_owned(), path.to_owned())]);
+        }
+        if let Some(directory) = directory {
+            container.set_working_dir(directory);
+        }
         let start = start_of(&container, &[program.to_owned()], &root);
         let facts = start.chain.first().and_then(|executed| executed.program.as_ref());
         let missing = missing(&start, &root);

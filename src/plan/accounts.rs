@@ -162,7 +162,9 @@ impl AccountMerge {
                 Some(before) if which == Which::Group => {
                     let is_new = |member: &&[u8]| before.members().all(|other| other != *member);
                     let new: Vec<Vec<u8>> = line.members().filter(is_new).map(<[u8]>::to_vec).collect();
-                    new.iter().for_each(|member| self.member(line, member));
+                    for member in new {
+                        self.member(line, &member);
+                    }
                 }
                 Some(_) => {}
             }

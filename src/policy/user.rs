@@ -7,7 +7,10 @@ use crate::rules::{Finding, Level, Rule};
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let accounts = &pass.draft.layers.added.accounts;
     let unknown = accounts.unknown.iter().map(user_missing);
-    unknown.chain(accounts.other_numbers.iter().map(other_number)).chain(user_by_name(pass)).collect()
+    let lost = pass.startup.after.user.as_ref().err();
+    // A source that does not start itself proves nothing; its user is odd, and that is said.
+    let lost = lost.filter(|_| accounts.unknown.is_empty() && pass.startup.before.user.is_ok()).map(user_missing);
+    unknown.chain(lost).chain(accounts.other_numbers.iter().map(other_number)).chain(user_by_name(pass)).collect()
 }
 
 fn user_missing(account: &UnknownAccount) -> Finding {

@@ -197,10 +197,8 @@ impl<'r> ChainWalk<'r> {
         let script = self.root.program(found.file.node).and_then(|program| program.script.as_ref());
         let Some(script) = script else { return ControlFlow::Break(ChainEnd::NotAProgram) };
         // Never searched in PATH: without a slash it is a file of the working directory.
-        let interpreter = match script.interpreter.contains('/') {
-            true => script.interpreter.clone(),
-            false => format!("./{}", script.interpreter),
-        };
+        let is_path = script.interpreter.contains('/');
+        let interpreter = if is_path { script.interpreter.clone() } else { format!("./{}", script.interpreter) };
         if let Err(reasons) = self.search(&interpreter) {
             let interpreter = script.interpreter.clone();
             return ControlFlow::Break(ChainEnd::NoInterpreter { interpreter, reasons });
@@ -217,7 +215,7 @@ impl<'r> ChainWalk<'r> {
         if shell::starts_shell(&words) {
             let role = if is_interpreter { Role::Interpreter } else { Role::Wrapper };
             self.push(word, &found.written, &found.file, role);
-            return self.shell(words);
+            return self.shell(&words);
         }
         let name = words.first().map_or("", |word| base_name(word));
         match wrapper::read(name, &words) {
@@ -302,8 +300,8 @@ impl<'r> ChainWalk<'r> {
     }
 
     /// A shell with its script: the one program that it would start, or all that it may.
-    fn shell(&mut self, words: Vec<String>) -> ControlFlow<ChainEnd> {
-        let file = shell::script_word(&words).and_then(|at| words.get(at)).cloned();
+    fn shell(&mut self, words: &[String]) -> ControlFlow<ChainEnd> {
+        let file = shell::script_word(words).and_then(|at| words.get(at)).cloned();
         let content = file.as_ref().map(|file| self.text(file));
         if let (Some(file), Some(Err(reasons))) = (&file, &content) {
             return ControlFlow::Break(ChainEnd::Lost { word: file.clone(), reasons: reasons.clone() });
@@ -312,8 +310,8 @@ impl<'r> ChainWalk<'r> {
         let frozen = self.variables();
         let variables = frozen.keys().cloned().collect();
         let surroundings = Surroundings::Known { working_dir: self.state.working_dir.to_string(), variables };
-        let context = CommandContext::Image(ImageContext { frozen, surroundings, ..ImageContext::default() });
-        match shell::translate(&words, content, &context) {
+        let place = CommandContext::Image(ImageContext { frozen, surroundings, ..ImageContext::default() });
+        match shell::translate(words, content, &place) {
             Verdict::Translate(meaning) => {
                 self.state.argv = meaning.argv();
                 let set = meaning.environment.clone();
@@ -324,7 +322,7 @@ impl<'r> ChainWalk<'r> {
                 ControlFlow::Continue(())
             }
             Verdict::Unchanged(_) | Verdict::Refuse(_) => {
-                let script = self.interpreted(&words, file, content);
+                let script = self.interpreted(words, file, content);
                 self.call(&script.used.commands);
                 ControlFlow::Break(ChainEnd::Shell(script))
             }

@@ -20,7 +20,7 @@ pub struct ProcessView<'a> {
     pub who: Credentials,
 }
 
-impl<'a> ProcessView<'a> {
+impl ProcessView<'_> {
     fn resolve(&self, path: &str) -> Result<Resolved<'_>, NotFoundReason> {
         let lost = self.root.resolve_as(path, &self.working_dir, &self.who);
         lost.map_err(|lost| lost.candidates.into_iter().next().map_or(NotFoundReason::Loop, |tried| tried.reason))

@@ -228,11 +228,9 @@ impl<'a> NeedsSearch<'a> {
         let is_there = |other: &&str| RootPath::new(other).is_ok_and(|other| self.rebased.resolve(&other).is_ok());
         let is_utc = || path.as_bytes() == b"etc/localtime" && self.has_default_zone(path);
         let is_directory = || self.source.resolve(path).is_ok_and(|found| found.node.is_directory());
-        OF_LIBC.iter().any(|other| is_same(&other))
+        OF_LIBC.iter().any(is_same)
             || (is_directory() && (path.as_bytes().starts_with(b"usr/lib/") || path.as_bytes().starts_with(b"lib/")))
-            || ALTERNATIVES
-                .iter()
-                .any(|list| list.iter().any(|other| is_same(&other)) && list.iter().any(|it| is_there(&it)))
+            || ALTERNATIVES.iter().any(|list| list.iter().any(is_same) && list.iter().any(is_there))
             || is_utc()
     }
 

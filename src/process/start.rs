@@ -23,6 +23,8 @@ pub struct Start {
     pub last_directory: RootPath,
     /// With what a runtime adds: `PATH`, and `HOME` where that is unset or empty.
     pub environment: Vec<(String, String)>,
+    /// A variable without a name or without a `=`: runc starts nothing with it, other runtimes do.
+    pub bad_variable: Option<String>,
     pub chain: Vec<Executed>,
     pub end: ChainEnd,
 }
@@ -92,13 +94,21 @@ pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Star
         identity,
     };
     let mut walk = ChainWalk::new(root, &accounts, state);
-    let end = match container.bad_variable() {
-        Some(entry) => bad_variable(entry),
-        None => walk.follow(),
-    };
+    let end = walk.follow();
+    let bad_variable = container.bad_variable().map(str::to_owned);
     let last_user = user.is_ok().then(|| walk.state.identity.clone());
     let last_directory = walk.state.working_dir.clone();
-    Start { argv: argv.to_vec(), last_user, user, working_dir, last_directory, environment, chain: walk.chain, end }
+    Start {
+        argv: argv.to_vec(),
+        last_user,
+        user,
+        working_dir,
+        last_directory,
+        environment,
+        bad_variable,
+        chain: walk.chain,
+        end,
+    }
 }
 
 /// Somebody without any right, in the place of a user that is not known.
@@ -123,11 +133,6 @@ fn environment(container: &Container, user: Option<&Identity>) -> Vec<(String, S
         environment.push(("HOME".to_owned(), user.home.clone()));
     }
     environment
-}
-
-/// Runtimes convert such a config in various ways, and runc does not start with it.
-fn bad_variable(entry: &str) -> ChainEnd {
-    ChainEnd::Lost { word: entry.to_owned(), reasons: format!("the variable {entry:?} has no name or no value") }
 }
 
 /// Where the process is, links followed before any `..`, as the kernel does.

@@ -185,30 +185,30 @@ fn script_use(root: &Root<'_>, path: &RootPath, program: &Program) -> Option<Use
 
 /// Finds out who names each helper, from the command on.
 fn name_helpers(helpers: &mut [Helper], setup: &Setup<'_>, after: &Start, root: &Root<'_>) {
-    let mut names = HelperNames::new(helpers);
+    let mut index = HelperNames::new(helpers);
     let mut named: VecDeque<(usize, String)> = VecDeque::new();
     let directory = setup.after.working_dir();
     let words = after.argv.iter().map(|word| ("the command".to_owned(), word));
     let variables = after.environment.iter().map(|(name, value)| (format!("the variable {name}"), value));
     for (by, word) in words.chain(variables) {
         let paths = parts_of(word).filter_map(|part| root.resolve_as(part, &directory, &after.credentials()).ok());
-        named.extend(paths.filter_map(|found| Some((names.at_path(&found.path)?, by.clone()))));
+        named.extend(paths.filter_map(|found| Some((index.at_path(&found.path)?, by.clone()))));
     }
     for executed in after.chain.iter().filter(|executed| executed.layer >= setup.base_layers) {
         if let Some(program) = &executed.program {
-            named.extend(names.in_program(root, &executed.path, program));
+            named.extend(index.in_program(root, &executed.path, program));
         }
     }
     if let ChainEnd::Shell(script) = &after.end {
         let by = script.path.clone().unwrap_or_else(|| "the command".to_owned());
         let words = script.used.commands.iter().chain(&script.used.paths);
-        named.extend(words.flat_map(|word| names.by_word(word)).map(|at| (at, by.clone())));
+        named.extend(words.flat_map(|word| index.by_word(word)).map(|at| (at, by.clone())));
     }
     while let Some((at, by)) = named.pop_front() {
         let Some(helper) = helpers.get_mut(at).filter(|helper| helper.named_by.is_none()) else { continue };
         helper.named_by = Some(by);
         let (path, program) = (helper.path.clone(), helper.program.clone());
-        named.extend(names.in_program(root, &path, &program));
+        named.extend(index.in_program(root, &path, &program));
     }
 }
 

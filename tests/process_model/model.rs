@@ -41,6 +41,9 @@ fn told(pair: &Pair, start: &Start, container: &Container, root: &Root<'_>) -> O
     if let StartDirectoryState::Blocked(why) = &start.working_dir.state {
         return Outcome::Fails(Stage::WorkingDir, why.clone());
     }
+    if let Some(entry) = &start.bad_variable {
+        return Outcome::Fails(Stage::Exec, format!("the variable {entry:?} has no name or no value"));
+    }
     match last(start) {
         // The platform is the image's; policy compares it with the machine that the model names.
         Ok(program) if program.program.as_ref().is_some_and(|it| it.machine.as_deref() != Some("amd64")) => {
