@@ -105,6 +105,15 @@ impl CodeStep {
     fn writes(self, register: Register) -> bool {
         self.written() == Some(register)
     }
+
+    /// What this step stores at `wanted`, where it does: a number, or what `number_of` knows of a register.
+    fn value_at(self, wanted: MemoryPlace, number_of: impl Fn(Register) -> Option<u32>) -> Option<Option<u32>> {
+        match self {
+            StoreNumber { value, place } if place == wanted => Some(Some(value)),
+            Store { register, place } if place == wanted => Some(number_of(register)),
+            _ => None,
+        }
+    }
 }
 
 /// The steps around one that makes an address.
@@ -119,7 +128,7 @@ impl Around<'_> {
     /// The length of the string whose address `register` has, where the code says it.
     pub fn length(&self, register: Register, next: NextRegister) -> Option<u32> {
         let length = match self.fate(register) {
-            AddressFate::Stored(place) => self.stored(place).or_else(|| self.passed_or_beside(register, next)),
+            AddressFate::Stored(place, at) => self.stored(place, at).or_else(|| self.passed_or_beside(register, next)),
             AddressFate::Chosen(side) => self.chosen_before(side).or_else(|| self.chosen_later(side)),
             AddressFate::Kept => self.passed_or_beside(register, next),
         };
@@ -144,9 +153,9 @@ impl Around<'_> {
 
     /// What happens to the address first.
     fn fate(&self, register: Register) -> AddressFate {
-        for (_, step) in self.following() {
+        for (at, step) in self.following() {
             match step {
-                Store { register: stored, place } if stored == register => return AddressFate::Stored(place),
+                Store { register: stored, place } if stored == register => return AddressFate::Stored(place, at),
                 Choose { first, .. } if first == register => return AddressFate::Chosen(ChoiceSide::First),
                 Choose { second, .. } if second == register => return AddressFate::Chosen(ChoiceSide::Second),
                 Away => break,
@@ -157,25 +166,29 @@ impl Around<'_> {
         AddressFate::Kept
     }
 
-    /// The address is at `place`, and the length eight bytes after it, as long as the base stays the same.
-    fn stored(&self, place: MemoryPlace) -> Option<u32> {
+    /// The step `at` stores the address, and another one the length eight bytes after it, as long as the base
+    /// stays the same.
+    fn stored(&self, place: MemoryPlace, at: usize) -> Option<u32> {
         let beside = MemoryPlace { offset: place.offset.checked_add(8)?, ..place };
-        let mut after = self.following().take_while(|(_, step)| *step != Away && !place.is_moved_by(*step));
-        // A barrier for the garbage collector may be called in between, and keeps all registers.
+        let mut later =
+            self.following().skip(at + 1).take_while(|(_, step)| *step != Away && !place.is_moved_by(*step));
+        let later = later.find_map(|(at, step)| step.value_at(beside, |register| self.number_after(at, register)));
+        later.or_else(|| self.stored_earlier(place, beside, at)).flatten()
+    }
+
+    /// The same, looking back from the step `at`. A barrier for the garbage collector may be called in between,
+    /// and keeps all registers.
+    fn stored_earlier(&self, place: MemoryPlace, beside: MemoryPlace, at: usize) -> Option<Option<u32>> {
+        for (at, step) in self.following().take(at).collect::<Vec<_>>().into_iter().rev() {
+            if place.is_moved_by(step) {
+                return None;
+            }
+            if let Some(value) = step.value_at(beside, |register| self.number_after(at, register)) {
+                return Some(value);
+            }
+        }
         let mut before = self.preceding().take_while(|(_, step)| !place.is_moved_by(*step));
-        let later = after.find_map(|(at, step)| match step {
-            StoreNumber { value, place } if place == beside => Some(Some(value)),
-            Store { register, place } if place == beside => Some(self.number_after(at, register)),
-            _ => None,
-        });
-        let earlier = || {
-            before.find_map(|(at, step)| match step {
-                StoreNumber { value, place } if place == beside => Some(Some(value)),
-                Store { register, place } if place == beside => Some(number_in(self.before.get(..at)?, register)),
-                _ => None,
-            })
-        };
-        later.or_else(earlier).flatten()
+        before.find_map(|(at, step)| step.value_at(beside, |register| number_in(self.before.get(..at)?, register)))
     }
 
     /// The number that `register` has at the step `at` of those after this one.
@@ -229,7 +242,8 @@ impl Around<'_> {
 /// What becomes of an address that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AddressFate {
-    Stored(MemoryPlace),
+    /// Where, and by which of the steps that follow.
+    Stored(MemoryPlace, usize),
     /// It is one of two.
     Chosen(ChoiceSide),
     /// It stays in its register.
@@ -334,6 +348,18 @@ mod tests {
                     StoreNumber { value: 9, place: at(4, 24) },
                 ],
                 Some(5),
+            ),
+            (
+                "stored by a base that was just made",
+                vec![
+                    store(7, at(4, 8)),
+                    OWN,
+                    number(8, 12),
+                    Overwrite { register: 4 },
+                    store(0, at(4, 0)),
+                    store(8, at(4, 8)),
+                ],
+                Some(12),
             ),
             (
                 "not where the base has moved",
