@@ -61,10 +61,9 @@ const fn form_of_second(opcode: u8) -> u8 {
 const fn operand_length(modrm: u8) -> u8 {
     let low = modrm & 7;
     match (modrm >> 6, low) {
-        (3, _) => 1,
         (0, 4) => 2,
         (0, 5) => 5,
-        (0, _) => 1,
+        (0 | 3, _) => 1,
         (1, 4) => 3,
         (1, _) => 2,
         (_, 4) => 6,

@@ -162,8 +162,8 @@ mod tests {
 
     fn steps(words: &[u32]) -> Vec<CodeStep> {
         let mut decoder = Arm64Decoder::default();
-        let decoded = words.iter().zip(0..).map(|(word, at)| decoder.decode(*word, 0xc_7000 + 4 * at));
-        decoded.flatten().flatten().collect()
+        let steps = words.iter().zip(0..).map(|(word, at)| decoder.decode(*word, 0xc_7000 + 4 * at));
+        steps.flatten().flatten().collect()
     }
 
     fn memory(base: Register, offset: i64) -> MemoryPlace {

@@ -107,14 +107,17 @@ impl CodeStep {
     }
 
     /// What this step stores at `wanted`, where it does: a number, or what `number_of` knows of a register.
-    fn value_at(self, wanted: MemoryPlace, number_of: impl Fn(Register) -> Option<u32>) -> Option<Option<u32>> {
+    fn value_at(self, wanted: MemoryPlace, number_of: impl Fn(Register) -> Option<u32>) -> Option<StoredNumber> {
         match self {
-            StoreNumber { value, place } if place == wanted => Some(Some(value)),
-            Store { register, place } if place == wanted => Some(number_of(register)),
+            StoreNumber { value, place } if place == wanted => Some(StoredNumber(Some(value))),
+            Store { register, place } if place == wanted => Some(StoredNumber(number_of(register))),
             _ => None,
         }
     }
 }
+
+/// What is stored at a place; a number only where that is known.
+struct StoredNumber(Option<u32>);
 
 /// The steps around one that makes an address.
 pub(super) struct Around<'a> {
@@ -173,12 +176,12 @@ impl Around<'_> {
         let mut later =
             self.following().skip(at + 1).take_while(|(_, step)| *step != Away && !place.is_moved_by(*step));
         let later = later.find_map(|(at, step)| step.value_at(beside, |register| self.number_after(at, register)));
-        later.or_else(|| self.stored_earlier(place, beside, at)).flatten()
+        later.or_else(|| self.stored_earlier(place, beside, at)).and_then(|StoredNumber(number)| number)
     }
 
     /// The same, looking back from the step `at`. A barrier for the garbage collector may be called in between,
     /// and keeps all registers.
-    fn stored_earlier(&self, place: MemoryPlace, beside: MemoryPlace, at: usize) -> Option<Option<u32>> {
+    fn stored_earlier(&self, place: MemoryPlace, beside: MemoryPlace, at: usize) -> Option<StoredNumber> {
         for (at, step) in self.following().take(at).collect::<Vec<_>>().into_iter().rev() {
             if place.is_moved_by(step) {
                 return None;

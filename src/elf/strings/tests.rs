@@ -90,7 +90,9 @@ fn go_program(text_at: usize, by: ReferredBy) -> Vec<u8> {
     let text = BASE + text_at as u64;
     let references = [(0, 3), (10, 17), (31, 9), (40, 7), (47, 28)];
     if by == ReferredBy::Code {
-        references.iter().for_each(|(at, length)| program.pass(text + at, *length));
+        for (at, length) in references {
+            program.pass(text + at, length);
+        }
     }
     program.fill_to(text_at);
     program.add(TEXT);
@@ -98,7 +100,9 @@ fn go_program(text_at: usize, by: ReferredBy) -> Vec<u8> {
     program.add(&b" and so on".repeat(100));
     if by == ReferredBy::Data {
         program.fill_to(text_at + 3 * BLOCK);
-        references.iter().for_each(|(at, length)| program.point(text + at, u64::from(*length)));
+        for (at, length) in references {
+            program.point(text + at, u64::from(length));
+        }
     }
     program.add(b"\0runtime.goexit\0syscall.forkExec\0");
     program.file()
@@ -140,7 +144,9 @@ fn c_program(pointer_to: &[usize]) -> Program {
     program.fill_to(4096);
     let text = program.add(b"\0git\0/sbin/ip -6\0not-systemctl\0/etc/passwd\0iptables is missing\0-c\0sh\0/bin/sh\0");
     program.fill_to(4 * BLOCK);
-    pointer_to.iter().for_each(|at| program.point(text + *at as u64, 5));
+    for at in pointer_to {
+        program.point(text + *at as u64, 5);
+    }
     let file = program.file();
     probe(&file, file.len())
 }

@@ -206,7 +206,7 @@ mod tests {
         block[PIECE * 20 + 7..PIECE * 20 + 10].copy_from_slice(b"git");
         block[PIECE * 30 + 7..PIECE * 30 + 16].copy_from_slice(b"systemctl");
         let start = 16 * BLOCK as u64;
-        store.add_block(&block, start, &[0; BLOCK], |_| Contents::Data);
+        store.add_block(&block, start, &vec![0; BLOCK], |_| Contents::Data);
         assert_eq!(store.read(start + 1000, 3), known(b"aaa"));
         assert_eq!(store.read(start + 1399, 2), known(b"a\0"), "the neighbour");
         assert_eq!(store.read(start + (PIECE * 20 + 7) as u64, 3), StoredText::Never, "a word alone among zeros");
