@@ -155,6 +155,11 @@ pub struct ProgramStrings {
 }
 
 impl ProgramStrings {
+    /// Names of libraries.
+    pub fn libraries(&self) -> impl Iterator<Item = &String> {
+        self.words.iter().filter(|word| word.starts_with("lib") && word.contains(".so"))
+    }
+
     /// Bytes of all of them.
     pub(crate) fn len(&self) -> usize {
         let paths = self.paths.iter().map(|path| path.text.len());

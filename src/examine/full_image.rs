@@ -6,7 +6,7 @@ use super::klog_support::{self, Klog};
 use super::subject::Origin;
 use crate::layer::LayerIndex;
 use crate::oci::{Image, Platform};
-use crate::process::{ChainEnd, Container, Start, lacks_to_start, search, start_of};
+use crate::process::{ChainEnd, Container, Start, search, start_of};
 use crate::rootfs::{Root, merge};
 
 /// An image with all its layers.
@@ -48,7 +48,7 @@ impl FullPlatform {
         }
         let start = start_of(&container, &[program.to_owned()], &root);
         let facts = start.chain.first().and_then(|executed| executed.program.as_ref());
-        let missing = missing(&start, &root);
+        let missing = missing(&start);
         ProgramAnswer {
             entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
             missing,
@@ -68,13 +68,13 @@ pub fn log_runner_in(root: &Root<'_>, container: &Container) -> Option<String> {
 }
 
 /// Why the program does not start, where it does not.
-fn missing(start: &Start, root: &Root<'_>) -> Option<String> {
+fn missing(start: &Start) -> Option<String> {
     match &start.end {
         ChainEnd::Lost { reasons, .. } => Some(reasons.replace('\n', "; ")),
         ChainEnd::NoInterpreter { interpreter, .. } => Some(format!("it needs {interpreter}, which is not there")),
         ChainEnd::NotAProgram => Some("it is not a program".to_owned()),
         _ => {
-            let lacks = start.chain.iter().flat_map(|executed| lacks_to_start(root, executed)).next();
+            let lacks = start.chain.iter().flat_map(|executed| &executed.lacks).next();
             lacks.map(|lacks| format!("it needs {lacks}, which is not there"))
         }
     }

@@ -247,8 +247,9 @@ fn starts_as_it_is(subject: &PlatformSubject, facts: &Facts) -> bool {
 /// The container and the layers on the new base.
 fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> (Container, ExecForm, Layers) {
     let begun = Layers::begin(subject, facts, options);
-    let scene = begun.scene(subject, options);
+    // Before there is another root in memory.
     let container = config::rebased(subject, options.format);
+    let scene = begun.scene(subject, options);
     let brought = subject.runner.as_ref().and_then(|runner| logs::runner_of_image(runner, &scene));
     let at = brought
         .as_ref()

@@ -116,9 +116,10 @@ fn refuse_file(path: &RootPath, what: &str, evidence: String) -> Finding {
 
 fn judge_executed(executed: &Executed, startup: &Startup, platform: &Platform) -> Vec<Finding> {
     let Some(program) = &executed.program else { return Vec::new() };
-    // What the new base brings starts on the new base.
+    // What the new base brings with all that it needs starts there.
     let is_own = executed.layer >= startup.base_layers;
-    let dynamic = if is_own { dynamic_binary(&executed.path, program) } else { None };
+    let is_judged = is_own || !executed.lacks.is_empty();
+    let dynamic = if is_judged { dynamic_binary(&executed.path, program) } else { None };
     let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
     [dynamic, packed, wrong_machine(&executed.path, program, platform)].into_iter().flatten().collect()
 }

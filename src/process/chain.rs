@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::accounts::{Accounts, Identity, UnknownAccount, groups_of, identify};
 use super::container::DEFAULT_PATH;
+use super::program::lacks_to_start;
 use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
@@ -30,6 +31,8 @@ pub struct Executed {
     /// `None` for a file that is neither ELF nor script.
     pub program: Option<Program>,
     pub stamp: FileStamp,
+    /// What it needs to start and the root lacks: a loader, libraries.
+    pub lacks: Vec<String>,
     /// The number of the layer that put it there.
     pub layer: usize,
 }
@@ -407,6 +410,7 @@ pub(super) fn executed(root: &Root<'_>, word: &str, written: &str, file: &Resolv
             gid: node.gid(),
             mtime: node.entry().map_or(0, |entry| entry.mtime),
         },
+        lacks: lacks_to_start(root, root.program(node)),
         layer: node.layer(),
     }
 }

@@ -19,7 +19,7 @@ pub use chain::{ChainEnd, Executed, FileStamp, Role, ShellScript};
 pub use container::{Command, Container, DEFAULT_PATH, MEMBER_ORDER, set_member};
 pub use named_paths::{LostPath, MoveView, ProcessView, parts_of};
 pub use needs::{Absent, AbsentKind, Evidence, LeavingPackage};
-pub use program::{Helper, is_seen, is_there, lacks_to_start, search};
+pub use program::{Helper, is_seen, is_there, search};
 pub use start::{Start, StartDirectory, StartDirectoryState, start, start_of};
 pub use startup::{Health, LostWord, OwnStartup, Setup, Startup, WordOf, look, look_alone, view};
 pub use wrapper::{changes_user, is_wrapper};

@@ -290,7 +290,7 @@ impl<'a> NeedsSearch<'a> {
     }
 
     fn libraries(&self, shown: &str, program: &Program) -> Vec<Absent> {
-        let names = program.strings.words.iter().filter(|word| is_library(word));
+        let names = program.strings.libraries().filter(|name| !is_of_libc(name));
         let is_needed = |name: &str| program.needed.iter().any(|needed| needed.starts_with(name));
         let loads = program.go.as_ref().is_none_or(|go| !go.is_without_cgo());
         let names = names.filter(|name| loads && !is_needed(name));
@@ -315,9 +315,8 @@ fn is_in_program_directory(path: &RootPath) -> bool {
     path.parent().is_some_and(|parent| matches!(parent.name(), Some(b"bin" | b"sbin")))
 }
 
-fn is_library(word: &str) -> bool {
-    let is_known = LIBRARIES_OF_LIBC.iter().any(|known| word.starts_with(known));
-    word.starts_with("lib") && word.contains(".so") && !is_known
+fn is_of_libc(library: &str) -> bool {
+    LIBRARIES_OF_LIBC.iter().any(|known| library.starts_with(known))
 }
 
 /// A library by the beginning of its name: `libsystemd.so` is there as `libsystemd.so.0`.

@@ -1,6 +1,5 @@
 //! The executables that an application brings beside those of its command.
 
-use super::chain::Executed;
 use crate::elf::{Linkage, Program};
 use crate::layer::{Entry, LayerContents, RootPath};
 use crate::rootfs::{FileNode, FoundCommand, Root};
@@ -74,10 +73,10 @@ fn lacks(root: &Root<'_>, directories: &[RootPath], program: &Program) -> Vec<St
     interpreter.into_iter().chain(libraries).cloned().collect()
 }
 
-/// What a file of the chain needs to start and the root lacks.
-#[must_use]
-pub fn lacks_to_start(root: &Root<'_>, executed: &Executed) -> Vec<String> {
-    executed.program.as_ref().map(|program| lacks(root, &library_directories(root), program)).unwrap_or_default()
+/// What a dynamic program needs to start and the root lacks.
+pub(super) fn lacks_to_start(root: &Root<'_>, program: Option<&Program>) -> Vec<String> {
+    let dynamic = program.filter(|program| program.linkage == Linkage::Dynamic);
+    dynamic.map(|program| lacks(root, &library_directories(root), program)).unwrap_or_default()
 }
 
 #[must_use]

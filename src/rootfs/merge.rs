@@ -32,7 +32,7 @@ impl<'a> Root<'a> {
     pub fn add_layer(&mut self, layer: LayerContents<'a>) {
         let number = self.layers.len();
         for (position, entry) in layer.entries.iter().enumerate() {
-            self.apply(EntrySource { entry, layer: number, position });
+            self.apply(EntrySource::new(entry, number, position));
         }
         self.directories = DirectoryCache::default();
         self.layers.push(layer);
@@ -63,7 +63,7 @@ impl<'a> Root<'a> {
     }
 
     fn note(&mut self, source: EntrySource<'a>, kind: MergeIssueKind) {
-        self.issues.push(MergeIssue { entry: source.entry, layer: source.layer, kind });
+        self.issues.push(MergeIssue { entry: source.entry, layer: source.layer(), kind });
     }
 
     /// A whiteout of what does not exist has no effect, and creates no directories.
@@ -71,7 +71,7 @@ impl<'a> Root<'a> {
         let Some((directory, name)) = split_last(source.entry.path.as_bytes()) else { return Ok(()) };
         if let Some(directory) = self.present(directory, source)? {
             self.forget_paths_through(directory, name);
-            self.tree.remove_lower(directory, name, source.layer);
+            self.tree.remove_lower(directory, name, source.layer());
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl<'a> Root<'a> {
     fn clear(&mut self, source: EntrySource<'a>) -> Result<(), MergeIssueKind> {
         if let Some(directory) = self.present(source.entry.path.as_bytes(), source)? {
             self.directories.forget();
-            self.tree.clear(directory, source.layer);
+            self.tree.clear(directory, source.layer());
         }
         Ok(())
     }
@@ -120,13 +120,13 @@ impl<'a> Root<'a> {
     /// header are not used: there is one file, and it has some.
     fn target(&mut self, target: &'a RootPath, source: EntrySource<'a>) -> Result<FileNode<'a>, MergeIssueKind> {
         let (directory, name) = split_last(target.as_bytes()).ok_or(MergeIssueKind::DirectoryTarget)?;
-        let spot = self.locate(directory, source.layer)?;
+        let spot = self.locate(directory, source.layer())?;
         let found = if spot.missing.is_empty() { self.tree.child(spot.at, name) } else { None };
         let node = *self.tree.node(found.ok_or(MergeIssueKind::MissingTarget)?);
         if node.is_directory() {
             return Err(MergeIssueKind::DirectoryTarget);
         }
-        if node.layer() != source.layer {
+        if node.layer() != source.layer() {
             self.note(source, MergeIssueKind::LowerTarget);
         }
         Ok(node)
@@ -134,7 +134,7 @@ impl<'a> Root<'a> {
 
     /// The place that a path resolves to, if it exists.
     fn present(&mut self, path: &'a [u8], source: EntrySource<'a>) -> Result<Option<NodeId>, MergeIssueKind> {
-        let spot = self.locate(path, source.layer)?;
+        let spot = self.locate(path, source.layer())?;
         if !spot.missing.is_empty() {
             return Ok(None);
         }
@@ -151,7 +151,7 @@ impl<'a> Root<'a> {
         name: &'a [u8],
         source: EntrySource<'a>,
     ) -> Result<NodeId, MergeIssueKind> {
-        let spot = self.locate(path, source.layer)?;
+        let spot = self.locate(path, source.layer())?;
         if !self.tree.node(spot.at).is_directory() {
             return Err(MergeIssueKind::BelowFile);
         }
@@ -164,7 +164,7 @@ impl<'a> Root<'a> {
         if spot.through_lower_link {
             self.note(source, MergeIssueKind::ThroughLink);
         }
-        let implied = FileNode::implied(source.layer);
+        let implied = FileNode::implied(source.layer());
         Ok(spot.missing.into_iter().fold(spot.at, |directory, name| self.tree.add(directory, name, implied)))
     }
 

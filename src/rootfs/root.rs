@@ -69,14 +69,14 @@ impl<'a> Root<'a> {
     #[must_use]
     pub fn content(&self, node: &FileNode<'a>) -> Option<&'a [u8]> {
         let source = node.source()?;
-        self.layers.get(source.layer)?.content(source.position)
+        self.layers.get(source.layer())?.content(source.position())
     }
 
     /// What is known of a file that is a program or a script; `None` for plain data.
     #[must_use]
     pub fn program(&self, node: &FileNode<'a>) -> Option<&'a Program> {
         let source = node.source()?;
-        self.layers.get(source.layer)?.program(source.position)
+        self.layers.get(source.layer())?.program(source.position())
     }
 
     /// The entries that runtimes do not take or do not agree about, in the order of the layers.

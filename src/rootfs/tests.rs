@@ -42,7 +42,7 @@ fn stack() -> impl Strategy<Value = Vec<Vec<Entry>>> {
 /// The root in the model's terms.
 fn items(root: &Root<'_>) -> BTreeMap<PathNames, Item> {
     let item = |node: &super::FileNode<'_>| Item {
-        from: node.source().map(|source| (source.layer, source.position)),
+        from: node.source().map(|source| (source.layer(), source.position())),
         kind: node.kind().clone(),
     };
     root.entries().map(|(path, node)| (names(&text(&path)), item(node))).collect()

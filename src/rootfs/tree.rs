@@ -8,12 +8,38 @@ use std::mem;
 
 use crate::layer::{Entry, EntryKind, RootPath};
 
+/// A number of layers, entries or bytes: an image with many entries has as many of each, and no layer has
+/// more than four billion.
+type Count = u32;
+
+fn narrow(count: usize) -> Count {
+    Count::try_from(count).unwrap_or(Count::MAX)
+}
+
+fn wide(count: Count) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 /// An entry and where it is: the layer's number from the bottom, and its place in that layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntrySource<'a> {
     pub(super) entry: &'a Entry,
-    pub(super) layer: usize,
-    pub(super) position: usize,
+    layer: Count,
+    position: Count,
+}
+
+impl<'a> EntrySource<'a> {
+    pub(super) fn new(entry: &'a Entry, layer: usize, position: usize) -> Self {
+        Self { entry, layer: narrow(layer), position: narrow(position) }
+    }
+
+    pub(super) fn layer(&self) -> usize {
+        wide(self.layer)
+    }
+
+    pub(super) fn position(&self) -> usize {
+        wide(self.position)
+    }
 }
 
 /// A file, directory, link, device or pipe. Never a marker, and never an unresolved hard link: all
@@ -25,7 +51,7 @@ pub struct FileNode<'a> {
     /// The entry that gave a further name to the file of `source`.
     link: Option<EntrySource<'a>>,
     /// The layer that put this name there.
-    layer: usize,
+    layer: Count,
 }
 
 /// What an implied directory is.
@@ -38,8 +64,8 @@ impl<'a> FileNode<'a> {
     }
 
     /// A directory that exists only because something is in it.
-    pub(super) const fn implied(layer: usize) -> Self {
-        Self { source: None, link: None, layer }
+    pub(super) fn implied(layer: usize) -> Self {
+        Self { source: None, link: None, layer: narrow(layer) }
     }
 
     /// A further name of this file.
@@ -66,20 +92,20 @@ impl<'a> FileNode<'a> {
 
     /// The number of the layer, from the bottom and from 0, that put this name there.
     #[must_use]
-    pub const fn layer(&self) -> usize {
-        self.layer
+    pub fn layer(&self) -> usize {
+        wide(self.layer)
     }
 
     /// The number of the layer that its content is in: a hard link may point to a lower one.
     #[must_use]
     pub fn content_layer(&self) -> usize {
-        self.source.map_or(self.layer, |source| source.layer)
+        self.source.map_or_else(|| self.layer(), |source| source.layer())
     }
 
     /// The entry by its place: the number of its layer, and its position in that layer.
     #[must_use]
     pub fn place(&self) -> Option<(usize, usize)> {
-        self.source.map(|source| (source.layer, source.position))
+        self.source.map(|source| (source.layer(), source.position()))
     }
 
     /// Never a hard link, whiteout or opaque mark.
@@ -112,7 +138,7 @@ impl<'a> FileNode<'a> {
 
 /// A place in the tree. Only the tree makes them, and what one refers to is never moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NodeId(usize);
+pub(super) struct NodeId(Count);
 
 pub(super) const ROOT: NodeId = NodeId(0);
 
@@ -122,13 +148,16 @@ struct TreeSlot<'a> {
     name: &'a [u8],
     parent: NodeId,
     /// Bytes of the path.
-    length: usize,
-    children: BTreeMap<&'a [u8], NodeId>,
+    length: Count,
     /// The last layer that put this, or something below it. No parent was touched less recently.
-    touched: usize,
+    touched: Count,
     /// The last layer in which it was certain that no child is of a lower one.
-    cleared: usize,
+    cleared: Count,
+    /// Most slots have none, and a word is less than an empty map.
+    children: Option<Box<Children<'a>>>,
 }
+
+type Children<'a> = BTreeMap<&'a [u8], NodeId>;
 
 /// Slots that were replaced stay where they are, without a name: memory grows with the number of
 /// entries, and nothing has to be searched for.
@@ -141,11 +170,11 @@ pub(super) struct RootTree<'a> {
 impl<'a> RootTree<'a> {
     pub(super) const fn new() -> Self {
         let root = TreeSlot {
-            node: FileNode::implied(0),
+            node: FileNode { source: None, link: None, layer: 0 },
             name: b"",
             parent: ROOT,
             length: 0,
-            children: BTreeMap::new(),
+            children: None,
             touched: 0,
             cleared: 0,
         };
@@ -153,11 +182,11 @@ impl<'a> RootTree<'a> {
     }
 
     fn slot(&self, id: NodeId) -> &TreeSlot<'a> {
-        id.0.checked_sub(1).and_then(|at| self.others.get(at)).unwrap_or(&self.root)
+        id.0.checked_sub(1).and_then(|at| self.others.get(wide(at))).unwrap_or(&self.root)
     }
 
     fn slot_mut(&mut self, id: NodeId) -> &mut TreeSlot<'a> {
-        id.0.checked_sub(1).and_then(|at| self.others.get_mut(at)).unwrap_or(&mut self.root)
+        id.0.checked_sub(1).and_then(|at| self.others.get_mut(wide(at))).unwrap_or(&mut self.root)
     }
 
     pub(super) fn node(&self, id: NodeId) -> &FileNode<'a> {
@@ -170,17 +199,17 @@ impl<'a> RootTree<'a> {
     }
 
     pub(super) fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
-        self.slot(directory).children.get(name).copied()
+        self.slot(directory).children.as_ref()?.get(name).copied()
     }
 
     /// Sorted by name.
     pub(super) fn children(&self, directory: NodeId) -> impl Iterator<Item = (&'a [u8], NodeId)> {
-        self.slot(directory).children.iter().map(|(name, id)| (*name, *id))
+        self.slot(directory).children.iter().flat_map(|children| children.iter()).map(|(name, id)| (*name, *id))
     }
 
     /// Bytes of the path of `id`.
     pub(super) fn path_length(&self, id: NodeId) -> usize {
-        self.slot(id).length
+        wide(self.slot(id).length)
     }
 
     pub(super) fn path(&self, id: NodeId) -> RootPath {
@@ -197,12 +226,12 @@ impl<'a> RootTree<'a> {
 
     /// Puts a node at a name, with nothing below it. What was there has to be removed before.
     pub(super) fn add(&mut self, directory: NodeId, name: &'a [u8], node: FileNode<'a>) -> NodeId {
-        let (id, layer) = (NodeId(self.others.len() + 1), node.layer());
+        let (id, layer) = (NodeId(narrow(self.others.len() + 1)), node.layer);
         let above = self.path_length(directory);
-        let length = if above == 0 { name.len() } else { above + 1 + name.len() };
-        let children = BTreeMap::new();
-        self.others.push(TreeSlot { node, name, parent: directory, length, children, touched: layer, cleared: layer });
-        self.slot_mut(directory).children.insert(name, id);
+        let length = narrow(if above == 0 { name.len() } else { above + 1 + name.len() });
+        let slot = TreeSlot { node, name, parent: directory, length, children: None, touched: layer, cleared: layer };
+        self.others.push(slot);
+        self.slot_mut(directory).children.get_or_insert_default().insert(name, id);
         self.touch(directory, layer);
         id
     }
@@ -210,17 +239,19 @@ impl<'a> RootTree<'a> {
     /// Gives a directory other attributes; its content stays.
     pub(super) fn replace_directory(&mut self, id: NodeId, node: FileNode<'a>) {
         self.slot_mut(id).node = node;
-        self.touch(id, node.layer());
+        self.touch(id, node.layer);
     }
 
     pub(super) fn remove(&mut self, directory: NodeId, name: &[u8]) {
-        self.slot_mut(directory).children.remove(name);
+        if let Some(children) = &mut self.slot_mut(directory).children {
+            children.remove(name);
+        }
     }
 
     /// Removes what lower layers have at a name: all of it, or what `layer` has not touched.
     pub(super) fn remove_lower(&mut self, directory: NodeId, name: &[u8], layer: usize) {
         match self.child(directory, name) {
-            Some(id) if self.slot(id).touched == layer => self.clear(id, layer),
+            Some(id) if wide(self.slot(id).touched) == layer => self.clear(id, layer),
             _ => self.remove(directory, name),
         }
     }
@@ -228,6 +259,7 @@ impl<'a> RootTree<'a> {
     /// Removes what lower layers have below a directory. No slot is cleared twice in a layer, so a
     /// thousand marks for one directory cost no more than one.
     pub(super) fn clear(&mut self, directory: NodeId, layer: usize) {
+        let layer = narrow(layer);
         let mut open = vec![directory];
         while let Some(id) = open.pop() {
             let slot = self.slot_mut(id);
@@ -235,14 +267,14 @@ impl<'a> RootTree<'a> {
                 continue;
             }
             slot.cleared = layer;
-            let mut children = mem::take(&mut slot.children);
+            let Some(mut children) = mem::take(&mut slot.children) else { continue };
             children.retain(|_, child| self.slot(*child).touched == layer);
             open.extend(children.values());
-            self.slot_mut(id).children = children;
+            self.slot_mut(id).children = Some(children);
         }
     }
 
-    fn touch(&mut self, id: NodeId, layer: usize) {
+    fn touch(&mut self, id: NodeId, layer: Count) {
         let mut at = id;
         while self.slot(at).touched != layer {
             self.slot_mut(at).touched = layer;

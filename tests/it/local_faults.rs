@@ -173,6 +173,9 @@ fn a_damaged_cache_is_noticed_and_mended() {
         trial.gives_the_expected_image(trial.run());
         let mut blobs = files_under(&trial.cache());
         blobs.retain(|path| path.parent().is_some_and(|folder| folder.ends_with("blobs/sha256")));
+        // Layers of the bases are where they are to go already, so nobody reads these again.
+        let app = registries.app_layer();
+        blobs.retain(|path| path.file_name().is_some_and(|name| app.ends_with(&*name.to_string_lossy())));
         for path in &blobs {
             let mut bytes = std::fs::read(path).unwrap();
             if bytes.len() > 1000 {

@@ -7,7 +7,7 @@ use super::programs::{
     Component, glog, klog_beside_glog, klog_component, klog_flag, klog_normalised, klog_pflag, klog_without_flags,
     parts, runner,
 };
-use super::{LOG, laid_out, of_rule, shelled, shells, text};
+use super::{HOME, LOG, laid_out, of_rule, shelled, shells, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, fates, findings};
 use crate::support::skip::or_skip;
@@ -137,7 +137,7 @@ fn a_program_that_never_registers_the_flags_is_not_given_them() {
         assert_eq!(written(&layouts.container("app"))[0], ["I starts"], "{why}");
         for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
             let report = layouts.rebase("out").args(args).run().refused().json();
-            assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"], "{why}");
+            assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown", HOME], "{why}");
             assert!(text(of_rule(&report, "log-flag-unknown")[0], "evidence").contains(why), "{report}");
         }
         assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
@@ -168,7 +168,7 @@ fn the_log_folder_is_made_for_its_user_and_only_where_the_user_could_write() {
     let closed = laid_out(&shells(&[folder("var/log/app/")]), &app, &config);
     assert_ne!(closed.container("app").start().code, Some(0));
     let report = closed.rebase("out").arg("--json").run().refused().json();
-    assert_eq!(findings(&report["platforms"][0]), ["refuse log-dir-missing"]);
+    assert_eq!(findings(&report["platforms"][0]), [HOME, "refuse log-dir-missing"]);
 }
 
 /// A file without a folder is in the one that the container starts in.
@@ -264,7 +264,7 @@ fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() 
 
     for args in [vec!["--json"], vec!["--json", "--logs", "klog"], vec!["--json", "--logs", "runner"]] {
         let report = layouts.rebase("out").args(&args).run().refused().json();
-        assert_eq!(findings(&report["platforms"][0]), ["refuse uses-glog"], "{args:?}");
+        assert_eq!(findings(&report["platforms"][0]), ["refuse uses-glog", HOME], "{args:?}");
         let fix = text(of_rule(&report, "uses-glog")[0], "fix");
         for choice in ["--logs klog", "--logs runner", "--log-runner", "--logs stdout"] {
             assert!(fix.contains(choice), "{args:?}: {fix}");

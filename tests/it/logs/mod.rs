@@ -17,6 +17,9 @@ use crate::support::recipe::Recipe;
 use crate::support::skip::find;
 use crate::support::tar_layer::{Entry, Layer, Pack, folder, program, symlink};
 
+/// The old base has no accounts, so HOME was `/`; the new base has some, and the programs name the variable.
+const HOME: &str = "warn env-lost";
+
 pub const LOG: &str = "/var/log/app.log";
 
 /// A program of this machine.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::programs::{klog_normalised, parts, plain};
-use super::{LOG, marks, of_rule, shelled, text};
+use super::{HOME, LOG, marks, of_rule, shelled, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings};
 use crate::support::skip::or_skip;
@@ -45,7 +45,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
         assert!(container.read(LOG).contains("] is silent\n"), "a later flag wins, as it did");
     }
     // The script is still in its layer. A manifest that names it would fail, and that is said.
-    assert_eq!(findings(&report["platforms"][0]), ["warn shell-removed"]);
+    assert_eq!(findings(&report["platforms"][0]), ["warn shell-removed", HOME]);
     assert!(text(of_rule(&report, "shell-removed").pop().unwrap(), "message").contains("/run.sh"));
     assert_ne!(after.execute(&["/run.sh".to_owned()]).code, Some(0));
     layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");

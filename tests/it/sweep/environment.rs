@@ -125,7 +125,8 @@ fn zones() -> Vec<Case> {
         attack("time-zone/localtime")
             .old(debian().with([crate::support::tar_layer::symlink("etc/localtime", "/usr/share/zoneinfo/Asia/Tokyo")]))
             .only(tells())
-            .cmd(["--zone=here"]),
+            .cmd(["--zone=here"])
+            .warned(["/etc/localtime"]),
         ordinary("time-zone").only(tells()).env(["TZ=Asia/Tokyo"]).cmd(["--zone=here"]).new_base(tokyo()),
         ordinary("time-zone/utc").only(tells()).env(["TZ=UTC"]).cmd(["--zone=here"]),
         ordinary("time-zone/own").only(tells()).env(["TZ=JST-9"]).cmd(["--zone=here"]),
