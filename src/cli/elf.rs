@@ -47,7 +47,8 @@ impl Elf {
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         self.reports.check()?;
-        let programs = Programs(self.files.iter().map(|path| (path.display().to_string(), look(path))).collect());
+        let programs =
+            Programs(self.files.iter().map(|path| (path.display().to_string(), look(path, console.form))).collect());
         console.data(&match console.form {
             Form::Json if programs.errors().count() == self.files.len() => String::new(),
             Form::Json => format!("{}\n", programs.json()),
@@ -61,11 +62,14 @@ impl Elf {
     }
 }
 
-/// What the file is. Symlinks are followed: the user named them.
-fn look(path: &Path) -> Result<Program> {
+/// What the file is. Symlinks are followed: the user named them. Text shows nothing of its strings.
+fn look(path: &Path, form: Form) -> Result<Program> {
     let missing = || Error::missing("no such file").fact("path", path.display());
     let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
-    let mut probe = Probe::without_strings(file.len());
+    let mut probe = match form {
+        Form::Json => Probe::new(file.len()),
+        Form::Text => Probe::without_strings(file.len()),
+    };
     let mut reader = file.reader(0);
     let mut buffer = vec![0; BUFFER];
     loop {

@@ -142,10 +142,10 @@ fn string(address: u64, pointer: Pointer, window: &Window, segments: &Segments) 
 /// The linker's note: a name of four bytes, `Go`, and type 4. Other notes may precede it.
 pub(super) fn has_go_note(window: &Window, segments: Option<&Segments>) -> bool {
     let notes = segments.map(|segments| segments.notes.as_slice()).unwrap_or_default();
-    notes.iter().filter_map(|note| window.bytes(note.offset, note.len)).any(|bytes| {
-        let is_go = |words: &[u8]| words.starts_with(&[4, 0, 0, 0]) && words.ends_with(b"Go\0\0");
-        bytes.windows(16).step_by(4).any(|words| is_go(words) || words.get(12..16) == Some(b"Go\0\0"))
-    })
+    notes
+        .iter()
+        .filter_map(|note| window.bytes(note.offset, note.len))
+        .any(|bytes| bytes.windows(16).step_by(4).any(|words| words.ends_with(b"Go\0\0")))
 }
 
 #[cfg(test)]

@@ -59,6 +59,32 @@ mod tests {
     }
 
     #[test]
+    fn packages_run_all_their_tools_also_where_they_are_vendored() {
+        let starter: &[(usize, &[u8])] = &[(100, b"\0runtime.goexit\0"), (200, b"\0syscall.forkExec\0")];
+        for (function, expected) in [
+            (
+                &b"k8s.io/kubernetes/pkg/util/iptables.(*runner).EnsureChain\0"[..],
+                &["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"]
+                    [..],
+            ),
+            (b"x.io/a/vendor/github.com/coreos/go-iptables/iptables.(*IPTables).run\0", &["iptables", "ip6tables"]),
+            (b"k8s.io/kubernetes/vendor/k8s.io/mount-utils.(*Mounter).Mount\0", &["mount", "umount"]),
+            (b"k8s.io/kubernetes/pkg/proxy/ipvs/ipset.(*runner).AddEntry\0", &["ipset"]),
+            (b"k8s.io/kubernetes/pkg/proxy/conntrack.Exec\0", &["conntrack"]),
+            (b"sigs.k8s.io/knftables.(*realNFTables).Run\0", &["nft"]),
+            (b"k8s.io/utils/nsenter.(*NSEnter).Exec\0", &["nsenter"]),
+            (b"k8s.io/kubernetes/pkg/util/ebtables.(*runner).EnsureChain\0", &["ebtables"]),
+            (b"k8s.io/kubernetes/pkg/util/iptables/iptables.go\0", &[]),
+            (b"k8s.io/kubernetes/pkg/util/iptables.init\0", &[]),
+        ] {
+            let names = |program: Program| program.runs.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+            let text = String::from_utf8_lossy(function).into_owned();
+            assert_eq!(names(with_words(&[starter, &[(300, function)]].concat())), expected, "{text}");
+            assert!(names(with_words(&[(100, b"\0runtime.goexit\0"), (300, function)])).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_program_that_is_many_tools_starts_none() {
         assert_eq!(with_words(&[(100, b"BusyBox v1.35.0")]).starts, StartsOthers::Never);
     }
