@@ -124,7 +124,12 @@ pub(super) fn cmd_changes_meaning(pass: &Pass) -> Option<Finding> {
     if before == after || !is_inherited || draft.command_overridden {
         return None;
     }
-    let message = "part of the command came from the old base and is the new base's now";
+    let is_gone = after.len() < before.len();
+    let message = if is_gone {
+        "part of the command came from the old base and is gone with it: the new base has none in its place"
+    } else {
+        "part of the command came from the old base and is the new base's now"
+    };
     Some(
         Finding::new(Rule::CmdChangesMeaning, Level::Warn, message)
             .evidence(format!("{before:?} became {after:?}"))

@@ -181,6 +181,11 @@ impl<'a> RootTree<'a> {
         Self { root, others: Vec::new() }
     }
 
+    /// Makes room for so many entries at once: to grow while they are added would take half as much again.
+    pub(super) fn reserve(&mut self, entries: usize) {
+        self.others.reserve(entries);
+    }
+
     fn slot(&self, id: NodeId) -> &TreeSlot<'a> {
         id.0.checked_sub(1).and_then(|at| self.others.get(wide(at))).unwrap_or(&self.root)
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings, old_base, upon};
-use crate::support::programs::{Machine, c, go, prints};
+use crate::support::programs::{Machine, c, go_compilers, prints};
 use crate::support::recipe::Recipe;
 use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, hardlink, program, symlink, whiteout};
@@ -175,18 +175,23 @@ fn a_tool_that_only_the_old_base_has_is_refused() {
         "package main\nimport (\"os\"; \"os/exec\")\nfunc main() { exec.Command(os.Args[1], \"iptables\").Run() }\n";
     let speaks = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(\"iptables\") }\n";
     let iptables = program("usr/sbin/iptables", prints(Machine::Amd64, "rules\n"));
-    let (runs, speaks, names) = (go(runs, &[]), go(speaks, &[]), go(names, &[]));
-    let (with, without) = (old_base(std::slice::from_ref(&iptables)), fixtures::old_base("linux/amd64"));
+    for compiler in or_skip!(go_compilers()) {
+        a_tool_is_refused(&[runs, speaks, names].map(|source| compiler.build(source, &[], &[])), &iptables);
+    }
+}
+
+fn a_tool_is_refused([runs, speaks, names]: &[Vec<u8>; 3], iptables: &Entry) {
+    let (with, without) = (old_base(std::slice::from_ref(iptables)), fixtures::old_base("linux/amd64"));
     let app = |bytes: &Vec<u8>| program("app", bytes.clone());
     for (old, files, flags, said) in [
-        (&with, vec![app(&runs)], &[][..], &["refuse needs-tool"][..]),
-        (&with, vec![app(&speaks)], &[], &[]),
-        (&with, vec![app(&names)], &[], &["warn needs-tool"]),
-        (&without, vec![app(&runs)], &[], &[]),
-        (&with, vec![app(&runs), iptables.clone()], &[], &[]),
-        (&with, vec![app(&runs)], &["--keep", "/usr/sbin/iptables"], &[]),
-        (&with, vec![app(&runs)], &["--allow", "needs-tool=iptables"], &["excepted needs-tool"]),
-        (&with, vec![app(&runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool"]),
+        (&with, vec![app(runs)], &[][..], &["refuse needs-tool"][..]),
+        (&with, vec![app(speaks)], &[], &[]),
+        (&with, vec![app(names)], &[], &["warn needs-tool"]),
+        (&without, vec![app(runs)], &[], &[]),
+        (&with, vec![app(runs), iptables.clone()], &[], &[]),
+        (&with, vec![app(runs)], &["--keep", "/usr/sbin/iptables"], &[]),
+        (&with, vec![app(runs)], &["--allow", "needs-tool=iptables"], &["excepted needs-tool"]),
+        (&with, vec![app(runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool"]),
     ] {
         assert_eq!(planned(old, &files, fixtures::app_config(), flags), said, "{flags:?}");
     }
@@ -201,4 +206,17 @@ fn a_library_that_only_the_old_base_has_is_refused() {
     let planned = |old: &Recipe| planned(old, std::slice::from_ref(&app), fixtures::app_config(), &[]);
     assert_eq!(planned(&with), ["refuse needs-library"]);
     assert_eq!(planned(&fixtures::old_base("linux/amd64")), NOTHING);
+}
+
+#[test]
+fn a_quiet_move_still_says_what_was_lost() {
+    let old = old_base(&[file("usr/share/notes", "x")]);
+    let link = symlink("srv/notes", "/usr/share/notes");
+    let files = [program("app", prints(Machine::Amd64, "hello\n")), link];
+    let layouts = Layouts::on(&old, &upon(&old, [Layer::of(Pack::Gzip, &files)], fixtures::app_config()));
+    let run = layouts.rebase("out").arg("-q").run().ok();
+    assert!(run.stderr.contains("link-dangling") && run.stderr.lines().count() == 1, "{run}");
+    let twin = [program("app", prints(Machine::Amd64, "hello\n"))];
+    let layouts = Layouts::on(&old, &upon(&old, [Layer::of(Pack::Gzip, &twin)], fixtures::app_config()));
+    assert_eq!(layouts.rebase("out").arg("-q").run().ok().stderr, "");
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::support::fixtures;
 use crate::support::invocation::Sandbox;
+use crate::support::programs::{GoCompiler, go_compilers};
 use crate::support::skip::{Part, need, need_go_package, or_skip};
 use rows::{Case, EXCEPTIONS, Programs, REBASED, Truth, Verdict};
 
@@ -34,11 +35,11 @@ struct Project {
 }
 
 impl Project {
-    fn new(cases: &[Case]) -> Self {
+    fn new(cases: &[Case], compiler: &GoCompiler) -> Self {
         let sandbox = Sandbox::new();
         let here = |name: &str| sandbox.path("here").join(name);
         fixtures::new_base("linux/amd64").build().layout(&here("static"), "v1");
-        let programs = Programs::compile();
+        let programs = Programs::compile(compiler);
         let mut bases = BTreeSet::new();
         for case in cases {
             programs.image(case.component, case.base, case.situation).build().layout(&here(case.component), "v1");
@@ -122,9 +123,11 @@ fn can_compile() -> Part<()> {
 #[test]
 fn the_rebased_images_get_the_verdicts_of_their_rows() {
     or_skip!(can_compile());
-    let project = Project::new(&REBASED);
-    let rows: Vec<(&Case, String)> = REBASED.iter().map(|case| (case, judged(&project, case))).collect();
-    print("Rebased Images", &rows);
+    for compiler in or_skip!(go_compilers()) {
+        let project = Project::new(&REBASED, &compiler);
+        let rows: Vec<(&Case, String)> = REBASED.iter().map(|case| (case, judged(&project, case))).collect();
+        print(&format!("Rebased Images, {}", compiler.version()), &rows);
+    }
     let moved = REBASED.iter().filter(|case| case.verdict == Verdict::Moves).count();
     assert_eq!(moved, 17, "all that went to distroless, then or later");
 }
@@ -132,22 +135,26 @@ fn the_rebased_images_get_the_verdicts_of_their_rows() {
 #[test]
 fn the_exceptions_are_excepted_for_their_reasons() {
     or_skip!(can_compile());
-    let project = Project::new(&EXCEPTIONS);
-    let mut rows = Vec::new();
-    for case in &EXCEPTIONS {
-        let image = format!("oci:{}:v1", case.component);
-        let old = format!("oci:{}", case.base.place().unwrap());
-        let run = project.check(&image, &["--exceptions", "list.md", "--old-base", &old]).ok();
-        let checked = &run.json()["images"][0];
-        let findings = checked["platforms"][0]["findings"].as_array().unwrap();
-        assert_eq!(findings[0]["rule"], "exception-recorded", "{run}");
-        assert_eq!(findings[0]["level"], "excepted", "{run}");
-        let movable = if case.verdict == Verdict::Moves { "yes" } else { "no" };
-        assert_eq!(checked["movable"], movable, "{run}");
-        let unrecorded = project.check(&image, &["--old-base", &old]).refused().json();
-        let rule = if old.starts_with("oci:debian-base:") { "exception-missing" } else { "base-not-allowed" };
-        assert_eq!(unrecorded["images"][0]["platforms"][0]["findings"][0]["rule"], rule, "{}", case.component);
-        rows.push((case, judged(&project, case)));
+    for compiler in or_skip!(go_compilers()) {
+        let project = Project::new(&EXCEPTIONS, &compiler);
+        let rows: Vec<(&Case, String)> = EXCEPTIONS.iter().map(|case| (case, excepted(&project, case))).collect();
+        print(&format!("Base Image Exception List, {}", compiler.version()), &rows);
     }
-    print("Base Image Exception List", &rows);
+}
+
+/// The verdict in words, once the list and the policy have said what they should.
+fn excepted(project: &Project, case: &Case) -> String {
+    let image = format!("oci:{}:v1", case.component);
+    let old = format!("oci:{}", case.base.place().unwrap());
+    let run = project.check(&image, &["--exceptions", "list.md", "--old-base", &old]).ok();
+    let checked = &run.json()["images"][0];
+    let findings = checked["platforms"][0]["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["rule"], "exception-recorded", "{run}");
+    assert_eq!(findings[0]["level"], "excepted", "{run}");
+    let movable = if case.verdict == Verdict::Moves { "yes" } else { "no" };
+    assert_eq!(checked["movable"], movable, "{run}");
+    let unrecorded = project.check(&image, &["--old-base", &old]).refused().json();
+    let rule = if old.starts_with("oci:debian-base:") { "exception-missing" } else { "base-not-allowed" };
+    assert_eq!(unrecorded["images"][0]["platforms"][0]["findings"][0]["rule"], rule, "{}", case.component);
+    judged(project, case)
 }

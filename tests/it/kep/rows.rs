@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::fixtures;
 use crate::support::layouts::upon;
-use crate::support::programs::{Machine, c, go, prints};
+use crate::support::programs::{GoCompiler, Machine, c, prints};
 use crate::support::recipe::Recipe;
 use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program};
 
@@ -196,21 +196,21 @@ pub struct Programs {
 
 const KLOG: &str = "package main\nimport (\"flag\"; \"k8s.io/klog\")\nfunc main() { klog.InitFlags(nil); flag.Parse(); klog.Info(\"hello\") }\n";
 
-fn runs(tool: &str) -> Vec<u8> {
+fn runs(compiler: &GoCompiler, tool: &str) -> Vec<u8> {
     let source =
         format!("package main\nimport \"os/exec\"\nfunc main() {{ exec.Command(\"{tool}\", \"-L\").Run() }}\n");
-    go(&source, &[])
+    compiler.build(&source, &[], &[])
 }
 
 impl Programs {
-    pub fn compile() -> Self {
+    pub fn compile(compiler: &GoCompiler) -> Self {
         let systemd =
             "int sd_journal_open(void **j, int f);\nint main(void) { void *j; return sd_journal_open(&j, 0); }\n";
         Self {
-            plain: go("package main\nfunc main() { println(\"hello\") }\n", &[]),
-            klog: go(KLOG, &[("GOPATH", "/usr/share/gocode")]),
-            iptables: runs("iptables"),
-            dnsmasq: runs("dnsmasq"),
+            plain: compiler.build("package main\nfunc main() { println(\"hello\") }\n", &[], &[]),
+            klog: compiler.build(KLOG, &[("GOPATH", "/usr/share/gocode")], &[]),
+            iptables: runs(compiler, "iptables"),
+            dnsmasq: runs(compiler, "dnsmasq"),
             // The library is only named: nothing here is started.
             systemd: c(
                 "gcc",
