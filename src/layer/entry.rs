@@ -115,7 +115,8 @@ impl EntryList {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Vec<Entry> {
+    pub(super) fn finish(mut self) -> Vec<Entry> {
+        self.list.shrink_to_fit();
         self.list
     }
 }

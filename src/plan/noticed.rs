@@ -1,6 +1,7 @@
 //! What of an inherited setting the application could notice: a variable that something of it names, a
 //! directory of `PATH` that holds something of it, a command whose program it brings.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use crate::elf::Linkage;
@@ -11,7 +12,9 @@ use crate::rootfs::{Root, merge};
 
 /// The image's own layers, as those who could notice a change.
 pub(super) struct Noticed<'a> {
-    own: Root<'a>,
+    subject: &'a PlatformSubject,
+    /// Made when it is asked for: most images inherit no command and no directory of programs.
+    own: OnceCell<Root<'a>>,
     source: Container,
     words: HashSet<&'a str>,
     texts: Vec<&'a [u8]>,
@@ -22,12 +25,22 @@ pub(super) struct Noticed<'a> {
 impl<'a> Noticed<'a> {
     pub(super) fn new(subject: &'a PlatformSubject) -> Self {
         let source = Container::of(&subject.source.config);
-        let own = merge(subject.layers.iter().map(AsRef::as_ref));
-        let mut noticed = Self { own, source, words: HashSet::new(), texts: Vec::new(), may_name_all: false };
+        let mut noticed = Self {
+            subject,
+            own: OnceCell::new(),
+            source,
+            words: HashSet::new(),
+            texts: Vec::new(),
+            may_name_all: false,
+        };
         for layer in &subject.layers {
             noticed.add(LayerContents::from(layer.as_ref()));
         }
         noticed
+    }
+
+    fn own(&self) -> &Root<'a> {
+        self.own.get_or_init(|| merge(self.subject.layers.iter().map(AsRef::as_ref)))
     }
 
     fn add(&mut self, layer: LayerContents<'a>) {
@@ -54,12 +67,12 @@ impl<'a> Noticed<'a> {
         let after: Vec<&str> = after.split(':').collect();
         let lost = before.split(':').filter(|directory| !after.contains(directory));
         lost.filter_map(|directory| RootPath::new(directory).ok())
-            .any(|path| self.own.directory(&path).next().is_some())
+            .any(|path| self.own().directory(&path).next().is_some())
     }
 
     /// Whether the program of a command is in a layer of the image.
     pub(super) fn brings(&self, words: &[String]) -> bool {
-        words.first().is_some_and(|word| search(&self.own, &self.source, word).is_some())
+        words.first().is_some_and(|word| search(self.own(), &self.source, word).is_some())
     }
 }
 

@@ -31,7 +31,6 @@ impl<'a> Root<'a> {
     /// Lays one more layer on top.
     pub fn add_layer(&mut self, layer: LayerContents<'a>) {
         let number = self.layers.len();
-        self.tree.reserve(layer.entries.len());
         for (position, entry) in layer.entries.iter().enumerate() {
             self.apply(EntrySource::new(entry, number, position));
         }

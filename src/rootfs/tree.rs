@@ -49,7 +49,7 @@ pub struct FileNode<'a> {
     /// `None` for a directory without an entry of its own.
     source: Option<EntrySource<'a>>,
     /// The entry that gave a further name to the file of `source`.
-    link: Option<EntrySource<'a>>,
+    link: Option<&'a Entry>,
     /// The layer that put this name there.
     layer: Count,
 }
@@ -70,7 +70,7 @@ impl<'a> FileNode<'a> {
 
     /// A further name of this file.
     pub(super) const fn linked(self, link: EntrySource<'a>) -> Self {
-        Self { source: self.source, link: Some(link), layer: link.layer }
+        Self { source: self.source, link: Some(link.entry), layer: link.layer }
     }
 
     pub(super) const fn source(&self) -> Option<EntrySource<'a>> {
@@ -87,7 +87,7 @@ impl<'a> FileNode<'a> {
     /// The hard link that gave it this name, where one did.
     #[must_use]
     pub fn hard_link(&self) -> Option<&'a Entry> {
-        self.link.map(|link| link.entry)
+        self.link
     }
 
     /// The number of the layer, from the bottom and from 0, that put this name there.
@@ -179,11 +179,6 @@ impl<'a> RootTree<'a> {
             cleared: 0,
         };
         Self { root, others: Vec::new() }
-    }
-
-    /// Makes room for so many entries at once: to grow while they are added would take half as much again.
-    pub(super) fn reserve(&mut self, entries: usize) {
-        self.others.reserve(entries);
     }
 
     fn slot(&self, id: NodeId) -> &TreeSlot<'a> {

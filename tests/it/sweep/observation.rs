@@ -156,6 +156,8 @@ fn lost(after: &Observation, what: &str, how: &str) -> Option<Difference> {
     let told = format!("{what} was {how}, is {now}");
     Some(match verb {
         "from-env" | "maybe-env" => Difference::Changed { what: told, rules: ENV_RULES, word: thing.to_owned() },
+        // Without TZ this file says which zone it is.
+        "zone" => Difference::Lost { what: "/etc/localtime".to_owned(), how: told },
         _ => Difference::Lost { what: thing.to_owned(), how: told },
     })
 }
