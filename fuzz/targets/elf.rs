@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(whole, look(&file, 997), "the answer depends on the pieces");
     assert_eq!(whole, look(&file, BLOCK), "the answer depends on the pieces");
     assert!(!whole.linkage.is_static() || (whole.interpreter.is_none() && whole.needed.is_empty()));
-    assert!(whole.tools.len() <= 64 && whole.libraries.len() <= 64);
+    assert!(whole.runs.len() <= 64);
     check_strings(&file, &whole);
     let cut = cut_short(&file);
     assert!(cut.linkage == Linkage::Other || cut.script.is_some());
@@ -32,7 +32,8 @@ fn check_strings(file: &[u8], program: &Program) {
         let bytes = file.get(at..).unwrap_or_default();
         assert!(bytes.starts_with(path.text.as_bytes()), "{path:?} is not in the file");
     }
-    assert!(program.strings.words.is_sorted() && program.strings.command_words.is_sorted());
+    let strings = &program.strings;
+    assert!(strings.words.is_sorted() && strings.command_words.is_sorted() && strings.calls.is_sorted());
 }
 
 /// No gap for most values of `len`, else one that ends shortly after a block does.

@@ -106,7 +106,7 @@ fn annotations_name_the_inputs_and_keep_the_sources() {
         "org.opencontainers.image.source": "https://src.example",
         "org.opencontainers.image.base.name": "gcr.io/distroless/static:latest",
         "org.opencontainers.image.base.digest": base.to_string(),
-        "dev.underpin.format": "1",
+        "dev.underpin.format": "2",
         "dev.underpin.source": format!("registry.example/app:v1@{source}"),
         "dev.underpin.options": format!(r#"{{"old_base":"old.example/base:1@{old}","source_date_epoch":1}}"#),
     });

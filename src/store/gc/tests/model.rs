@@ -141,7 +141,11 @@ impl Model {
                 break;
             }
             match one {
-                Err(digest) => drop(self.blobs.remove(&digest)),
+                Err(digest) => {
+                    self.blobs.remove(&digest);
+                    // What a collection that was cut off left behind may be part of an image that was whole.
+                    self.settle();
+                }
                 Ok(name) => {
                     let there: BTreeSet<Digest> = &digests(self.records[&name]) & &self.blobs;
                     if there.is_empty() || !there.is_subset(&stays) {
