@@ -47,8 +47,7 @@ impl Elf {
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         self.reports.check()?;
-        let programs =
-            Programs(self.files.iter().map(|path| (path.display().to_string(), look(path, console.form))).collect());
+        let programs = Programs(self.files.iter().map(|path| (path.display().to_string(), look(path))).collect());
         console.data(&match console.form {
             Form::Json if programs.errors().count() == self.files.len() => String::new(),
             Form::Json => format!("{}\n", programs.json()),
@@ -62,14 +61,12 @@ impl Elf {
     }
 }
 
-/// What the file is. Symlinks are followed: the user named them. Text shows nothing of its strings.
-fn look(path: &Path, form: Form) -> Result<Program> {
+/// What the file is. Symlinks are followed: the user named them. How a program is linked does not depend on its
+/// strings, and to find those takes most of the time.
+fn look(path: &Path) -> Result<Program> {
     let missing = || Error::missing("no such file").fact("path", path.display());
     let file = open_regular(path, Symlinks::Followed)?.ok_or_else(missing)?;
-    let mut probe = match form {
-        Form::Json => Probe::new(file.len()),
-        Form::Text => Probe::without_strings(file.len()),
-    };
+    let mut probe = Probe::without_strings(file.len());
     let mut reader = file.reader(0);
     let mut buffer = vec![0; BUFFER];
     loop {

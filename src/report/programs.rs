@@ -101,11 +101,6 @@ fn to_json(path: &str, program: &Program) -> Value {
         "script": program.script,
         "mentions": program.mentions,
         "tools": program.runs.iter().map(tool).collect::<Vec<_>>(),
-        "libraries": program.strings.libraries().filter(|name| !program.needed.contains(name)).collect::<Vec<_>>(),
-        "starts": program.starts,
-        "calls": program.strings.calls,
-        "paths": program.strings.paths.iter().map(|string| &string.text).collect::<Vec<_>>(),
-        "words": program.strings.words.len(),
         "packed": program.packed,
         "notes": program.notes,
     })
