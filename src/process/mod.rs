@@ -22,4 +22,3 @@ pub use needs::{Absent, AbsentKind, Evidence, LeavingPackage};
 pub use program::{Helper, is_seen, is_there, search};
 pub use start::{Start, StartDirectory, StartDirectoryState, start, start_of};
 pub use startup::{Health, LostWord, OwnStartup, Setup, Startup, WordOf, look, look_alone, view};
-pub use wrapper::{changes_user, is_wrapper};

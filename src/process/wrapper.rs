@@ -3,6 +3,8 @@
 //! To know another wrapper, add a row to [`TABLE`]. An option that is not in its row is not guessed: then
 //! it is not known what would be started.
 
+use crate::shell;
+
 /// What a wrapper does before it starts the program behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Handover {
@@ -83,19 +85,6 @@ enum Positional {
 }
 
 const TABLE: &[WrapperRow] = &[
-    WrapperRow {
-        names: &["tini", "tini-static", "docker-init"],
-        alone: &["-s", "-v", "-vv", "-vvv", "-w", "-g"],
-        valued: &["-p", "-e"],
-        positional: Positional::None,
-    },
-    WrapperRow {
-        names: &["dumb-init"],
-        alone: &["-c", "--single-child", "-v", "--verbose"],
-        valued: &["-r", "--rewrite"],
-        positional: Positional::None,
-    },
-    WrapperRow { names: &["catatonit"], alone: &["-g"], valued: &[], positional: Positional::None },
     WrapperRow { names: &["gosu", "su-exec"], alone: &[], valued: &[], positional: Positional::User },
     WrapperRow {
         names: &["setpriv"],
@@ -156,18 +145,6 @@ const TABLE: &[WrapperRow] = &[
     },
 ];
 
-/// The wrappers that change the user: without one, the program keeps the rights that it was to lose.
-#[must_use]
-pub fn changes_user(name: &str) -> bool {
-    matches!(name, "gosu" | "su-exec" | "setpriv")
-}
-
-/// Whether a file of this name starts what stands behind it.
-#[must_use]
-pub fn is_wrapper(name: &str) -> bool {
-    row(name).is_some()
-}
-
 fn row(name: &str) -> Option<&'static WrapperRow> {
     TABLE.iter().find(|row| row.names.contains(&name))
 }
@@ -189,6 +166,13 @@ fn lacks_option(name: &str, options: &[String]) -> bool {
 
 /// Reads the words of a command whose first starts the program `name`.
 pub(super) fn read(name: &str, argv: &[String]) -> Wrapped {
+    // Which programs are inits, `shell` knows.
+    match shell::init_words(argv) {
+        Some(Ok(at)) if argv.len() > at => return Wrapped::To(Handover { at, ..Handover::default() }),
+        Some(Ok(_)) => return Wrapped::Nothing,
+        Some(Err(option)) => return Wrapped::Unreadable(option),
+        None => {}
+    }
     let Some(row) = row(name) else { return Wrapped::No };
     let mut handover = Handover { at: 1, ..Handover::default() };
     if let Err(option) = row.options(argv, &mut handover) {

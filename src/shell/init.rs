@@ -28,6 +28,12 @@ fn wrapper(word: &str) -> Option<Wrapper> {
     }
 }
 
+/// How many words an init and its options are, or the option that is not known; `None` for what is no init.
+pub(super) fn words(argv: &[String]) -> Option<Result<usize, Refusal>> {
+    let wrapper = argv.first().and_then(|word| wrapper(word))?;
+    Some(wrapped(argv, &wrapper))
+}
+
 /// What comes before the program or the shell.
 pub(super) fn read(argv: &[String]) -> Result<InitPrefix, Refusal> {
     let mut lead = InitPrefix::default();

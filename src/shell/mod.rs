@@ -67,6 +67,13 @@ pub fn init_len(argv: &[String]) -> usize {
     init::read(argv).map_or(0, |prefix| prefix.init.len())
 }
 
+/// How many words at the start are an init and its options; `None` where the first is no init, and the option
+/// where one is not known.
+#[must_use]
+pub fn init_words(argv: &[String]) -> Option<Result<usize, String>> {
+    Some(init::words(argv)?.map_err(|refusal| refusal.text))
+}
+
 /// Whether these words start a shell, even one that is not supported.
 #[must_use]
 pub fn starts_shell(argv: &[String]) -> bool {
