@@ -6,7 +6,6 @@
 //! keeps its section headers, or that writes the program to a file in memory, is not recognised.
 
 use super::header::ElfHeader;
-use super::patterns::{PatternMeaning, PatternSearch};
 use super::segments::{LoadedPart, Segments};
 use super::window::Window;
 
@@ -19,14 +18,16 @@ const MARK_WITHIN: usize = 64;
 pub(super) fn packer(
     header: &ElfHeader,
     segments: &Segments,
-    search: &PatternSearch,
+    archive: Option<u64>,
     window: &Window,
 ) -> Option<&'static str> {
     let ident = window.run(0, 16);
     if ident.get(8..10) == Some(b"AI") {
         return Some("AppImage");
     }
-    if search.found().any(|meaning| meaning == PatternMeaning::PackedArchive) {
+    // An archive is behind the program; one that is loaded with it is text about archives.
+    let is_loaded = |part: &LoadedPart, at: u64| (part.offset..part.offset.saturating_add(part.len)).contains(&at);
+    if archive.is_some_and(|at| !segments.loaded().iter().any(|part| is_loaded(part, at))) {
         return Some("PyInstaller");
     }
     let behind = window.run(header.program_headers_end(), MARK_WITHIN);
@@ -68,11 +69,13 @@ mod tests {
     fn packers_are_known_by_their_marks() {
         let mut app_image = with_tail(b"x");
         app_image[8..11].copy_from_slice(b"AI\x02");
+        let archive = b"....MEI\x0c\x0b\x0a\x0b\x0e....";
         for (name, file, expected) in [
             ("UPX", with_tail(b"\0\0\0\0UPX!\x0d\x0e"), Some("UPX")),
             ("a text about UPX", with_tail(&[&[0; 80][..], b"UPX!"].concat()), None),
             ("AppImage", app_image, Some("AppImage")),
-            ("PyInstaller", with_tail(b"....MEI\x0c\x0b\x0a\x0b\x0e...."), Some("PyInstaller")),
+            ("PyInstaller", [with_tail(b"x"), archive.to_vec()].concat(), Some("PyInstaller")),
+            ("a program that knows the mark", with_tail(archive), None),
             ("something else", with_tail(b"....MEI\x0c\x0b...."), None),
         ] {
             assert_eq!(packer(&file).as_deref(), expected, "{name}");

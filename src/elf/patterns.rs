@@ -191,7 +191,15 @@ impl PatternSearch {
 
 impl PatternMeaning {
     fn has_a_place(self) -> bool {
-        matches!(self, Self::LibraryName | Self::GoVersion | Self::BuildInfo | Self::ModuleInfo | Self::GoStarter(_))
+        matches!(
+            self,
+            Self::LibraryName
+                | Self::GoVersion
+                | Self::BuildInfo
+                | Self::ModuleInfo
+                | Self::GoStarter(_)
+                | Self::PackedArchive
+        )
     }
 }
 

@@ -50,6 +50,8 @@ struct ElfProbe {
     go_scan: GoScan,
     search: PatternSearch,
     strings: StringScan,
+    /// Where the mark of an archive was last seen.
+    archive: Option<u64>,
 }
 
 impl Probe {
@@ -112,7 +114,13 @@ impl FileKind {
         if is_elf(head) {
             let (go_scan, search) = (GoScan::default(), PatternSearch::default());
             let strings = StringScan::default();
-            return Self::Elf(Box::new(ElfProbe { reader: LinkageReader::new(size), go_scan, search, strings }));
+            return Self::Elf(Box::new(ElfProbe {
+                reader: LinkageReader::new(size),
+                go_scan,
+                search,
+                strings,
+                archive: None,
+            }));
         }
         Self::Known(Box::new(if script::is_script(head) { script::read(head) } else { foreign(head) }))
     }
@@ -141,6 +149,7 @@ impl ElfProbe {
                     window.want(hit.offset.saturating_sub(BEFORE), NAME, WantedFor::Candidate);
                 }
                 // The name begins after the end of another one.
+                PatternMeaning::PackedArchive => self.archive = Some(hit.offset),
                 PatternMeaning::GoStarter(argument) => self.strings.add_starter(hit.offset + 1, argument),
                 _ => self.go_scan.add_hit(hit, window),
             }
@@ -177,7 +186,7 @@ impl ElfProbe {
         let language = self.language(go.as_ref());
         let tables = self.reader.name_tables();
         let packer =
-            self.reader.headers().and_then(|(header, segments)| packed::packer(header, segments, &self.search, window));
+            self.reader.headers().and_then(|(header, segments)| packed::packer(header, segments, self.archive, window));
         let mut program = self.reader.finish(window);
         program.packed = packer.map(str::to_owned);
         let has_command_flag = self.strings.has_command_flag();
