@@ -141,7 +141,7 @@ pub(super) fn healthcheck_missing(pass: &Pass) -> Option<Finding> {
     let (message, evidence) = match &pass.startup.health {
         Health::Fine => return None,
         Health::Lost { name, reasons } => {
-            (format!("the health check runs {name}, which is not in the rebased image"), reasons)
+            (format!("the health check runs {name}, which cannot start in the rebased image"), reasons)
         }
     };
     Some(

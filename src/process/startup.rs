@@ -126,11 +126,22 @@ fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
     let test = container.members.get("Healthcheck").and_then(|check| check.get("Test")).and_then(Value::as_array);
     let words: Vec<String> = test.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     match words.split_first() {
-        Some((kind, argv)) if kind == "CMD" && !argv.is_empty() => match start_of(container, argv, root).end {
-            ChainEnd::Lost { word, reasons } => Health::Lost { name: word, reasons },
-            ChainEnd::NoInterpreter { interpreter, reasons } => Health::Lost { name: interpreter, reasons },
-            _ => Health::Fine,
-        },
+        Some((kind, argv)) if kind == "CMD" && !argv.is_empty() => health_of(start_of(container, argv, root)),
+        _ => Health::Fine,
+    }
+}
+
+fn health_of(start: Start) -> Health {
+    let lacks = start.chain.iter().find(|executed| !executed.lacks.is_empty());
+    if let Some(executed) = lacks {
+        return Health::Lost {
+            name: executed.word.clone(),
+            reasons: format!("it needs {}", executed.lacks.join(", ")),
+        };
+    }
+    match start.end {
+        ChainEnd::Lost { word, reasons } => Health::Lost { name: word, reasons },
+        ChainEnd::NoInterpreter { interpreter, reasons } => Health::Lost { name: interpreter, reasons },
         _ => Health::Fine,
     }
 }

@@ -255,6 +255,14 @@ fn healthcheck_needs_its_program() {
     assert_eq!(checked(json!(["CMD", "curl", "-f", "http://x"])), refusal);
     assert_eq!(checked(json!(["CMD", "/app", "health"])), []);
     assert_eq!(checked(json!(["NONE"])), []);
+    let dynamic = Program { interpreter: Some("/lib/ld.so".to_owned()), ..program(Linkage::Dynamic) };
+    let probes = |new: LayerIndex| {
+        let container = json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": ["CMD", "/probe"]}});
+        found(image(container, layer("a"), layer("app").with_program("probe", dynamic.clone()), new))
+    };
+    let cannot_start = (Rule::HealthcheckShell, Level::Refuse);
+    assert!(probes(layer("n")).contains(&cannot_start), "its loader is not there");
+    assert!(!probes(layer("n").with_program("lib/ld.so", program(Linkage::Static))).contains(&cannot_start));
 }
 
 #[test]
