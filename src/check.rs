@@ -72,7 +72,7 @@ fn candidates(question: &Question<'_>) -> Vec<Location> {
     let recorded = question.list.and_then(|list| list.exception_for(&job.source));
     let recorded = recorded.and_then(|exception| exception.base.parse().ok());
     let mut all: Vec<Location> = job.options.known_bases.clone();
-    for location in question.policy.images().into_iter().chain(recorded).chain([job.options.base.clone()]) {
+    for location in question.policy.images().into_iter().chain(recorded).chain(job.options.base.location().cloned()) {
         if !all.contains(&location) {
             all.push(location);
         }

@@ -22,6 +22,7 @@
 //! | [`layer`] | compressed tar bytes to an index of typed entries |
 //! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
 //! | [`shell`] | a command or script to what it would execute, and where its output goes |
+//! | [`link`] | a program on a root to what its dynamic loader would map, and what it would miss |
 //! | [`process`] | a config on a root to what a runtime would start |
 //! | [`examine`] | facts of an image: its old base, its packages, who owns its files |
 //! | [`rules`] | the table of rules, and findings |
@@ -57,6 +58,7 @@ pub mod error;
 pub mod examine;
 pub mod kube;
 pub mod layer;
+pub mod link;
 pub mod oci;
 pub mod plan;
 pub mod policy;

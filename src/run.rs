@@ -1,18 +1,18 @@
 //! The flow, stage by stage: fetch; for each platform examine, plan, process, policy; then assemble,
 //! publish, report. One value per arrow; no stage calls an earlier one. A stage that needs more of the
-//! world says so, and it is fetched here.
+//! world says so, and it is fetched here. With `--base auto` the middle is run for one candidate after another.
 
 use crate::assemble::{self, Assembled};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::examine::{Fetched, PlatformSubject, Subject};
 use crate::oci::{Location, Platform};
-use crate::plan::{self, Pass};
+use crate::plan::{self, BaseChoice, Pass, RebaseOptions, RunsAs, TriedBase};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
 use crate::report::{Ending, Inspection, Outcome, Report};
-use crate::rules::{Finding, Level, Rule};
+use crate::rules::{Allow, Finding, Level, Rule};
 use crate::settings::Job;
-use crate::store::fetch::Fetcher;
+use crate::store::fetch::{Fetcher, Request};
 use crate::store::publish::{self, Publisher, Receipt};
 use crate::store::{LayerStore, Session};
 
@@ -22,13 +22,33 @@ struct Judged {
     passes: Vec<Pass>,
     /// Platforms that the new base does not have.
     missing: Vec<MissingPlatform>,
+    /// The candidates that were judged, in order, where the base was to be chosen.
+    candidates: Vec<TriedBase>,
 }
 
 impl Judged {
     fn refuses(&self) -> bool {
-        let findings = self.passes.iter().flat_map(|pass| &pass.findings);
-        let missing = self.missing.iter().map(|missing| &missing.finding);
-        self.passes.is_empty() || findings.chain(missing).any(|finding| finding.level == Level::Refuse)
+        self.passes.is_empty() || self.refusals().next().is_some()
+    }
+
+    /// What refuses, and on which platform.
+    fn refusals(&self) -> impl Iterator<Item = (&Platform, &Finding)> {
+        let of_pass = |pass| {
+            let Pass { subject, findings, .. }: &Pass = pass;
+            findings.iter().map(|finding| (&subject.platform, finding))
+        };
+        let missing = self.missing.iter().map(|missing| (&missing.platform, &missing.finding));
+        let all = self.passes.iter().flat_map(of_pass).chain(missing);
+        all.filter(|(_, finding)| finding.level == Level::Refuse)
+    }
+
+    /// The base, and what excludes it.
+    fn tried(&self) -> TriedBase {
+        TriedBase {
+            base: self.image.base.clone(),
+            size: self.passes.iter().map(|pass| pass.subject.base.size()).sum(),
+            refusals: self.refusals().map(|(platform, finding)| (platform.clone(), finding.clone())).collect(),
+        }
     }
 
     /// About the image as a whole, so every platform has it.
@@ -44,7 +64,7 @@ pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
         let assembled = assembled.as_ref().map(|assembled| (assembled, None));
         return Ok(report(session, job, &judged, assembled, Outcome::Refused));
     };
-    let receipt = publisher(session, job).publish(assembled, &job.targets)?;
+    let receipt = publisher(session, job, &judged).publish(assembled, &job.targets)?;
     let outcome = if is_unchanged(&judged, &receipt) { Outcome::Unchanged } else { Outcome::Rebased };
     Ok(report(session, job, &judged, Some((assembled, Some(&receipt))), outcome))
 }
@@ -66,20 +86,26 @@ pub fn judge(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Repo
     Ok(report(session, job, &judged, None, outcome))
 }
 
-/// Looks at one image for itself.
+/// Looks at one image for itself, and whether it could move to each of `bases`.
 pub fn inspect(
     session: &Session,
     image: &Location,
     platforms: &[Platform],
-    known_bases: &[Location],
+    (known_bases, bases): (&[Location], &[Location]),
 ) -> Result<Inspection> {
-    let inspected = session.fetcher().inspect(image, platforms, (None, known_bases))?;
-    Ok(Inspection::new(&inspected))
+    let fetcher = session.fetcher();
+    let inspected = fetcher.inspect(image, platforms, (None, known_bases))?;
+    let options =
+        RebaseOptions { platforms: platforms.to_vec(), known_bases: known_bases.to_vec(), ..RebaseOptions::default() };
+    let job = Job::new(image.clone(), options);
+    // One that cannot be reached is a row of the table, too.
+    let tried = bases.iter().map(|base| (base, on_base(&fetcher, &job, base).map(|judged| judged.tried())));
+    Ok(Inspection::new(&inspected, tried))
 }
 
 /// Makes the result of `job` again, in memory. `None` where the new base has none of its platforms.
-pub(crate) fn derive(session: &Session, job: &Job) -> Result<Option<Assembled>> {
-    let mut judged = consider(&session.fetcher(), job)?;
+pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Option<Assembled>> {
+    let mut judged = consider(fetcher, job)?;
     if judged.passes.is_empty() {
         return Ok(None);
     }
@@ -97,36 +123,83 @@ fn prepare(session: &Session, job: &Job) -> Result<(Judged, Option<Assembled>)> 
     Ok((judged, assembled))
 }
 
-/// Fetches, and takes every platform through the stages that need no bytes.
+/// The move to the base that was named, or to the one that is chosen.
 fn consider(fetcher: &Fetcher<'_>, job: &Job) -> Result<Judged> {
-    let Fetched { subject: image, platforms } = fetcher.fetch(&job.request())?;
-    let passes = platforms.into_iter().map(|platform| pass(fetcher, job, &image, platform));
+    match &job.options.base {
+        BaseChoice::Image(base) => on_base(fetcher, job, base),
+        BaseChoice::Auto => choose(fetcher, job),
+    }
+}
+
+/// The first candidate that nothing refuses; where all are refused, the one with the fewest refusals.
+fn choose(fetcher: &Fetcher<'_>, job: &Job) -> Result<Judged> {
+    let images = fetcher.images(&job.source, &job.options.platforms)?;
+    let runs_as = RunsAs::of(images.iter().map(|image| &image.config), &job.options);
+    let mut candidates = Vec::new();
+    let mut nearest: Option<Judged> = None;
+    for base in plan::candidates(&job.options, runs_as)? {
+        let judged = on_base(fetcher, job, &base).map_err(|error| error.fact("base candidate", &base))?;
+        candidates.push(judged.tried());
+        if !judged.refuses() {
+            return Ok(Judged { candidates, ..judged });
+        }
+        if nearest.as_ref().is_none_or(|nearest| judged.refusals().count() < nearest.refusals().count()) {
+            nearest = Some(judged);
+        }
+    }
+    let nearest = nearest.ok_or_else(|| Error::usage("there is no base to choose from"))?;
+    Ok(Judged { candidates, ..nearest })
+}
+
+/// Fetches, and takes every platform through the stages that need no bytes.
+fn on_base(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Judged> {
+    let request = job.request(base);
+    let Fetched { subject: image, platforms } = fetcher.fetch(&request)?;
+    let passes = platforms.into_iter().map(|platform| pass(fetcher, &request, platform));
     let passes = passes.collect::<Result<Vec<Pass>>>()?;
     let missing = policy::missing_platforms(&image, job.options.on_missing_platform);
-    Ok(Judged { image, passes, missing })
+    let mut judged = Judged { image, passes, missing, candidates: Vec::new() };
+    for finding in needless_allowances(job, &judged) {
+        judged.add(&finding);
+    }
+    Ok(judged)
 }
 
 /// One platform, once everything that it depends on is there.
-fn pass(fetcher: &Fetcher<'_>, job: &Job, image: &Subject, mut subject: PlatformSubject) -> Result<Pass> {
+fn pass(fetcher: &Fetcher<'_>, request: &Request<'_>, mut subject: PlatformSubject) -> Result<Pass> {
+    let options = request.options;
     while let Some(need) = plan::need(&subject) {
-        fetcher.supply(&job.request(), &mut subject, need)?;
+        fetcher.supply(request, &mut subject, need)?;
     }
-    let mut pass = plan::pass(image, subject, &job.options);
-    pass.findings = policy::judge(&pass, &job.options.allow);
+    let mut pass = plan::pass(subject, options);
+    pass.findings = policy::judge(&pass, &options.allow);
     Ok(pass)
 }
 
 /// Makes the bytes of every platform, and what holds them together.
 fn assemble(session: &Session, job: &Job, judged: &mut Judged) -> Result<Assembled> {
-    let layers = LayerStore::new(&session.tools, &job.request())?;
+    let layers = LayerStore::new(&session.tools, &job.request(&judged.image.base.location))?;
     let mut images = Vec::new();
     for pass in &mut judged.passes {
+        plan::record(&judged.image, pass, &job.options);
         let image = assemble::image(pass, &layers)?;
         pass.result = Some(image.result.clone());
         images.push(image);
     }
     let top = plan::top(&judged.image, &judged.passes, &job.options);
     assemble::join(&top, &judged.image, images)
+}
+
+/// What was to be allowed and is refused on no platform. What the policy allows it allows for many images.
+fn needless_allowances(job: &Job, judged: &Judged) -> Vec<Finding> {
+    let needed: Vec<Allow> = judged.passes.iter().flat_map(plan::needed_allowances).collect();
+    let is_needless = |allow: &&Allow| !needed.contains(allow) && !job.excepted_rules.contains(allow);
+    let needless = job.options.allow.iter().filter(is_needless).filter(|_| !judged.passes.is_empty());
+    let finding = |allow: &Allow| {
+        let message = format!("--allow {allow} allows nothing: no finding of this image needs it");
+        Finding::new(Rule::AllowUnneeded, Level::Warn, message).about(allow.to_string()).fix(Rule::AllowUnneeded.fix())
+    };
+    needless.map(finding).collect()
 }
 
 fn unexpected(job: &Job, assembled: &Assembled) -> Option<Finding> {
@@ -157,8 +230,8 @@ fn recorded(exception: &Exception, judged: &Judged) -> Finding {
         .fix(format!("once it has moved, remove its row: underpin exceptions FILE --remove {component}"))
 }
 
-fn publisher<'a>(session: &'a Session, job: &'a Job) -> Publisher<'a> {
-    Publisher { tools: &session.tools, source: &job.source, base: &job.options.base }
+fn publisher<'a>(session: &'a Session, job: &'a Job, judged: &'a Judged) -> Publisher<'a> {
+    Publisher { tools: &session.tools, source: &job.source, base: &judged.image.base.location }
 }
 
 fn is_unchanged(judged: &Judged, receipt: &Receipt) -> bool {
@@ -179,6 +252,7 @@ fn report(
         image: &judged.image,
         passes: &judged.passes,
         missing: &judged.missing,
+        candidates: &judged.candidates,
         assembled: made.map(|(assembled, _)| assembled),
         receipt: made.and_then(|(_, receipt)| receipt),
         targets: &job.targets,

@@ -25,19 +25,28 @@ pub struct Job {
     pub old_bases: Vec<(Platform, OldBaseChoice)>,
     /// The source may stay on its base; the move is refused where it would be all the same.
     pub exception: Option<Exception>,
+    /// The rules that the policy allows for it; they are among those that the options allow.
+    pub excepted_rules: Vec<Allow>,
 }
 
 impl Job {
     /// A move to no target yet.
     #[must_use]
     pub fn new(source: Location, options: RebaseOptions) -> Self {
-        Self { source, targets: Vec::new(), options, old_bases: Vec::new(), exception: None }
+        Self {
+            source,
+            targets: Vec::new(),
+            options,
+            old_bases: Vec::new(),
+            exception: None,
+            excepted_rules: Vec::new(),
+        }
     }
 
-    /// What has to be fetched.
+    /// What has to be fetched for a move to `base`.
     #[must_use]
-    pub fn request(&self) -> Request<'_> {
-        Request { source: &self.source, options: &self.options, old_bases: &self.old_bases }
+    pub fn request<'a>(&'a self, base: &'a Location) -> Request<'a> {
+        Request { source: &self.source, base, options: &self.options, old_bases: &self.old_bases }
     }
 
     /// The same for a component of the exception list, whose refusals by these rules do not count.
@@ -45,6 +54,7 @@ impl Job {
     pub fn excepted(mut self, exception: Exception, rules: &[Allow]) -> Self {
         self.options.allow.extend(rules.iter().cloned());
         self.options = self.options.normalized();
+        self.excepted_rules = rules.to_vec();
         self.exception = Some(exception);
         self
     }

@@ -1,25 +1,32 @@
 //! Makes a rebased image again from the inputs it records, and compares.
 
-use serde_json::{Map, Value};
-
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{
-    BASE_DIGEST, BASE_NAME, Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform, json,
-};
-use crate::plan::{FORMAT_KEY, OPTIONS_KEY, RebaseOptions, ResultFormat, SOURCE_KEY};
+use crate::oci::{Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
+use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage, ResultFormat};
 use crate::report::{Verification, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
+use crate::store::fetch::Fetcher;
+
+/// Where inputs may be, in the words of the user. They must still have the digests that the image records.
+#[derive(Debug, Clone, Default)]
+pub struct InputPlaces {
+    pub source: Option<Location>,
+    pub base: Option<Location>,
+    pub old_base: Option<Location>,
+    pub log_runner: Option<Location>,
+}
 
 /// Does the work again and compares digests.
-pub fn verify(session: &Session, image: &Location) -> Result<Verification> {
+pub fn verify(session: &Session, image: &Location, given: &InputPlaces) -> Result<Verification> {
     let fetcher = session.fetcher();
     let opened = fetcher.opened(image)?;
     let top = opened.top();
-    let job = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
-    let derived = run::derive(session, &job)?;
+    let recorded = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
+    let job = recorded.job(&fetcher, given).map_err(|error| error.fact("image", image))?;
+    let derived = run::derive(session, &fetcher, &job)?;
     let derived = derived
         .ok_or_else(|| Error::input("the new base no longer has any of the image's platforms").fact("image", image))?;
     let outcome = if derived.top.digest() == top.digest() { VerifyOutcome::Same } else { VerifyOutcome::Different };
@@ -34,21 +41,26 @@ pub fn verify(session: &Session, image: &Location) -> Result<Verification> {
     })
 }
 
-/// The job that the image says it came from.
-fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Job> {
+/// What an image records, and the old base of each of its platforms.
+struct Recorded {
+    record: Record,
+    old_bases: Vec<(Platform, OldBaseChoice)>,
+}
+
+fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Recorded> {
     match top.kind() {
         DocumentKind::Manifest => {
             let record = Record::read(&Manifest::read(top)?.annotations)?;
             record.options.old_base.as_ref().ok_or_else(no_old_base)?;
-            Ok(record.job())
+            Ok(Recorded { record, old_bases: Vec::new() })
         }
         DocumentKind::Index => {
             let index = Index::read(top)?;
             let old_bases = children(&index, read)?;
-            let mut job = Job { old_bases, ..Record::read(&index.annotations)?.job() };
+            let mut record = Record::read(&index.annotations)?;
             // Each child records its own.
-            job.options.old_base = None;
-            Ok(job)
+            record.options.old_base = None;
+            Ok(Recorded { record, old_bases })
         }
     }
 }
@@ -60,7 +72,8 @@ fn children(index: &Index, read: impl Fn(&Descriptor) -> Result<Document>) -> Re
         let EntryRole::Image(Some(platform)) = &child.role else { continue };
         let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that was based on the new base already was passed on as it was, and records nothing.
-        if manifest.annotations.get(FORMAT_KEY).and_then(Value::as_str).and_then(ResultFormat::find).is_none() {
+        let format = manifest.annotations.get(FORMAT_KEY).and_then(serde_json::Value::as_str);
+        if format.and_then(ResultFormat::find).is_none() {
             continue;
         }
         let record = Record::read(&manifest.annotations)?;
@@ -73,42 +86,62 @@ fn no_old_base() -> Error {
     Error::input("the image does not record its old base")
 }
 
-/// The `dev.underpin.*` annotations, read.
-struct Record {
-    source: Location,
-    options: RebaseOptions,
+impl Recorded {
+    /// The move that made the image, from wherever its inputs are.
+    fn job(self, fetcher: &Fetcher<'_>, given: &InputPlaces) -> Result<Job> {
+        let Record { source, base, log_runner, mut options } = self.record;
+        (options.source_name, options.base_name) = (Some(source.name()), Some(base.name()));
+        let find = |what: Input, recorded: &RecordedImage, given: Option<&Location>| {
+            reachable(fetcher, what, recorded.places(given))
+        };
+        let place = find(Input::Source, &source, given.source.as_ref())?;
+        options.base = BaseChoice::Image(find(Input::Base, &base, given.base.as_ref())?);
+        let runner = log_runner.map(|runner| find(Input::LogRunner, &runner, given.log_runner.as_ref()));
+        options.log_runner = runner.transpose()?;
+        options.known_bases = given.old_base.iter().cloned().collect();
+        Ok(Job { old_bases: self.old_bases, ..Job::new(place, options) })
+    }
 }
 
-impl Record {
-    fn read(annotations: &Map<String, Value>) -> Result<Self> {
-        let text = |key: &str| annotations.get(key).and_then(Value::as_str);
-        let input = |key: &'static str| {
-            text(key).ok_or_else(|| Error::input("the image does not record all of its inputs").fact("missing", key))
-        };
-        let number = text(FORMAT_KEY).ok_or_else(|| {
-            Error::input("the image does not record that underpin made it").fact("missing", FORMAT_KEY)
-        })?;
-        let format = ResultFormat::find(number).ok_or_else(|| {
-            Error::input("the image has another format version than this underpin")
-                .fact("format", number)
-                .fact("this is", ResultFormat::default().number())
-                .hint("verify it with the release that made it")
-        })?;
-        let options = json::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;
-        let base = format!("{}@{}", input(BASE_NAME)?, input(BASE_DIGEST)?).parse()?;
-        let options = RebaseOptions { base, format, ..RebaseOptions::read_record(options)? };
-        Ok(Self { source: input(SOURCE_KEY)?.parse()?, options })
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Source,
+    Base,
+    LogRunner,
+}
 
-    fn job(self) -> Job {
-        Job::new(self.source, self.options)
+impl Input {
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Source => ("source", "--source"),
+            Self::Base => ("new base", "--base"),
+            Self::LogRunner => ("log runner", "--log-runner"),
+        }
     }
+}
+
+/// The first place that has the image.
+fn reachable(fetcher: &Fetcher<'_>, what: Input, places: Vec<Location>) -> Result<Location> {
+    let mut causes = Vec::new();
+    for place in places {
+        let opened = if what == Input::Source { fetcher.source(&place) } else { fetcher.opened(&place) };
+        match opened {
+            Ok(_) => return Ok(place),
+            Err(error) => causes.push(format!("{place}: {}", error.what())),
+        }
+    }
+    let (what, flag) = what.words();
+    let error = Error::missing(format!("the {what} that the image records cannot be found"));
+    Err(causes.into_iter().fold(error, Error::cause).hint(format!("name a place that has it: {flag} REF")))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
-    use serde_json::json;
+    use crate::oci::{BASE_DIGEST, BASE_NAME};
+    use crate::plan::{OPTIONS_KEY, SOURCE_KEY};
 
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -140,16 +173,16 @@ mod tests {
         Document::read(index.to_string().into_bytes(), None).unwrap()
     }
 
-    fn of_index(child: &Value, options: &str) -> Result<Job> {
+    fn of_index(child: &Value, options: &str) -> Result<Recorded> {
         let child = manifest(child);
         recorded(&index(&child, &annotations(options)), |_| Ok(child.clone()))
     }
 
     #[test]
     fn a_child_records_its_old_base_or_nothing_at_all() {
-        let job = of_index(&annotations("{\"old_base\":\"layers:2\"}"), "{\"old_base\":\"scratch\"}").unwrap();
-        assert_eq!(job.old_bases.len(), 1);
-        assert_eq!(job.options.old_base, None, "an index has none of its own");
+        let of = of_index(&annotations("{\"old_base\":\"layers:2\"}"), "{\"old_base\":\"scratch\"}").unwrap();
+        assert_eq!(of.old_bases, [("linux/amd64".parse().unwrap(), OldBaseChoice::Layers(2))]);
+        assert_eq!(of.record.options.old_base, None, "an index has none of its own");
         assert!(of_index(&json!({}), "{}").unwrap().old_bases.is_empty(), "passed on as it was");
         for damaged in ["{\"old_base\":\"layers:x\"}", "{}", "{\"old_base\":\"layers:2\",\"later\":1}", "{"] {
             assert!(of_index(&annotations(damaged), "{}").is_err(), "{damaged}");

@@ -84,6 +84,10 @@ def _rebase_impl(ctx):
     if attr.old_base:
         places.append(_image("old_base", attr.old_base))
         words += ["--old-base", _location("old_base", attr.old_base_tag)]
+    if attr.source_name:
+        words += ["--source-name", attr.source_name]
+    if attr.base_name:
+        words += ["--base-name", attr.base_name]
     if attr.exceptions:
         places.append(_file("exceptions.md", ctx.file.exceptions))
         words += ["--exceptions", "exceptions.md"]
@@ -123,6 +127,8 @@ _underpin_rebase = rule(
         "image_tag": attr.string(doc = "Its tag in the layout, and that of the result; may be left out where the layout has one image."),
         "base": attr.label(mandatory = True, allow_files = True, doc = "The new base: one OCI layout."),
         "base_tag": attr.string(doc = "Its tag in the layout."),
+        "source_name": attr.string(doc = "The image's name in its registry, which the result records. Left out: none."),
+        "base_name": attr.string(doc = "The base's name in its registry, such as gcr.io/distroless/static. Left out: none."),
         "old_base": attr.label(allow_files = True, doc = "What the image was built on: one OCI layout. Left out: detected."),
         "old_base_tag": attr.string(doc = "Its tag in the layout."),
         "logs": attr.string(default = "auto", values = ["auto", "klog", "runner", "stdout"], doc = "Who writes the log file that a shell wrote."),
@@ -140,8 +146,8 @@ def underpin_rebase(name, **kwargs):
 
     Args:
       name: of the target, and of the folder that holds the layout.
-      **kwargs: image, image_tag, base, base_tag, old_base, old_base_tag, logs, exceptions, expect_digest, flags,
-        underpin; and what every rule takes.
+      **kwargs: image, image_tag, base, base_tag, source_name, base_name, old_base, old_base_tag, logs, exceptions,
+        expect_digest, flags, underpin; and what every rule takes.
     """
     _underpin_rebase(name = name, digest = name + ".digest", report = name + ".json", **kwargs)
 

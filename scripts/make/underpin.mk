@@ -4,6 +4,7 @@
 #   kube-proxy_SOURCE     = oci:_output/images:kube-proxy
 #   kube-proxy_TARGET     = registry.example/kube-proxy:v1.17.0
 #   kube-proxy_OLD_BASE   = registry.example/debian-base:v2.0.0   # optional: else it is detected
+#   kube-proxy_SOURCE_NAME = registry.example/kube-proxy          # optional: the name to record for a local source
 #   kube-proxy_FLAGS      = --logs klog                           # optional: more flags of `underpin rebase`
 #   include scripts/make/underpin.mk
 #
@@ -21,6 +22,8 @@
 
 UNDERPIN        ?= underpin
 UNDERPIN_BASE   ?= gcr.io/distroless/static
+# The name to record for a base that is read from a layout, an archive or a mirror; NAME_BASE_NAME for one image.
+UNDERPIN_BASE_NAME ?=
 # Where stamps and reports are kept.
 UNDERPIN_STAMPS ?= .underpin
 # What `underpin-check` allows in place of its defaults (a list), and the Markdown list of exceptions (a file).
@@ -44,6 +47,7 @@ underpin.quote = '$(subst ','\'',$(strip $1))'
 # $(call underpin.value,NAME,WORD): NAME_WORD, which must be set by now.
 underpin.value = $(or $(strip $($1_$2)),$(error underpin.mk: $1_$2 is not set; it must be, before the include line))
 underpin.base = $(or $(strip $($1_BASE)),$(UNDERPIN_BASE))
+underpin.base-name = $(or $(strip $($1_BASE_NAME)),$(strip $(UNDERPIN_BASE_NAME)))
 
 # $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make. As underpin
 # reads it: behind the last colon stands the tag, unless it has a slash; behind the first one of a docker archive, a name.
@@ -66,6 +70,8 @@ underpin.gone = $(if $(call underpin.file,$1),$(if $(wildcard $(call underpin.fi
 
 # $(call underpin.words,NAME): the words that `rebase` and `plan` share.
 underpin.words = $(call underpin.quote,$(call underpin.value,$1,SOURCE)) --base $(call underpin.quote,$(call underpin.base,$1)) \
+  $(if $(strip $($1_SOURCE_NAME)),--source-name $(call underpin.quote,$($1_SOURCE_NAME))) \
+  $(if $(call underpin.base-name,$1),--base-name $(call underpin.quote,$(call underpin.base-name,$1))) \
   $(if $(strip $($1_OLD_BASE)),--old-base $(call underpin.quote,$($1_OLD_BASE))) \
   --to $(call underpin.quote,$(call underpin.value,$1,TARGET)) $($1_FLAGS)
 

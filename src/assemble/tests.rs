@@ -8,7 +8,7 @@ use crate::examine::Fetched;
 use crate::examine::testing::fetched;
 use crate::oci::testing::{TestImage, history};
 use crate::plan::testing::pass;
-use crate::plan::{Epoch, ImagePlan, Pass, RebaseOptions, top};
+use crate::plan::{Epoch, ImagePlan, Pass, RebaseOptions, record, top};
 
 fn assembled(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Result<Assembled> {
     let images = passes.iter().map(image_of).collect::<Result<Vec<_>>>()?;
@@ -22,7 +22,9 @@ fn image_of(pass: &Pass) -> Result<AssembledImage> {
 /// The config and manifest that come out, parsed.
 fn result(fetched: Fetched, options: &RebaseOptions) -> (Value, Value) {
     let image = fetched.subject.clone();
-    let assembled = assembled(&image, &[pass(fetched, options)], options).unwrap();
+    let mut pass = pass(fetched, options);
+    record(&image, &mut pass, options);
+    let assembled = assembled(&image, &[pass], options).unwrap();
     let manifest: Value = serde_json::from_slice(assembled.top.bytes()).unwrap();
     let digest = manifest["config"]["digest"].as_str().unwrap();
     let blob = assembled.blobs.iter().find(|blob| blob.descriptor.digest.to_string() == digest).unwrap();
@@ -104,11 +106,11 @@ fn annotations_name_the_inputs_and_keep_the_sources() {
         result(inputs, &RebaseOptions { source_date_epoch: Some(Epoch(1)), ..RebaseOptions::default() });
     let expected = json!({
         "org.opencontainers.image.source": "https://src.example",
-        "org.opencontainers.image.base.name": "gcr.io/distroless/static:latest",
+        "org.opencontainers.image.base.name": "gcr.io/distroless/static",
         "org.opencontainers.image.base.digest": base.to_string(),
         "dev.underpin.format": "2",
-        "dev.underpin.source": format!("registry.example/app:v1@{source}"),
-        "dev.underpin.options": format!(r#"{{"old_base":"old.example/base:1@{old}","source_date_epoch":1}}"#),
+        "dev.underpin.source": format!("registry.example/app@{source}"),
+        "dev.underpin.options": format!(r#"{{"old_base":"{old}","source_date_epoch":1}}"#),
     });
     assert_eq!(manifest["annotations"], expected);
 }

@@ -19,7 +19,8 @@ const OF_ALL: [&str; 1] = ["exceptions"];
 /// The keys that locks have always begun a recipe with: another order would be a change of every line.
 const RECIPE_FIRST: [&str; 7] = ["source", "base", "old_base", "known_bases", "platforms", "logs", "log_runner"];
 /// Options that a flag names in the singular.
-const ALIASES: [(&str, &str); 2] = [("known_base", "known_bases"), ("platform", "platforms")];
+const ALIASES: [(&str, &str); 3] =
+    [("known_base", "known_bases"), ("platform", "platforms"), ("base_candidate", "base_candidates")];
 
 #[derive(Debug)]
 pub struct BatchFile {
@@ -43,6 +44,10 @@ impl BatchEntry {
         let allow: Vec<String> = job.options.allow.iter().map(ToString::to_string).collect();
         if let Some(recipe) = self.recipe.as_object_mut().filter(|_| !allow.is_empty()) {
             recipe.insert("allow".to_owned(), json!(allow));
+        }
+        let candidates: Vec<String> = job.options.base_candidates.iter().map(ToString::to_string).collect();
+        if let Some(recipe) = self.recipe.as_object_mut().filter(|_| !candidates.is_empty()) {
+            recipe.insert("base_candidates".to_owned(), json!(candidates));
         }
         self.job = job;
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::file::BatchEntry;
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location, Platform};
+use crate::plan::BaseChoice;
 use crate::report::Report;
 use crate::settings::Job;
 
@@ -50,6 +51,9 @@ pub struct Locked {
 pub struct LockedDigests {
     pub source: Digest,
     pub base: Digest,
+    /// The base that `auto` chose, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_base: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_runner: Option<Digest>,
     /// The old base by platform, as `--old-base` takes it.
@@ -139,6 +143,7 @@ impl Locked {
             pins: LockedDigests {
                 source: report.source.digest.parse()?,
                 base: report.base.digest.parse()?,
+                chosen_base: (entry.job.options.base == BaseChoice::Auto).then(|| report.base.reference.clone()),
                 log_runner: report.log_runner.as_ref().map(|runner| runner.digest.parse()).transpose()?,
                 old_base: old_base.collect(),
             },
@@ -148,12 +153,22 @@ impl Locked {
         })
     }
 
+    /// The base of the job by name: the one that was written, or the one that was chosen.
+    pub fn base(&self, job: &Job) -> Result<Option<Location>> {
+        match (&job.options.base, &self.pins.chosen_base) {
+            (BaseChoice::Image(location), _) => Ok(Some(location.clone())),
+            (BaseChoice::Auto, chosen) => chosen.as_deref().map(str::parse).transpose(),
+        }
+    }
+
     /// The job, with exactly the digests of the lock.
     pub fn pin(&self, job: &Job) -> Result<Job> {
         let mut job = job.clone();
         let pinned = |location: &Location, digest: Digest| location.pinned(digest).parse::<Location>();
         job.source = pinned(&job.source, self.pins.source)?;
-        job.options.base = pinned(&job.options.base, self.pins.base)?;
+        if let Some(base) = self.base(&job)? {
+            job.options.base = pinned(&base, self.pins.base)?.into();
+        }
         if let (Some(runner), Some(digest)) = (&job.options.log_runner, self.pins.log_runner) {
             job.options.log_runner = Some(pinned(runner, digest)?);
         }
@@ -182,7 +197,7 @@ mod tests {
             source: entry.job.source.to_string(),
             targets: targets(entry),
             recipe: entry.recipe.clone(),
-            pins: LockedDigests { source: digest, base: digest, log_runner: None, old_base },
+            pins: LockedDigests { source: digest, base: digest, chosen_base: None, log_runner: None, old_base },
             result: digest,
             before: 2,
             after: 1,
@@ -231,8 +246,18 @@ mod tests {
         let job = locked(entry).pin(&entry.job).unwrap();
         assert_eq!(job.source.digest().unwrap().to_string(), D);
         assert_eq!(job.source.without_digest(), entry.job.source.without_digest());
-        assert_eq!(job.options.base.without_digest(), entry.job.options.base.without_digest());
-        assert_eq!(job.old_bases.len(), 1);
+        let name = |job: &Job| job.options.base.location().unwrap().without_digest();
+        assert_eq!((name(&job), job.old_bases.len()), (name(&entry.job), 1));
+    }
+
+    #[test]
+    fn a_base_that_was_chosen_stays_chosen() {
+        let entry = &entries("images: [{source: a.io/b, target: x.io/b:c, base: auto, base_candidates: [a.io/s]}]")[0];
+        let mut locked = locked(entry);
+        assert_eq!(locked.pin(&entry.job).unwrap().options.base, BaseChoice::Auto, "nothing was chosen yet");
+        locked.pins.chosen_base = Some("a.io/s:latest".to_owned());
+        let job = locked.pin(&entry.job).unwrap();
+        assert_eq!(job.options.base.to_string(), format!("a.io/s:latest@{D}"));
     }
 
     #[test]

@@ -163,9 +163,9 @@ fn drift(session: &Session, entry: &BatchEntry, locked: Option<&Locked>) -> Resu
     };
     let (source, options) = (&entry.job.source, &entry.job.options);
     let runner = options.log_runner.as_ref().zip(locked.pins.log_runner);
-    for (location, pinned) in
-        [(source, locked.pins.source), (&options.base, locked.pins.base)].into_iter().chain(runner)
-    {
+    let base = locked.base(&entry.job)?;
+    let base = base.as_ref().map(|base| (base, locked.pins.base));
+    for (location, pinned) in [(source, locked.pins.source)].into_iter().chain(base).chain(runner) {
         let now = resolve(session, location)?;
         if now != Some(pinned) {
             let now = now.map_or_else(|| "nothing".to_owned(), |digest| digest.to_string());

@@ -9,7 +9,7 @@ use super::environment::{cache_directory, limit};
 use super::policy_args::PolicyArgs;
 use crate::error::{Error, Result};
 use crate::oci::Location;
-use crate::plan::{Epoch, RebaseOptions};
+use crate::plan::{BaseChoice, Epoch, RebaseOptions};
 use crate::settings::Job;
 use crate::store::disk::line;
 use crate::store::gc;
@@ -29,6 +29,11 @@ pub struct MoveArgs {
 
 impl MoveArgs {
     pub fn job(&self, to: &[String]) -> Result<Job> {
+        if !self.options.base_candidates.is_empty() && self.options.base != BaseChoice::Auto {
+            return Err(Error::usage("--base-candidate is what --base auto chooses from")
+                .fact("base", &self.options.base)
+                .hint("pass --base auto, or leave --base-candidate out"));
+        }
         let options = RebaseOptions { source_date_epoch: epoch()?, ..self.options.clone() }.normalized();
         let job = Job { targets: locations(to)?, ..Job::new(self.source.parse()?, options) };
         self.policy.read()?.apply(job).check()

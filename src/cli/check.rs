@@ -16,7 +16,7 @@ use crate::check::{Question, check};
 use crate::error::Result;
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};
-use crate::plan::{DEFAULT_BASE, RebaseOptions};
+use crate::plan::{BaseChoice, DEFAULT_BASE, RebaseOptions};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BaseName, BasePolicy};
 use crate::report::{CheckReport, CheckedRow, Reportable as _};
@@ -34,9 +34,9 @@ pub struct Check {
     /// Also check the images of this batch file
     #[arg(long, value_name = "FILE", help_heading = "Where")]
     batch: Option<PathBuf>,
-    /// Base to try a move to [default: the first allowed base]
-    #[arg(long, value_name = "REF", help_heading = "Where")]
-    base: Option<String>,
+    /// Base to try a move to; `auto` tries all allowed bases in their order [default: the first allowed base]
+    #[arg(long, value_name = "REF|auto", help_heading = "Where")]
+    base: Option<BaseChoice>,
     /// Check only this platform (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
     platform: Vec<Platform>,
@@ -112,11 +112,13 @@ impl Check {
     }
 
     fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
-        let base = self.base.as_deref().map_or_else(|| default_base(&policy.bases), str::parse)?;
+        let base = self.base.clone().map_or_else(|| default_base(&policy.bases), Ok)?;
+        let candidates = if base == BaseChoice::Auto { policy.candidates() } else { Vec::new() };
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let one = |image: &String| {
             let options = RebaseOptions {
                 base: base.clone(),
+                base_candidates: candidates.clone(),
                 old_base: self.old_base.clone(),
                 known_bases: known.clone(),
                 platforms: self.platform.clone(),
@@ -134,6 +136,7 @@ impl Check {
             job.options.known_bases.extend(known.iter().cloned());
             if self.base.is_some() {
                 job.options.base = base.clone();
+                job.options.base_candidates.clone_from(&candidates);
             }
             asked.push(Asked { job, list });
         }
@@ -141,12 +144,8 @@ impl Check {
     }
 }
 
-fn default_base(policy: &BasePolicy) -> Result<Location> {
-    let mut images = policy.allowed.iter().filter_map(|name| match name {
-        BaseName::Image(location) => Some(location.clone()),
-        BaseName::Scratch => None,
-    });
-    images.next().map_or_else(|| DEFAULT_BASE.parse(), Ok)
+fn default_base(policy: &BasePolicy) -> Result<BaseChoice> {
+    policy.allowed_images().into_iter().next().map_or_else(|| DEFAULT_BASE.parse(), |base| Ok(base.into()))
 }
 
 fn row(session: &Session, asked: &Asked, policy: &BasePolicy) -> CheckedRow {

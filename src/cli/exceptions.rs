@@ -104,7 +104,8 @@ fn component_bases<'a>(images: impl Iterator<Item = &'a BatchEntry>) -> Vec<Comp
     let component_base = |entry: &BatchEntry| {
         let job = &entry.job;
         let component = component_names(&job.source).into_iter().next()?;
-        Some(ComponentBase { component: component.to_string(), base: job.options.base.without_digest() })
+        let base = job.options.base.location()?.without_digest();
+        Some(ComponentBase { component: component.to_string(), base })
     };
     images.filter_map(component_base).collect()
 }

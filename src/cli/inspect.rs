@@ -25,6 +25,9 @@ pub struct Inspect {
     /// Base to compare the image's layers with (repeatable)
     #[arg(long, value_name = "REF")]
     known_base: Vec<String>,
+    /// Could the image move to these bases? Lists what excludes each
+    #[arg(long, value_name = "REF", num_args = 1..)]
+    bases: Vec<Location>,
     #[command(flatten)]
     pub(super) world: SessionArgs,
     #[command(flatten)]
@@ -41,7 +44,10 @@ const EXAMPLES: &str = "Examples:
   underpin inspect oci:build:app --platform linux/arm64 --json
 
   # is it built on this base?
-  underpin inspect registry.example/app:v1 --known-base registry.example/debian";
+  underpin inspect registry.example/app:v1 --known-base registry.example/debian
+
+  # to which of these bases could it move, and what excludes the others?
+  underpin inspect registry.example/app:v1 --bases gcr.io/distroless/static gcr.io/distroless/base";
 
 impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
@@ -51,7 +57,7 @@ impl Inspect {
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
-        let inspection: Inspection = run::inspect(&session, &image, &platforms, &known)?;
+        let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases))?;
         self.reports.write(&inspection)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", inspection.json())),

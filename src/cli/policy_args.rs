@@ -9,6 +9,8 @@ use clap::Args;
 use super::exceptions::read_list;
 use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
+use crate::oci::Location;
+use crate::plan::BaseChoice;
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BasePolicy, PolicyFile};
 use crate::settings::Job;
@@ -19,7 +21,7 @@ pub struct PolicyArgs {
     /// Exception list: a Markdown table of components that may keep their base
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     exceptions: Option<PathBuf>,
-    /// Base-image policy: a YAML file with `allow_bases`, `exception_bases`, `exceptions`, `excepted_rules`
+    /// Base-image policy: a YAML file with `allow_bases`, `exception_bases`, `base_candidates`, `exceptions`, `excepted_rules`
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     policy: Option<PathBuf>,
 }
@@ -48,13 +50,22 @@ impl PolicyArgs {
 }
 
 impl Policy {
-    /// Tells the job whether its source may keep its base.
+    /// What `check --base auto` tries: the candidates, where the policy names some, else the allowed bases.
+    pub(super) fn candidates(&self) -> Vec<Location> {
+        let BasePolicy { candidates, .. } = &self.bases;
+        if candidates.is_empty() { self.bases.allowed_images() } else { candidates.clone() }
+    }
+
+    /// Tells the job whether its source may keep its base, and what there is to choose from.
     pub(super) fn apply(&self, job: Job) -> Job {
         self.apply_list(job, self.list.as_deref())
     }
 
     /// The same with another list.
-    pub(super) fn apply_list(&self, job: Job, list: Option<&ExceptionList>) -> Job {
+    pub(super) fn apply_list(&self, mut job: Job, list: Option<&ExceptionList>) -> Job {
+        if job.options.base == BaseChoice::Auto && job.options.base_candidates.is_empty() {
+            job.options.base_candidates.clone_from(&self.bases.candidates);
+        }
         match list.and_then(|list| list.exception_for(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,

@@ -3,19 +3,26 @@
 //! Header, program headers, dynamic section, names: each says where the next one is. Most often it
 //! is near the beginning and still in the window, or is yet to come and can be asked for.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use object::elf::{ET_EXEC, FileType};
+use object::elf::{self, ET_EXEC, FileType};
 
 use super::dynamic::Dynamic;
+use super::dynamic_facts::{DynamicFacts, LinkFlags};
 use super::header::{Checked, Malformed, require};
 use super::header::{ElfHeader, LARGEST, float_abi, machine_name};
+use super::loader_facts;
 use super::program::{Linkage, Program};
 use super::segments::{FilePart, Segments};
-use super::window::{WantedFor, Window};
+use super::symbols::{SymbolFacts, SymbolSource};
+use super::window::{TABLE_BYTES, WantedFor, Window};
 
 /// Names are asked for at this length; near the beginning of the file they can be longer.
 const NAME: usize = 256;
+/// A loader's own text is within so much of its file.
+const LOADER_TEXT: u64 = 2 << 20;
 
 /// What is known of the headers so far.
 pub(super) struct LinkageReader {
@@ -24,11 +31,19 @@ pub(super) struct LinkageReader {
     segments: Option<Segments>,
     dynamic: Option<Dynamic>,
     fault: Option<Malformed>,
+    symbols: SymbolReading,
+}
+
+/// Whether what a loader reads is looked for: symbols, versions, relocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SymbolReading {
+    Wanted,
+    LeftOut,
 }
 
 impl LinkageReader {
-    pub fn new(size: u64) -> Self {
-        Self { size, header: None, segments: None, dynamic: None, fault: None }
+    pub fn new(size: u64, symbols: SymbolReading) -> Self {
+        Self { size, header: None, segments: None, dynamic: None, fault: None, symbols }
     }
 
     pub fn segments(&self) -> Option<&Segments> {
@@ -65,9 +80,19 @@ impl LinkageReader {
         let Some(header) = &self.header else { return Ok(()) };
         if self.segments.is_none() {
             self.segments = read_segments(header, self.size, window)?;
+            if let (Some(segments), SymbolReading::Wanted) = (&self.segments, self.symbols)
+                && segments.dynamic.is_some()
+            {
+                // Every linker puts what the loader reads into the first segment, and a loader's own text
+                // is not much further.
+                window.keep_beginning(segments.first_end().max(LOADER_TEXT));
+            }
         }
         if let (None, Some(segments)) = (&self.dynamic, &self.segments) {
             self.dynamic = read_dynamic(header, segments, window)?;
+            if let (Some(dynamic), SymbolReading::Wanted) = (&self.dynamic, self.symbols) {
+                want_tables(dynamic, segments, window);
+            }
         }
         Ok(())
     }
@@ -109,13 +134,86 @@ impl LinkageReader {
             kind: header.kind,
             has_interpreter: segments.interpreter.is_some(),
             needs_libraries: !dynamic.needed.is_empty(),
-            has_soname: dynamic.has_soname,
-            is_pie: dynamic.is_pie,
+            has_soname: dynamic.soname.is_some(),
+            is_pie: dynamic.is_pie(),
             has_entry: header.entry != 0,
         });
+        if self.dynamic.is_some() {
+            program.dynamic = Some(Arc::new(self.facts(SymbolSource { header, segments, dynamic, window })));
+        }
         // Files of debug information have the headers of a program, and nothing behind them.
         let starts = segments.offset_of(header.entry).is_some();
         require(starts || !program.linkage.is_static(), "its entry point is not in the file")
+    }
+}
+
+impl LinkageReader {
+    fn facts(&self, source: SymbolSource<'_>) -> DynamicFacts {
+        let SymbolSource { header, segments, dynamic, window } = source;
+        let name = |name: Option<u64>| name.map(|name| name_at(dynamic, segments, window, name));
+        let names = [dynamic.soname, dynamic.rpath, dynamic.runpath].map(name);
+        let is_named = names.iter().flatten().all(Option::is_some);
+        let [soname, rpath, runpath] = names.map(Option::flatten);
+        let symbols = if self.symbols == SymbolReading::Wanted { source.read() } else { None };
+        let complete = symbols.is_some() && is_named;
+        let SymbolFacts { version_needs, version_definitions, uses, defines } = symbols.unwrap_or_default();
+        let notes = loader_facts::notes(header, segments, window);
+        // A loader names no other, and needs nothing.
+        let may_load = segments.interpreter.is_none() && dynamic.needed.is_empty() && header.kind != ET_EXEC;
+        DynamicFacts {
+            soname,
+            rpath,
+            runpath,
+            flags: flags(dynamic, header),
+            version_needs,
+            version_definitions,
+            uses,
+            defines,
+            abi: notes.abi,
+            isa_needed: notes.isa_needed,
+            loader: if may_load { loader_facts::loader(window.run(0, usize::MAX)) } else { None },
+            glibc_release: None,
+            complete,
+        }
+    }
+}
+
+fn flags(dynamic: &Dynamic, header: &ElfHeader) -> LinkFlags {
+    let Dynamic { flags, flags_1, .. } = *dynamic;
+    let has_now = flags & elf::DF_BIND_NOW.0 != 0 || flags_1 & elf::DF_1_NOW.0 != 0;
+    LinkFlags::of(&[
+        (LinkFlags::BIND_NOW, has_now),
+        (LinkFlags::NO_DEFAULT_DIRECTORIES, flags_1 & elf::DF_1_NODEFLIB.0 != 0),
+        (LinkFlags::PIE, dynamic.is_pie()),
+        (LinkFlags::STATIC_TLS, flags & elf::DF_STATIC_TLS.0 != 0),
+        (LinkFlags::PACKED_RELATIVE, dynamic.tables.has_packed_relative),
+        (LinkFlags::VERSIONED, dynamic.tables.symbol_versions.is_some()),
+        (LinkFlags::FILTER, dynamic.is_filter),
+        (LinkFlags::FIXED, header.kind == ET_EXEC),
+    ])
+}
+
+fn name_at(dynamic: &Dynamic, segments: &Segments, window: &Window, name: u64) -> Option<String> {
+    let text = window.text(segments.offset_of(dynamic.address_of(name)?)?)?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Asks for the tables that are not at the beginning: tools that rewrite a file put them at its end.
+fn want_tables(dynamic: &Dynamic, segments: &Segments, window: &mut Window) {
+    let parts: Vec<FilePart> = dynamic
+        .tables
+        .addresses()
+        .chain(dynamic.strings)
+        .filter_map(|address| segments.rest_at(address))
+        .filter(|part| part.offset >= window.beginning())
+        .collect();
+    let end = |part: &FilePart| part.offset.saturating_add(part.len as u64);
+    let ends: BTreeSet<u64> = parts.iter().map(end).collect();
+    for segment in ends {
+        let first = parts.iter().filter(|part| end(part) == segment).min_by_key(|part| part.offset);
+        if let Some(first) = first {
+            window.want(first.offset, first.len.min(TABLE_BYTES / 2), WantedFor::Table);
+        }
     }
 }
 
@@ -136,7 +234,8 @@ fn read_dynamic(header: &ElfHeader, segments: &Segments, window: &mut Window) ->
     let Some(part) = segments.dynamic else { return Ok(None) };
     let Some(bytes) = window.bytes(part.offset, part.len) else { return Ok(None) };
     let dynamic = Dynamic::read(bytes, header)?;
-    for name in &dynamic.needed {
+    let others = [dynamic.soname, dynamic.rpath, dynamic.runpath];
+    for name in dynamic.needed.iter().chain(others.iter().flatten()) {
         if let Some(offset) = dynamic.address_of(*name).and_then(|address| segments.offset_of(address)) {
             window.want(offset, NAME, WantedFor::Header);
         }
@@ -158,10 +257,7 @@ fn interpreter(part: FilePart, window: &Window, notes: &mut Vec<String>) -> Opti
 
 /// That a library is needed is known even where its name is not.
 fn needed(dynamic: &Dynamic, segments: &Segments, window: &Window, notes: &mut Vec<String>) -> Vec<String> {
-    let name = |name: &u64| {
-        let text = window.text(segments.offset_of(dynamic.address_of(*name)?)?)?;
-        Some(String::from_utf8_lossy(text).into_owned())
-    };
+    let name = |name: &u64| name_at(dynamic, segments, window, *name);
     let names: Vec<Option<String>> = dynamic.needed.iter().map(name).collect();
     let unknown = names.iter().filter(|name| name.is_none()).count();
     if unknown > 0 {

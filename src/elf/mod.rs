@@ -1,7 +1,7 @@
 //! From the bytes of a file to what it takes to start it: linkage, machine, Go facts.
 //!
 //! [`Probe`] is the entry point, for files on disk and for files inside a layer alike: it is fed the
-//! bytes once, in order, keeps at most 18 MiB of them, and gives a [`Program`]. The rule it owns:
+//! bytes once, in order, keeps at most 50 MiB of them, and gives a [`Program`]. The rule it owns:
 //! a file is static because that was seen, never because something could not be read. Whatever
 //! does not fit together is [`Linkage::Other`] with a note.
 //!
@@ -9,10 +9,12 @@
 //! them, Go's build info (`debug/buildinfo`).
 
 mod dynamic;
+mod dynamic_facts;
 mod go_facts;
 mod go_scan;
 mod header;
 mod linkage;
+mod loader_facts;
 mod packed;
 mod patterns;
 mod probe;
@@ -21,7 +23,9 @@ mod script;
 mod segments;
 mod starts;
 mod strings;
+mod symbols;
 mod tools;
+mod versions;
 mod window;
 
 #[cfg(test)]
@@ -29,8 +33,13 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use dynamic_facts::{
+    AbiNote, BoundWhen, DynamicFacts, LinkFlags, LoaderFacts, LoaderKind, NameHash, NeededVersion, SymbolDefinitions,
+    SymbolUse, VersionDefinition, VersionNeed,
+};
 pub use go_facts::GoFacts;
 pub use probe::Probe;
 pub use program::{
-    Class, Endian, FloatAbi, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool,
+    Class, Endian, FloatAbi, Language, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script,
+    StartsOthers, Tool,
 };

@@ -6,8 +6,8 @@
 use std::sync::LazyLock;
 
 use PatternMeaning::{
-    BuildInfo, GoRuntime, GoStarter, GoVersion, LibraryName, ManyTools, Mention, ModuleInfo, Package, PackedArchive,
-    Runs, RustSource,
+    BuildInfo, GlibcRelease, GoRuntime, GoStarter, GoVersion, LibraryName, ManyTools, Mention, ModuleInfo, Package,
+    PackedArchive, Runs, RustSource,
 };
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
@@ -20,7 +20,7 @@ pub(super) enum PatternMeaning {
     Mention(&'static str),
     /// Functions whose only purpose is to run these tools, and their package.
     Runs(&'static [&'static str], &'static str),
-    /// A program that is many tools, whose names it therefore has.
+    /// The name of a program that is many tools, whose names it therefore has.
     ManyTools,
     /// A Go package, or a function of one, is linked in.
     Package(&'static str),
@@ -40,6 +40,8 @@ pub(super) enum PatternMeaning {
     RustSource,
     /// The mark of an archive that a program unpacks when it starts.
     PackedArchive,
+    /// Part of the line in which glibc's library and its loader say which build they are.
+    GlibcRelease,
 }
 
 /// Functions without which a Go program cannot start another one.
@@ -76,6 +78,10 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"/mount-utils.(*Mounter).", Runs(MOUNT, "k8s.io/mount-utils")),
     (b"k8s.io/utils/mount.(*Mounter).", Runs(MOUNT, "k8s.io/utils/mount")),
     (b"/pkg/util/mount.(*Mounter).", Runs(MOUNT, "k8s.io/kubernetes/pkg/util/mount")),
+    (
+        b"/volumepathhandler.(*VolumePathHandler).",
+        Runs(&["losetup"], "k8s.io/kubernetes/pkg/volume/util/volumepathhandler"),
+    ),
     (b"/nsenter.(*NSEnter).", Runs(&["nsenter"], "k8s.io/utils/nsenter")),
     (b"/nsenter.(*Nsenter).", Runs(&["nsenter"], "k8s.io/kubernetes/pkg/util/nsenter")),
     (b"BusyBox v", ManyTools),
@@ -100,6 +106,10 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"\0os/exec.LookPath\0", GoStarter(NameArgument::First)),
     (b"\0os.StartProcess\0", GoStarter(NameArgument::First)),
     (b"\0syscall.StartProcess\0", GoStarter(NameArgument::First)),
+    // What the three above do, where they are inlined.
+    (b"\0os/exec.lookPath\0", GoStarter(NameArgument::First)),
+    (b"\0os.startProcess\0", GoStarter(NameArgument::First)),
+    (b"\0syscall.forkExec\0", GoStarter(NameArgument::First)),
     (b"\0syscall.Exec\0", GoStarter(NameArgument::First)),
     (b"\0runtime.goexit", GoRuntime),
     (b"/rustc/", RustSource),
@@ -108,6 +118,7 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"go1.", GoVersion),
     (BUILD_INFO, BuildInfo),
     (MODULE_INFO, ModuleInfo),
+    (b" release version 2.", GlibcRelease),
     // Names that the dynamic section will refer to. It comes after them.
     (b".so.", LibraryName),
     (b".so\0", LibraryName),
@@ -199,6 +210,7 @@ impl PatternMeaning {
                 | Self::ModuleInfo
                 | Self::GoStarter(_)
                 | Self::PackedArchive
+                | Self::GlibcRelease
         )
     }
 }

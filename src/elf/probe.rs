@@ -1,14 +1,16 @@
 //! The entry point: given the bytes of one file, once and in order, it says what the file is.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::go_facts::GoFacts;
 use super::go_scan::{GoScan, has_go_note};
 use super::header::is_elf;
-use super::linkage::LinkageReader;
+use super::linkage::{LinkageReader, SymbolReading};
+use super::loader_facts;
 use super::packed;
 use super::patterns::{FileEnd, PatternMeaning, PatternSearch};
-use super::program::{Linkage, Program, StartsOthers};
+use super::program::{Language, Linkage, Program};
 use super::script;
 use super::starts::StartEvidence;
 use super::strings::{BlockView, StringLanguage, StringScan};
@@ -19,14 +21,15 @@ use super::window::{WantedFor, Window};
 const NAME: usize = 144;
 const BEFORE: u64 = 112;
 
-/// Inspects the bytes of one file. Holds at most 2 MiB of them, and up to 16 MiB of what its strings and
-/// references need; the result does not depend on the sizes in which they are fed.
+/// Inspects the bytes of one file. Holds at most 2 MiB of them, up to 16 MiB of what its strings and
+/// references need, and up to 32 MiB of what a loader reads of it; the result does not depend on the sizes in which they are fed.
 pub struct Probe {
     size: u64,
     fed: u64,
     window: Window,
     kind: FileKind,
     strings: StringReading,
+    symbols: SymbolReading,
 }
 
 /// Whether the strings of a program are looked for, which takes most of the time.
@@ -52,18 +55,27 @@ struct ElfProbe {
     strings: StringScan,
     /// Where the mark of an archive was last seen.
     archive: Option<u64>,
+    /// Where glibc says which build of it this is.
+    release: Option<u64>,
 }
 
 impl Probe {
     /// For a file of `size` bytes.
     #[must_use]
     pub fn new(size: u64) -> Self {
-        Self { size, fed: 0, window: Window::new(), kind: FileKind::Unknown, strings: StringReading::Wanted }
+        let (window, kind) = (Window::new(), FileKind::Unknown);
+        Self { size, fed: 0, window, kind, strings: StringReading::Wanted, symbols: SymbolReading::Wanted }
     }
 
     /// For a file of which only the headers and what Go says of itself matter: its strings are not complete.
     #[must_use]
     pub fn without_strings(size: u64) -> Self {
+        Self { symbols: SymbolReading::LeftOut, ..Self::for_loader(size) }
+    }
+
+    /// For a file of which only the headers and what a loader reads matter: its strings are not complete.
+    #[must_use]
+    pub fn for_loader(size: u64) -> Self {
         Self { strings: StringReading::LeftOut, ..Self::new(size) }
     }
 
@@ -100,7 +112,7 @@ impl Probe {
     fn work(&mut self, rest: FileEnd) {
         self.window.keep_block();
         if matches!(self.kind, FileKind::Unknown) {
-            self.kind = FileKind::of(&self.window, self.size);
+            self.kind = FileKind::of(&self.window, self.size, self.symbols);
         }
         if let FileKind::Elf(elf) = &mut self.kind {
             elf.work(&mut self.window, rest, self.strings);
@@ -109,17 +121,17 @@ impl Probe {
 }
 
 impl FileKind {
-    fn of(window: &Window, size: u64) -> Self {
+    fn of(window: &Window, size: u64, symbols: SymbolReading) -> Self {
         let head = window.run(0, usize::MAX);
         if is_elf(head) {
             let (go_scan, search) = (GoScan::default(), PatternSearch::default());
-            let strings = StringScan::default();
             return Self::Elf(Box::new(ElfProbe {
-                reader: LinkageReader::new(size),
+                reader: LinkageReader::new(size, symbols),
                 go_scan,
                 search,
-                strings,
+                strings: StringScan::default(),
                 archive: None,
+                release: None,
             }));
         }
         Self::Known(Box::new(if script::is_script(head) { script::read(head) } else { foreign(head) }))
@@ -150,6 +162,10 @@ impl ElfProbe {
                 }
                 // The name begins after the end of another one.
                 PatternMeaning::PackedArchive => self.archive = Some(hit.offset),
+                PatternMeaning::GlibcRelease => {
+                    window.want(hit.offset.saturating_sub(BEFORE), NAME, WantedFor::Candidate);
+                    self.release.get_or_insert(hit.offset);
+                }
                 PatternMeaning::GoStarter(argument) => self.strings.add_starter(hit.offset + 1, argument),
                 _ => self.go_scan.add_hit(hit, window),
             }
@@ -189,17 +205,25 @@ impl ElfProbe {
             self.reader.headers().and_then(|(header, segments)| packed::packer(header, segments, self.archive, window));
         let mut program = self.reader.finish(window);
         program.packed = packer.map(str::to_owned);
+        if let (Some(dynamic), Some(at)) = (&mut program.dynamic, self.release) {
+            let text = window.run(at.saturating_sub(BEFORE), NAME);
+            Arc::make_mut(dynamic).glibc_release = loader_facts::release(text);
+        }
         let has_command_flag = self.strings.has_command_flag();
         program.strings = self.strings.finish(language, &tables);
         let names = tables.last().map(|table| window.run(table.start, length(table))).unwrap_or_default();
         let strings = &program.strings;
-        program.starts = StartEvidence { go: go.as_ref(), language, strings, names, has_command_flag }.starts();
-        if self.search.found().any(|meaning| meaning == PatternMeaning::ManyTools) {
-            program.starts = StartsOthers::Never;
-        }
+        let names_many_tools = self.search.found().any(|meaning| meaning == PatternMeaning::ManyTools);
+        program.starts =
+            StartEvidence { go: go.as_ref(), language, strings, names, has_command_flag, names_many_tools }.starts();
         program.runs = tools::run_by_packages(&self.search, go.as_ref());
         program.notes.extend(note);
         program.mentions = self.search.found().filter_map(mention).collect();
+        program.language = match language {
+            StringLanguage::Go | StringLanguage::GoWithC => Language::Go,
+            StringLanguage::Rust => Language::Rust,
+            StringLanguage::Other => Language::Other,
+        };
         program.go = go;
         program
     }

@@ -3,8 +3,11 @@
 //! It is kept in the index of a layer, so no field may be left out when it is written: `postcard`
 //! knows fields by their order.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::dynamic_facts::DynamicFacts;
 use super::go_facts::GoFacts;
 
 /// How a file is started, and by what.
@@ -205,6 +208,19 @@ pub struct Program {
     pub runs: Vec<Tool>,
     /// What unpacks the real program out of this file, by name: then nothing else here is about that program.
     pub packed: Option<String>,
+    /// What a loader reads of it. Shared: a program is passed around, its symbols are many.
+    pub dynamic: Option<Arc<DynamicFacts>>,
+    pub language: Language,
+}
+
+/// What a program was built from, as far as it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    Go,
+    Rust,
+    /// C, C++ or another language whose compiler leaves nothing that tells.
+    Other,
 }
 
 impl Program {
@@ -225,6 +241,8 @@ impl Program {
             starts: StartsOthers::Able,
             runs: Vec::new(),
             packed: None,
+            dynamic: None,
+            language: Language::Other,
         }
     }
 }

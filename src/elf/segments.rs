@@ -146,6 +146,21 @@ impl Segments {
         parts
     }
 
+    /// Where what is loaded at `address` is in the file, with all that follows it in its segment.
+    pub fn rest_at(&self, address: u64) -> Option<FilePart> {
+        self.loads.iter().find_map(|load| {
+            let inside = address.checked_sub(load.address).filter(|inside| *inside < load.in_file)?;
+            let len = usize::try_from(load.in_file - inside).ok()?;
+            Some(FilePart { offset: load.offset.checked_add(inside)?, len })
+        })
+    }
+
+    /// Where in the file the first segment ends.
+    pub fn first_end(&self) -> u64 {
+        let first = self.loads.iter().min_by_key(|load| load.offset);
+        first.map_or(0, |load| load.offset.saturating_add(load.in_file))
+    }
+
     /// The offset in the file of the byte that is loaded at `address`.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.loads.iter().find_map(|load| {

@@ -1,9 +1,9 @@
 //! What is kept of a stream that is read once: its beginning, the ranges that were asked
 //! for, and the last block.
 //!
-//! The rule it owns: never more than 2 MiB, whatever the file and the caller. Bytes are worked on
-//! in blocks that begin at fixed offsets of the file, so an answer cannot depend on the sizes in
-//! which the bytes arrived.
+//! The rule it owns: never more than 2 MiB, and 32 MiB of a dynamic file's tables for its loader, whatever
+//! the file and the caller. Bytes are worked on in blocks that begin at fixed offsets of the file, so an
+//! answer cannot depend on the sizes in which the bytes arrived.
 
 /// Names and tables are usually at the beginning.
 const HEAD: usize = 1 << 20;
@@ -14,6 +14,8 @@ pub(super) const CARRY: usize = 4 << 10;
 /// Bytes of all ranges of each kind together.
 const HEADER_BYTES: usize = 608 << 10;
 const CANDIDATE_BYTES: usize = 256 << 10;
+/// Bytes of what a loader reads. libLLVM, the largest library of a Debian system, has 14 MiB of it, chromium 25 MiB.
+pub(super) const TABLE_BYTES: usize = 32 << 20;
 /// What it takes to keep a range, besides its bytes.
 const FRAME: usize = 96;
 
@@ -24,6 +26,8 @@ pub(super) enum WantedFor {
     Header,
     /// It looks like something that a header may refer to later.
     Candidate,
+    /// A loader reads it: symbols, their names and versions, relocations.
+    Table,
 }
 
 /// A range that was asked for; it fills as the bytes go by.
@@ -35,10 +39,13 @@ struct SavedRange {
 
 pub(super) struct Window {
     head: Vec<u8>,
+    /// How many bytes of the beginning are kept.
+    head_limit: usize,
     ranges: Vec<SavedRange>,
     /// How many bytes of ranges may still be kept.
     header_bytes_left: usize,
     candidate_bytes_left: usize,
+    table_bytes_left: usize,
     /// The carry of the block before, then the block itself.
     recent: Vec<u8>,
     /// Where in the file `recent` begins.
@@ -51,9 +58,11 @@ impl Window {
     pub fn new() -> Self {
         Self {
             head: Vec::new(),
+            head_limit: HEAD,
             ranges: Vec::new(),
             header_bytes_left: HEADER_BYTES,
             candidate_bytes_left: CANDIDATE_BYTES,
+            table_bytes_left: TABLE_BYTES,
             recent: Vec::new(),
             start: 0,
             carried: 0,
@@ -74,9 +83,9 @@ impl Window {
 
     /// Puts the block where it was asked for.
     pub fn keep_block(&mut self) {
-        let Self { head, ranges, recent, start, carried, .. } = self;
+        let Self { head, head_limit, ranges, recent, start, carried, .. } = self;
         let fresh = recent.get(*carried..).unwrap_or_default();
-        let room = HEAD - head.len();
+        let room = head_limit.saturating_sub(head.len());
         head.extend_from_slice(fresh.get(..room).unwrap_or(fresh));
         let at = *start + *carried as u64;
         for range in ranges {
@@ -97,15 +106,33 @@ impl Window {
         (&self.recent, self.start, self.carried)
     }
 
+    /// Keeps more of the beginning, up to `end`, as long as nothing of it is gone: the tables of a loader are
+    /// there, and what says where they are comes after them.
+    pub fn keep_beginning(&mut self, end: u64) {
+        let is_whole = self.head.len() as u64 == self.start + self.recent.len() as u64;
+        let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.head_limit.saturating_add(self.table_bytes_left));
+        if is_whole && end > self.head_limit {
+            self.table_bytes_left -= end - self.head_limit;
+            self.head_limit = end;
+            self.head.reserve_exact(end.saturating_sub(self.head.len()));
+        }
+    }
+
+    /// How much of the beginning is kept, once it has gone by.
+    pub fn beginning(&self) -> u64 {
+        self.head_limit as u64
+    }
+
     /// Remembers a range that is in sight or still to come. What is gone stays unknown, and so
     /// does what there is no room for.
     pub fn want(&mut self, start: u64, wanted: usize, reason: WantedFor) {
-        if start.saturating_add(wanted as u64) <= HEAD as u64 {
+        if start.saturating_add(wanted as u64) <= self.head_limit as u64 {
             return;
         }
         let left = match reason {
             WantedFor::Header => &mut self.header_bytes_left,
             WantedFor::Candidate => &mut self.candidate_bytes_left,
+            WantedFor::Table => &mut self.table_bytes_left,
         };
         let Some(rest) = left.checked_sub(wanted.saturating_add(FRAME)) else { return };
         *left = rest;
@@ -245,6 +272,26 @@ mod tests {
             assert!(held(&window) <= 2 << 20, "{}", held(&window));
         }
         assert!(held(&window) > 1 << 20);
+    }
+
+    #[test]
+    fn the_beginning_can_be_kept_further_only_while_all_of_it_is_there() {
+        let file: Vec<u8> = (0..4 * HEAD).map(byte).collect();
+        for (asked_at, end, kept) in
+            [(1, 3 * HEAD, 3 * HEAD), (1, HEAD / 2, HEAD), (1, usize::MAX, 4 * HEAD), (40, 3 * HEAD, HEAD)]
+        {
+            let mut window = Window::new();
+            let mut block = 0;
+            feed(&mut window, &file, |window| {
+                block += 1;
+                if block == asked_at {
+                    window.keep_beginning(end as u64);
+                }
+            });
+            assert_eq!(window.head.len(), kept, "{asked_at} {end}");
+            assert!(held(&window) <= TABLE_BYTES + (2 << 20));
+            assert_eq!(window.bytes(0, kept), Some(&file[..kept]));
+        }
     }
 
     proptest! {

@@ -74,8 +74,8 @@ fn missing(start: &Start) -> Option<String> {
         ChainEnd::NoInterpreter { interpreter, .. } => Some(format!("it needs {interpreter}, which is not there")),
         ChainEnd::NotAProgram => Some("it is not a program".to_owned()),
         _ => {
-            let lacks = start.chain.iter().flat_map(|executed| &executed.lacks).next();
-            lacks.map(|lacks| format!("it needs {lacks}, which is not there"))
+            let lacks = start.chain.iter().find_map(|executed| executed.lacks.as_ref());
+            lacks.map(|lacks| lacks.in_place("the image"))
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Klog {
 
 const FLAGS: [&str; 2] = ["log_file", "log_file_max_size"];
 const REGISTERS: [&str; 2] = ["k8s.io/klog.InitFlags", "k8s.io/klog/v2.InitFlags"];
+/// What turns underscores into dashes.
+const NORMALISES: [&str; 2] = ["WordSepNormalizeFunc", "globalflag.normalize"];
 /// What registers fewer flags.
 const KLOGFLAGS: &str = "k8s.io/component-base/logs/klogflags";
 /// The version of klog that came with Kubernetes 1.26.
@@ -54,15 +56,19 @@ pub fn look(program: Option<&Program>) -> Klog {
     match without_flags(go, has(KLOGFLAGS)) {
         Some(why) if is_core(go) => Klog::Removed(why),
         Some(why) => Klog::Unknown(format!("{why}; its own code may still register them")),
-        None => Klog::Proven(spelling(has)),
+        None => Klog::Proven(spelling(program)),
     }
 }
 
 /// Names are normalised by `WordSepNormalizeFunc` (k8s.io/component-base/cli/flag, before 1.14
 /// k8s.io/apiserver/pkg/util/flag; cluster-autoscaler gets it by `InitFlags` of that package), or registered with
 /// dashes to begin with (k8s.io/component-base/cli/globalflag up to 1.21). Many of these reject underscores.
-fn spelling(has: impl Fn(&str) -> bool) -> Spelling {
-    let takes_dashes = has("WordSepNormalizeFunc") || has("globalflag.normalize");
+///
+/// Nothing of this depends on whether the flags are proven.
+#[must_use]
+pub fn spelling(program: &Program) -> Spelling {
+    let normalises = |package: &String| NORMALISES.contains(&package.as_str());
+    let takes_dashes = program.go.as_ref().is_some_and(|go| go.packages.iter().any(normalises));
     if takes_dashes { Spelling::Dash } else { Spelling::Underscore }
 }
 
@@ -160,6 +166,8 @@ mod tests {
         ] {
             let program = with(&["k8s.io/klog.InitFlags", package], &ALL, &[]);
             assert_eq!(look(Some(&program)), Klog::Proven(spelling), "{package}");
+            // Also where klog is too old, or gone: whoever asks for the flags all the same gets them spelt right.
+            assert_eq!(super::spelling(&with(&[package], &[], &[])), spelling, "{package}");
         }
     }
 }

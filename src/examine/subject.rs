@@ -24,6 +24,8 @@ pub struct Subject {
     /// The image that a log runner is taken from, where one was named.
     pub runner: Option<Origin>,
     pub shape: Shape,
+    /// The platforms that were asked for, sorted; empty where they are all that the source has.
+    pub selected: Vec<Platform>,
     /// Platforms of the source that the new base does not have.
     pub missing: Vec<Platform>,
     /// Whether something stands beside the images, such as an attestation, that does not go along.

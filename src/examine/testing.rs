@@ -9,7 +9,7 @@ use super::{Fetched, Origin, PlatformSubject, Shape, Subject};
 use crate::elf::{Linkage, Probe, Program};
 use crate::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
 use crate::oci::testing::TestImage;
-use crate::oci::{Compression, Image, Location};
+use crate::oci::{Compression, Digest, Image, Location};
 
 struct Old(Image);
 
@@ -19,6 +19,9 @@ impl Lookup for Old {
     }
     fn clue(&self, _: &Location) -> crate::error::Result<Result<Image, String>> {
         Ok(Err("is not asked for".to_owned()))
+    }
+    fn stored(&self, _: Digest) -> Option<Image> {
+        None
     }
     fn statements(&self) -> crate::error::Result<Vec<Value>> {
         Ok(Vec::new())
@@ -60,6 +63,7 @@ pub fn fetched(source: &TestImage, old: &TestImage, new: &TestImage) -> Fetched 
         base: origin("gcr.io/distroless/static", &base),
         runner: None,
         shape: Shape::Single,
+        selected: Vec::new(),
         missing: Vec::new(),
         leaves_behind: false,
     };

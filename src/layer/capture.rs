@@ -17,6 +17,11 @@ const DATABASES: [&str; 4] =
 /// Directories of such files, each with how their names end.
 const DATABASE_DIRECTORIES: [(&str, &str); 2] = [("var/lib/dpkg/info/", ".list"), ("var/lib/dpkg/status.d/", "")];
 
+/// What dynamic loaders read to find libraries; musl's is one of a directory.
+const LOADER_FILES: [&str; 2] = ["etc/ld.so.cache", "etc/ld.so.preload"];
+const LOADER_DIRECTORY: (&str, &str) = ("etc/", ".path");
+const LOADER_NAME: &[u8] = b"ld-musl-";
+
 /// About what a kept file takes beside its content.
 const OVERHEAD: u64 = 64;
 const EXECUTE: u32 = 0o111;
@@ -35,6 +40,7 @@ pub(super) enum Purpose {
     Text,
     Database,
     Script,
+    Loader,
 }
 
 /// Whether a file's content is kept.
@@ -55,6 +61,7 @@ pub(super) struct CapturedFiles {
     texts: u64,
     databases: u64,
     scripts: u64,
+    loader_files: u64,
 }
 
 impl CapturedFiles {
@@ -75,6 +82,7 @@ impl CapturedFiles {
             Purpose::Text => self.texts += bytes,
             Purpose::Database => self.databases += bytes,
             Purpose::Script => self.scripts += bytes,
+            Purpose::Loader => self.loader_files += bytes,
         }
         self.captured.push(Captured { entry, content });
     }
@@ -88,6 +96,7 @@ impl CapturedFiles {
             Purpose::Text => (self.texts, limits.captured_file, limits.captured),
             Purpose::Database => (self.databases, limits.database_file, limits.database),
             Purpose::Script => (self.scripts, limits.script_file, limits.scripts),
+            Purpose::Loader => (self.loader_files, limits.loader_file, limits.loader_files),
         };
         size <= of_one && taken.saturating_add(size).saturating_add(OVERHEAD) <= of_all
     }
@@ -105,10 +114,14 @@ fn purpose(path: &[u8]) -> Option<Purpose> {
         let name = path.strip_prefix(directory.as_bytes()).unwrap_or_default();
         !name.is_empty() && !name.contains(&b'/') && name.ends_with(end.as_bytes())
     };
+    let is_musl =
+        || is_inside(&LOADER_DIRECTORY) && path.strip_prefix(b"etc/").is_some_and(|name| name.starts_with(LOADER_NAME));
     if is_in(&TEXTS) {
         Some(Purpose::Text)
     } else if is_in(&DATABASES) || DATABASE_DIRECTORIES.iter().any(is_inside) {
         Some(Purpose::Database)
+    } else if is_in(&LOADER_FILES) || is_musl() {
+        Some(Purpose::Loader)
     } else {
         None
     }
@@ -167,6 +180,17 @@ mod tests {
                 "/usr/lib/apk/db/installed",
             ]
         );
+    }
+
+    #[test]
+    fn what_loaders_read_is_kept_with_a_limit_of_its_own() {
+        let names = ["etc/ld.so.cache", "etc/ld.so.conf", "etc/ld-musl-x86_64.path", "etc/x.path", "etc/ld.so.preload"];
+        let index = index_of(&names.map(|path| TestMember::file(path, b"x")));
+        assert_eq!(kept(&index), ["/etc/ld.so.cache", "/etc/ld-musl-x86_64.path", "/etc/ld.so.preload"]);
+        let limits = Limits { loader_file: 4, ..Limits::default() };
+        let large = scan_with(&[TestMember::file("etc/ld.so.cache", b"12345")], &limits);
+        assert_eq!(kept(&large), [""; 0]);
+        assert!(large.notes.iter().any(|note| note.contains("/etc/ld.so.cache is too large to read")));
     }
 
     #[test]

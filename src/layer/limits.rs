@@ -47,6 +47,13 @@ pub struct Limits {
     pub scripts: u64,
     /// Bytes of the strings of all programs. Those of further programs are left out, and that is said.
     pub strings: usize,
+    /// Bytes of the symbols and versions of all programs and shared objects: 450 libraries of a Debian system
+    /// take 3 MiB. Those of further files are left out, and nothing is proven by them.
+    pub symbols: usize,
+    /// Bytes of one file that a loader reads to find libraries: a cache of a thousand takes 100 KiB.
+    pub loader_file: u64,
+    /// Bytes of all such files.
+    pub loader_files: u64,
 }
 
 impl Default for Limits {
@@ -71,6 +78,9 @@ impl Default for Limits {
             script_file: 64 << 10,
             scripts: 4 << 20,
             strings: 8 << 20,
+            symbols: 48 << 20,
+            loader_file: 4 << 20,
+            loader_files: 8 << 20,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::sync::Arc;
 
 use super::blocks::Blocks;
 use super::blocks::{ByteSource, HashedStream};
@@ -36,6 +37,7 @@ pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Li
         captured: CapturedFiles::default(),
         programs: Vec::new(),
         strings: 0,
+        symbols: 0,
         notes: LayerNotes::default(),
     };
     while let Some(found) = walk.tar.step()? {
@@ -57,6 +59,8 @@ struct TarWalk<'a, T> {
     programs: Vec<IndexedProgram>,
     /// Bytes of the programs' strings.
     strings: usize,
+    /// Bytes of their symbols.
+    symbols: usize,
     notes: LayerNotes,
 }
 
@@ -117,7 +121,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
         Ok(())
     }
 
-    /// Adds what was found out about an entry; its strings only as long as there is room for them.
+    /// Adds what was found out about an entry; its strings and symbols only as long as there is room for them.
     fn add_program(&mut self, probe: Probe) {
         let Some(mut found) = IndexedProgram::new(self.entries.len(), probe) else { return };
         let strings = self.strings.saturating_add(found.program.strings.len());
@@ -125,6 +129,14 @@ impl<T: ByteSource> TarWalk<'_, T> {
             found.program.strings = ProgramStrings::default();
         } else {
             self.strings = strings;
+        }
+        if let Some(dynamic) = &mut found.program.dynamic {
+            let symbols = self.symbols.saturating_add(dynamic.len());
+            if symbols > self.limits.symbols {
+                *dynamic = Arc::new(dynamic.without_symbols());
+            } else {
+                self.symbols = symbols;
+            }
         }
         self.programs.push(found);
     }

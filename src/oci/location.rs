@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::digest::Digest;
-use super::reference::{Reference, is_tag};
+use super::reference::{Reference, RepositoryName, is_tag};
 use crate::error::{Error, Result};
 
 /// A place an image is named by, everywhere in the command line and in files.
@@ -18,6 +18,8 @@ pub enum Location {
     OciArchive(LocalImage),
     /// `docker-archive:FILE[:TAG][@DIGEST]`, or with a whole name `docker-archive:FILE:NAME:TAG`
     DockerArchive(LocalImage),
+    /// The local store, by digest alone. No text names it: only what was recorded by digest is looked for there.
+    Cache(Digest),
 }
 
 /// A directory or file on this machine and what to pick from it.
@@ -37,13 +39,14 @@ impl Location {
             Self::Layout(_) => "oci:",
             Self::OciArchive(_) => "oci-archive:",
             Self::DockerArchive(_) => "docker-archive:",
+            Self::Cache(_) => "cache",
         }
     }
 
     #[must_use]
     pub fn local(&self) -> Option<&LocalImage> {
         match self {
-            Self::Registry(_) => None,
+            Self::Registry(_) | Self::Cache(_) => None,
             Self::Layout(local) | Self::OciArchive(local) | Self::DockerArchive(local) => Some(local),
         }
     }
@@ -52,15 +55,39 @@ impl Location {
     pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::Registry(reference) => reference.digest(),
+            Self::Cache(digest) => Some(*digest),
             _ => self.local().and_then(|local| local.digest),
         }
     }
 
-    /// The place without a digest: what `org.opencontainers.image.base.name` holds.
+    /// The repository, where the place is in a registry: the only name that may enter a result.
+    #[must_use]
+    pub fn repository(&self) -> Option<&RepositoryName> {
+        match self {
+            Self::Registry(reference) => Some(reference.name()),
+            _ => None,
+        }
+    }
+
+    /// The same place, but for the image with this digest.
+    #[must_use]
+    pub fn with_digest(&self, digest: Digest) -> Self {
+        let local = |local: &LocalImage| LocalImage { digest: Some(digest), ..local.clone() };
+        match self {
+            Self::Registry(reference) => Self::Registry(Reference::by_digest(reference.name().clone(), digest)),
+            Self::Layout(of) => Self::Layout(local(of)),
+            Self::OciArchive(of) => Self::OciArchive(local(of)),
+            Self::DockerArchive(of) => Self::DockerArchive(local(of)),
+            Self::Cache(_) => Self::Cache(digest),
+        }
+    }
+
+    /// The place without a digest.
     #[must_use]
     pub fn without_digest(&self) -> String {
         match self {
             Self::Registry(reference) => reference.without_digest(),
+            Self::Cache(_) => self.scheme().to_owned(),
             _ => self.local().map_or_else(String::new, |local| format!("{}{}", self.scheme(), local.without_digest())),
         }
     }

@@ -28,6 +28,21 @@ impl RepositoryName {
     }
 }
 
+/// A name alone: where a tag or digest would be left out in silence, it is refused.
+impl FromStr for RepositoryName {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        let Reference { name, tag, digest } = given.parse()?;
+        if tag.is_some() || digest.is_some() {
+            return Err(Error::usage("a name is REGISTRY/REPOSITORY, without a tag or digest")
+                .fact("given", given)
+                .hint(format!("write {name}")));
+        }
+        Ok(name)
+    }
+}
+
 impl fmt::Display for RepositoryName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.host, self.repository)
@@ -46,6 +61,11 @@ impl Reference {
     #[must_use]
     pub fn name(&self) -> &RepositoryName {
         &self.name
+    }
+
+    #[must_use]
+    pub fn by_digest(name: RepositoryName, digest: Digest) -> Self {
+        Self { name, tag: None, digest: Some(digest) }
     }
 
     /// The tag as written.
@@ -259,6 +279,18 @@ mod tests {
             ("gcr.io/a-b--c/d__e/f_g.h", "gcr.io/a-b--c/d__e/f_g.h:latest"),
         ] {
             assert_eq!(given.parse::<Reference>().unwrap().to_string(), full, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_neither_tag_nor_digest() {
+        for (given, full) in
+            [("gcr.io/distroless/static", "gcr.io/distroless/static"), ("debian", "docker.io/library/debian")]
+        {
+            assert_eq!(given.parse::<RepositoryName>().unwrap().to_string(), full, "{given}");
+        }
+        for bad in ["gcr.io/a:b", "gcr.io/a:latest", &format!("gcr.io/a@{D}"), "oci:dir", "./dir", "/abs/dir", ""] {
+            assert!(bad.parse::<RepositoryName>().is_err(), "{bad}");
         }
     }
 

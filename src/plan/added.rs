@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::accounts::{self, AccountPlan, AccountRoots};
+use super::bring::{BringName, BringOutcome, BringScene, Brought, bring};
 use super::extract;
 use super::layers::Roots;
 use super::logs::Runner;
@@ -188,6 +189,23 @@ impl Added {
 }
 
 impl Added {
+    /// Brings along what was named, with what it needs.
+    pub(super) fn bring(
+        &mut self,
+        names: &[BringName],
+        roots: &Roots<'_>,
+        container: &Container,
+        subject: &PlatformSubject,
+    ) -> BringOutcome {
+        if names.is_empty() {
+            return BringOutcome::default();
+        }
+        let scene = BringScene::new(roots, container, subject);
+        let outcome = bring(names, &scene, self.layer(), subject);
+        self.what.extend(outcome.brought.iter().filter(|brought| brought.bulk.entries > 0).map(Brought::line));
+        outcome
+    }
+
     /// Brings the log runner along, at the path that it has in its own image.
     pub(super) fn put_runner(&mut self, runner: &Runner<'_>, rebased: &Root<'_>) {
         lead(self.layer(), &runner.path, |parent| rebased.get(parent));

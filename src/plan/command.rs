@@ -15,7 +15,7 @@ use super::globs::GlobSearch;
 use super::healthcheck::{self, HealthOutcome};
 use super::layers::source_root;
 use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
-use super::rebase_options::{CommandWords, RebaseOptions};
+use super::rebase_options::{CommandWords, RebaseOptions, Variable};
 use crate::examine::PlatformSubject;
 use crate::layer::RootPath;
 use crate::oci::json;
@@ -341,8 +341,14 @@ pub(super) fn working_dir(container: &Container) -> String {
 
 /// What the user gave takes the place of what the image has.
 fn overridden(mut container: Container, options: &RebaseOptions) -> Container {
+    // One that has its value already stays where it is in the list.
+    let is_new = |variable: &&Variable| {
+        let there = container.environment().filter(|(name, _)| *name == variable.name).last();
+        there.is_none_or(|(_, value)| value != variable.value)
+    };
+    let variables = options.env.iter().filter(is_new);
     let variables: Vec<(String, String)> =
-        options.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect();
+        variables.map(|variable| (variable.name.clone(), variable.value.clone())).collect();
     container.add_environment(&variables);
     options.workdir.iter().for_each(|directory| container.set_working_dir(&directory.0));
     let check = options.healthcheck.as_ref();

@@ -37,7 +37,7 @@ pub(super) fn extract(subject: &PlatformSubject, facts: &Facts, needs: &Needs<'_
     Layers { own, extracted: Some(Arc::new(layer)), left_unknown, ..Layers::default() }
 }
 
-fn all_layers(subject: &PlatformSubject) -> impl Iterator<Item = &LayerIndex> {
+pub(super) fn all_layers(subject: &PlatformSubject) -> impl Iterator<Item = &LayerIndex> {
     subject.old_layers.iter().chain(&subject.layers).map(AsRef::as_ref)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn take(
 }
 
 /// Whether both are the same entry of the same layer, under whatever name.
-fn is_same(there: Option<&FileNode<'_>>, node: &FileNode<'_>) -> bool {
+pub(super) fn is_same(there: Option<&FileNode<'_>>, node: &FileNode<'_>) -> bool {
     let (Some(there), Some(entry)) = (there.and_then(FileNode::entry), node.entry()) else { return false };
     Entry { path: entry.path.clone(), ..there.clone() } == *entry
 }

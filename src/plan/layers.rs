@@ -13,13 +13,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::added::{self, Added};
+use super::bring::BringOutcome;
 use super::logs::Runner;
 use super::new_layer::NewLayer;
 use super::rebase_options::RebaseOptions;
 use super::{extract, filter};
 use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
-use crate::layer::{Entry, EntryKind, LayerContents, LayerIndex, RootPath};
+use crate::layer::{Entry, EntryData, EntryKind, LayerContents, LayerIndex, RootPath};
 use crate::oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
 use crate::process::Container;
 use crate::rootfs::{Root, merge};
@@ -36,6 +37,7 @@ pub struct Layers {
     pub notes: Vec<String>,
     /// Paths to be kept that the source does not have.
     pub keep_missing: Vec<RootPath>,
+    pub bring: BringOutcome,
     /// Files that were not extracted, though nothing tells whose they are.
     pub left_unknown: Vec<RootPath>,
     /// Paths that were to be left out: all of them, and those that are not in the source's own layers or could not be.
@@ -103,6 +105,12 @@ impl Layers {
         Self { own: facts.layers.iter().map(OwnLayer::kept).collect(), ..Self::default() }
     }
 
+    /// Whether every layer is as it is, and there is no other.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let is_kept = |layer: &OwnLayer| matches!(layer.becomes, Becomes::Kept);
+        self.extracted.is_none() && self.added.layer.is_empty() && self.own.iter().all(is_kept)
+    }
+
     /// Decides for every layer, as far as that can be done without knowing the command.
     pub(super) fn begin(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Self {
         // What the user leaves out can still be read: a script that is inlined.
@@ -131,9 +139,10 @@ impl Layers {
         let roots = layers.roots(subject);
         let mut added = added::draw(needs.container, &roots, subject, needs.options.format);
         let keep_missing = added.keep(&needs.options.keep, &roots, subject);
+        let bring = added.bring(&needs.options.bring, &roots, needs.container, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));
         std::mem::drop(roots);
-        Self { added, keep_missing, dropped: drop.clone(), drop_missing, ..layers }
+        Self { added, keep_missing, bring, dropped: drop.clone(), drop_missing, ..layers }
     }
 
     /// Which of these paths no layer of the source's own has, or are still there.
@@ -159,9 +168,7 @@ impl Layers {
 
     /// Whether the root of the rebased image is the source's, as far as either has been read.
     fn is_source(&self, subject: &PlatformSubject) -> bool {
-        let is_kept = |layer: &OwnLayer| matches!(layer.becomes, Becomes::Kept);
-        let is_whole = self.extracted.is_none() && self.added.layer.is_empty() && self.own.iter().all(is_kept);
-        is_whole && subject.base_layers.is_empty() && subject.old_layers.is_empty()
+        self.is_unchanged() && subject.base_layers.is_empty() && subject.old_layers.is_empty()
     }
 
     /// The root of the rebased image.
@@ -179,6 +186,15 @@ impl Layers {
     pub(super) fn brought(&self) -> impl Iterator<Item = LayerContents<'_>> {
         let own = self.own.iter().filter_map(OwnLayer::contents);
         own.chain(self.extracted.iter().map(|layer| LayerContents::from(layer.as_ref())))
+    }
+
+    /// Everything that is written, with where its data comes from.
+    pub(super) fn new_entries(&self) -> impl Iterator<Item = (&Entry, &EntryData)> {
+        let filtered = self.own.iter().filter_map(|own| match &own.becomes {
+            Becomes::Filtered(new) => Some(new),
+            Becomes::Kept | Becomes::Dropped => None,
+        });
+        filtered.chain(self.written()).flat_map(|layer| layer.entries())
     }
 
     /// The layers that are written for the image as a whole: what was extracted, what is added.

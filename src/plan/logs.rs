@@ -53,7 +53,9 @@ pub(super) fn choices(
     path: &str,
 ) -> Result<Vec<ChosenStrategy>, NoStrategy> {
     let klog = klog_support::look(program);
-    let by_klog = || by_klog(&klog, options.klog_style);
+    // The spelling that all kinds of klog programs take, unless this one shows another.
+    let spelling = program.map_or(Spelling::Underscore, klog_support::spelling);
+    let by_klog = || by_klog(&klog, options.klog_style, spelling);
     let by_runner = || runner.map(by_runner);
     let found = match options.logs {
         LogChoice::Klog => vec![by_klog()],
@@ -69,12 +71,11 @@ pub(super) fn choices(
     if found.is_empty() { Err(NoStrategy { path: path.to_owned(), klog }) } else { Ok(found) }
 }
 
-fn by_klog(klog: &Klog, style: KlogStyle) -> ChosenStrategy {
-    let spelling = match (style, klog) {
-        (KlogStyle::Dash, _) => Spelling::Dash,
-        (KlogStyle::Auto, Klog::Proven(spelling)) => *spelling,
-        // The spelling that all kinds of klog programs take.
-        (KlogStyle::Underscore | KlogStyle::Auto, _) => Spelling::Underscore,
+fn by_klog(klog: &Klog, style: KlogStyle, shown: Spelling) -> ChosenStrategy {
+    let spelling = match style {
+        KlogStyle::Dash => Spelling::Dash,
+        KlogStyle::Underscore => Spelling::Underscore,
+        KlogStyle::Auto => shown,
     };
     let unproven = match klog {
         // Go's `flag` package ends at a name that it does not know, or never gets to see it.

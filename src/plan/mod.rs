@@ -4,6 +4,8 @@
 mod accounts;
 mod added;
 mod annotations;
+mod base_choice;
+mod bring;
 mod command;
 mod config;
 mod extract;
@@ -17,6 +19,7 @@ mod need;
 mod new_layer;
 mod noticed;
 mod rebase_options;
+mod record;
 pub mod seam;
 #[cfg(test)]
 pub mod testing;
@@ -31,7 +34,8 @@ use crate::rules::Finding;
 
 pub use accounts::OtherNumber;
 pub use added::{Added, DirectoryState};
-pub use annotations::{FORMAT_KEY, OPTIONS_KEY, SOURCE_KEY};
+pub use base_choice::{BaseChoice, RunsAs, TriedBase, candidates};
+pub use bring::{BringConflict, BringName, BringOffer, BringOutcome, BringScene, Brought, BroughtKind, Offering};
 pub use command::{CommandOutcome, ExecForm, KeptLog};
 pub use healthcheck::HealthOutcome;
 pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roots};
@@ -39,7 +43,10 @@ pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::need;
 pub use new_layer::NewLayer;
 pub use rebase_options::{
-    CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, ResultFormat,
+    CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, RecordedName, ResultFormat,
+};
+pub use record::{
+    FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, record,
 };
 pub use seam::Seam;
 
@@ -60,6 +67,8 @@ pub struct Pass {
     pub seam: Seam,
     /// What the rules have to say; empty until it was judged.
     pub findings: Vec<Finding>,
+    /// The options that its manifest records; empty until then, and for an image that is passed on.
+    pub recorded: RecordedOptions,
     /// What came of it; `None` until it was assembled, and for a refused image.
     pub result: Option<ImageResult>,
 }
@@ -152,11 +161,15 @@ pub enum Top {
 #[must_use]
 pub fn top(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Top {
     let untouched = passes.iter().all(|pass| pass.draft.passes_on());
-    let complete = image.missing.is_empty() && !image.leaves_behind && options.platforms.is_empty();
+    let complete = image.missing.is_empty() && !image.leaves_behind && image.selected.is_empty();
     match &image.shape {
         Shape::Single => Top::Single,
         Shape::Index(_) if untouched && complete && image.source.top.media_type().is_oci() => Top::Source,
-        Shape::Index(object) => Top::Index(annotations::index(object, image, options)),
+        Shape::Index(object) => {
+            let mut index = annotations::index(object);
+            record::record_index(&mut index, image, passes, options);
+            Top::Index(index)
+        }
     }
 }
 
@@ -165,6 +178,18 @@ impl Draft {
     #[must_use]
     pub fn passes_on(&self) -> bool {
         matches!(self.image, ImagePlan::AsIs(_))
+    }
+
+    /// Whether `other`, drawn for the same platform, comes out as the same config and layers.
+    fn makes_the_same_bytes(&self, other: &Self) -> bool {
+        let (ImagePlan::New(one), ImagePlan::New(two)) = (&self.image, &other.image) else {
+            return self.passes_on() && other.passes_on();
+        };
+        let is_written = one.diff_ids.contains(&None);
+        one.config == two.config
+            && one.diff_ids == two.diff_ids
+            && (one.mtime == two.mtime || !is_written)
+            && self.layers.new_entries().eq(other.layers.new_entries())
     }
 
     /// What a runtime would be given to start, before the move and after it.
@@ -187,38 +212,42 @@ impl Draft {
 
 /// Takes one platform through the stages from its facts to its start, before and after.
 #[must_use]
-pub fn pass(image: &Subject, mut subject: PlatformSubject, options: &RebaseOptions) -> Pass {
+pub fn pass(mut subject: PlatformSubject, options: &RebaseOptions) -> Pass {
     if examine::is_on_new_base(&subject) {
         // The same diff ids: one root below the application, read once.
         subject.old_layers.clone_from(&subject.base_layers);
     }
     let facts = examine::look(&subject);
-    let draft = draw(image, &subject, &facts, options);
+    let draft = draw(&subject, &facts, options);
     let roots = draft.layers.roots(&subject);
     let before = Container::of(&subject.source.config);
     let leaving = draft.layers.leaving_packages(&facts, &roots);
     let setup = draft.setup(&before, &subject, &leaving);
     let startup = process::look(&setup, &roots.rebased, roots.source(), draft.layers.above_base());
-    let seam = seam::look(&subject, &draft.layers, &roots);
+    let seam = seam::look(&subject, &facts, &draft.layers, &roots);
     drop(roots);
-    Pass { subject, facts, draft, startup, seam, findings: Vec::new(), result: None }
+    Pass { subject, facts, draft, startup, seam, findings: Vec::new(), recorded: RecordedOptions::new(), result: None }
 }
 
 /// Decides everything about one platform, once [`need`] has nothing to ask for.
 #[must_use]
-pub fn draw(image: &Subject, subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Draft {
-    let passes_on = facts.is_on_new_base && options.changes_nothing() && starts_as_it_is(subject, facts);
-    let (container, form, layers) = if passes_on {
-        (Container::of(&subject.source.config), ExecForm::default(), Layers::unchanged(facts))
+pub fn draw(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Draft {
+    let may_stay = facts.is_on_new_base && starts_as_it_is(subject, facts);
+    let as_it_is = Container::of(&subject.source.config);
+    let (container, form, layers) = if may_stay && options.changes_nothing() {
+        (as_it_is.clone(), ExecForm::default(), Layers::unchanged(facts))
     } else {
         rebased(subject, facts, options)
     };
+    // Options that have no effect do not make another image of it.
+    let may_stay = may_stay && (options.changes_nothing() || options.format != ResultFormat::One);
+    let passes_on = may_stay && layers.is_unchanged() && container == as_it_is;
     let plan = if passes_on {
         ImagePlan::AsIs(Box::new(subject.source.clone()))
     } else {
         ImagePlan::New(NewImage {
             config: config::whole_config(subject, &container, &layers, options.source_date_epoch),
-            manifest: annotations::manifest(image, subject, options),
+            manifest: annotations::manifest(subject),
             diff_ids: expected(subject, &layers),
             mtime: options.source_date_epoch.map_or(0, |epoch| i64::try_from(epoch.0).unwrap_or_default()),
         })

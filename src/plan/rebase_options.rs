@@ -1,5 +1,5 @@
 //! The options of a rebase: one type behind the command line, the batch file, the record in a
-//! result's annotations, and `verify`.
+//! result's annotations (`record`), and `verify`.
 //!
 //! A new option is a field here, its use in the stage that decides by it, and its documentation. The
 //! member names are contract: the batch file's keys and the record's are these.
@@ -12,10 +12,13 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::base_choice::BaseChoice;
+use super::bring::BringName;
+use super::record::RecordedOptions;
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::layer::RootPath;
-use crate::oci::{Digest, Location, Platform, json as canonical};
+use crate::oci::{Digest, Location, Platform, RepositoryName};
 use crate::rules::Allow;
 
 /// The base that an image moves to unless told otherwise.
@@ -25,10 +28,18 @@ pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RebaseOptions {
-    /// New base
-    #[arg(long, value_name = "REF", default_value = DEFAULT_BASE, help_heading = "Where")]
+    /// New base; `auto` takes the first base candidate that the image fits on
+    #[arg(long, value_name = "REF|auto", default_value = DEFAULT_BASE, help_heading = "Where")]
     #[serde(with = "text")]
-    pub base: Location,
+    pub base: BaseChoice,
+    /// Name to record for the source, such as that of the registry behind a layout, archive or mirror; `none` for no name
+    #[arg(long, value_name = "NAME", help_heading = "Where")]
+    #[serde(with = "text_or_none")]
+    pub source_name: Option<RecordedName>,
+    /// Name to record for the new base, such as that of the registry behind a layout, archive or mirror; `none` for no name
+    #[arg(long, value_name = "NAME", help_heading = "Where")]
+    #[serde(with = "text_or_none")]
+    pub base_name: Option<RecordedName>,
     /// Move only this platform (repeatable) [default: all platforms of the source]
     #[arg(long = "platform", value_name = "OS/ARCH[/VARIANT]", help_heading = "Where")]
     #[serde(with = "texts", alias = "platform")]
@@ -97,6 +108,14 @@ pub struct RebaseOptions {
     /// Refuse unless the result has this digest
     #[arg(long, value_name = "DIGEST", help_heading = "Policy")]
     pub expect_digest: Option<Digest>,
+    /// Bring this package, program or path of the image along, with the libraries it needs (repeatable)
+    #[arg(long, value_name = "NAME|PATH", help_heading = "Contents")]
+    #[serde(with = "texts")]
+    pub bring: Vec<BringName>,
+    /// Base that `--base auto` may choose, smallest first (repeatable) [default: static, base-nossl, base and cc of gcr.io/distroless]
+    #[arg(long = "base-candidate", value_name = "REF", help_heading = "Where")]
+    #[serde(with = "texts", alias = "base_candidate")]
+    pub base_candidates: Vec<Location>,
     /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
     #[arg(skip)]
     pub source_date_epoch: Option<Epoch>,
@@ -110,6 +129,8 @@ impl Default for RebaseOptions {
     fn default() -> Self {
         Self {
             base: default_base(),
+            source_name: None,
+            base_name: None,
             old_base: None,
             known_bases: Vec::new(),
             platforms: Vec::new(),
@@ -129,6 +150,8 @@ impl Default for RebaseOptions {
             keep: Vec::new(),
             drop: Vec::new(),
             expect_digest: None,
+            bring: Vec::new(),
+            base_candidates: Vec::new(),
             source_date_epoch: None,
             format: ResultFormat::default(),
         }
@@ -161,23 +184,66 @@ impl ResultFormat {
     }
 }
 
-#[expect(clippy::expect_used, reason = "a test holds that the constant is a reference")]
-fn default_base() -> Location {
-    DEFAULT_BASE.parse().expect("the default base is a reference")
+/// The name of an input that enters the result: a registry's without a tag, or none at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordedName {
+    Registry(RepositoryName),
+    None,
+    /// A place as format 1 recorded it: only to make such a result again.
+    Place(Location),
 }
 
-/// What decides nothing about the bytes of a result, or is recorded in members of its own.
-const NOT_RECORDED: [&str; 4] = ["base", "known_bases", "on_missing_platform", "expect_digest"];
-/// Format 1 records that a platform was left out, not what was asked for.
-const SKIPPED: &str = "skipped";
+impl RecordedName {
+    /// What format 1 records of an image that was read from `place`.
+    pub(super) fn place<'a>(given: Option<&'a Self>, place: &'a Location) -> &'a Location {
+        match given {
+            Some(Self::Place(recorded)) => recorded,
+            _ => place,
+        }
+    }
+
+    /// What is recorded of an image that was read from `place`.
+    pub(super) fn choose<'a>(given: Option<&'a Self>, place: &'a Location) -> Option<&'a RepositoryName> {
+        match given {
+            Some(Self::Registry(name)) => Some(name),
+            Some(Self::None | Self::Place(_)) => None,
+            None => place.repository(),
+        }
+    }
+}
+
+impl FromStr for RecordedName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "none" { Ok(Self::None) } else { text.parse().map(Self::Registry) }
+    }
+}
+
+impl fmt::Display for RecordedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(name) => name.fmt(f),
+            Self::None => f.write_str("none"),
+            Self::Place(place) => place.fmt(f),
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test holds that the constant is a reference")]
+fn default_base() -> BaseChoice {
+    DEFAULT_BASE.parse().expect("the default base is a reference")
+}
 
 impl RebaseOptions {
     /// In one order and each once, whatever the order they were given in: the result records them.
     #[must_use]
     pub fn normalized(mut self) -> Self {
         sort(&mut self.allow);
+        sort(&mut self.platforms);
         sort(&mut self.keep);
         sort(&mut self.drop);
+        sort(&mut self.bring);
         sort(&mut self.freeze_env);
         self.env = last_of_each(self.env);
         self
@@ -202,7 +268,7 @@ impl RebaseOptions {
     /// Whether what goes along depends on more than the layers.
     #[must_use]
     pub fn selects_contents(&self) -> bool {
-        self.extract || !self.keep.is_empty()
+        self.extract || !self.keep.is_empty() || !self.bring.is_empty()
     }
 
     /// Whether the user gave the command.
@@ -220,9 +286,12 @@ impl RebaseOptions {
     /// where serde keeps a message only.
     pub fn check_value(key: &str, text: &str) -> Result<()> {
         match key {
-            "base" | "known_bases" | "log_runner" => text.parse::<Location>().map(drop),
+            "base" => text.parse::<BaseChoice>().map(drop),
+            "known_bases" | "log_runner" | "base_candidates" => text.parse::<Location>().map(drop),
+            "source_name" | "base_name" => text.parse::<RecordedName>().map(drop),
             "platforms" => text.parse::<Platform>().map(drop),
             "old_base" => text.parse::<OldBaseChoice>().map(drop),
+            "bring" => text.parse::<BringName>().map(drop),
             "keep" | "drop" => text.parse::<RootPath>().map(drop),
             "workdir" => text.parse::<WorkdirPath>().map(drop),
             "env" => text.parse::<Variable>().map(drop),
@@ -233,39 +302,19 @@ impl RebaseOptions {
         }
     }
 
-    fn members(&self) -> Map<String, Value> {
+    pub(super) fn members(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,
             _ => Map::new(),
         }
     }
 
-    /// The options as an annotation holds them: those that are not the default, sorted by name.
-    /// Members of `replaced` take the place of the options of their name; `null` leaves one out.
-    pub(super) fn record(&self, replaced: &Map<String, Value>) -> String {
-        let default = Self::default().members();
-        let mut members = self.members();
-        members.retain(|key, value| !NOT_RECORDED.contains(&key.as_str()) && default.get(key) != Some(value));
-        members.extend(replaced.clone());
-        let mut sorted: Vec<(String, Value)> = members.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let sorted: Map<String, Value> = sorted.into_iter().collect();
-        String::from_utf8(canonical::write(&Value::Object(sorted))).unwrap_or_default()
-    }
-
-    /// Reads what [`Self::record`] wrote, and nothing else: a record comes with an image, and must not
-    /// name further images to be opened.
-    pub fn read_record(mut members: Map<String, Value>) -> Result<Self> {
-        let skipped = members.shift_remove(SKIPPED) == Some(Value::Bool(true));
-        let unreadable = || Error::input("the image records options that this release cannot read");
-        let keys = Self::keys();
-        let is_known = |key: &&String| keys.contains(key) && !NOT_RECORDED.contains(&key.as_str());
-        if let Some(unknown) = members.keys().find(|key| !is_known(key)) {
-            return Err(unreadable().fact("option", unknown));
-        }
-        let options: Self =
-            serde_json::from_value(Value::Object(members)).map_err(|error| unreadable().cause(error.to_string()))?;
-        Ok(Self { on_missing_platform: if skipped { OnMissing::Skip } else { OnMissing::Refuse }, ..options })
+    /// The same, with these options in place of all that a result records.
+    pub(super) fn with(&self, recorded: &RecordedOptions) -> Result<Self> {
+        let members = Value::Object(recorded.clone().into_iter().collect());
+        let options: Self = serde_json::from_value(members)
+            .map_err(|error| Error::usage("the options cannot be read").cause(error.to_string()))?;
+        Ok(Self { base: self.base.clone(), format: self.format, ..options })
     }
 }
 
@@ -606,6 +655,8 @@ mod tests {
     fn full() -> RebaseOptions {
         RebaseOptions {
             base: "oci:bases:static".parse().unwrap(),
+            source_name: Some("a.io/app".parse().unwrap()),
+            base_name: Some(RecordedName::None),
             old_base: Some(OldBaseChoice::Layers(2)),
             known_bases: vec!["debian:12".parse().unwrap()],
             platforms: vec!["linux/arm64".parse().unwrap()],
@@ -625,6 +676,8 @@ mod tests {
             keep: vec!["/etc/x".parse().unwrap()],
             drop: vec!["/run.sh".parse().unwrap()],
             expect_digest: Some(Digest::of(b"")),
+            bring: vec!["iptables".parse().unwrap(), "/etc/x".parse().unwrap()],
+            base_candidates: vec!["a.io/static:v1".parse().unwrap()],
             source_date_epoch: Some(Epoch(7)),
             format: ResultFormat::default(),
         }
@@ -636,36 +689,6 @@ mod tests {
         assert_eq!(serde_json::from_value::<RebaseOptions>(value).unwrap(), full());
         assert_eq!(serde_json::from_value::<RebaseOptions>(json!({})).unwrap(), RebaseOptions::default());
         assert_eq!(RebaseOptions::default().base, DEFAULT_BASE.parse().unwrap());
-    }
-
-    #[test]
-    fn the_record_holds_what_is_not_the_default_and_decides_bytes() {
-        assert_eq!(RebaseOptions::default().record(&Map::new()), "{}");
-        let replaced = json!({"old_base": "debian@sha256:1", "platforms": null, "skipped": true});
-        let record = full().record(replaced.as_object().unwrap());
-        let expected = "{\"allow\":[\"needs-tool=iptables\"],\"cmd\":[],\"drop\":[\"/run.sh\"],\
-            \"entrypoint\":[\"/app\"],\"env\":[\"A=b=c\"],\"extract\":true,\"freeze_env\":[\"A\"],\
-            \"healthcheck\":\"none\",\"keep\":[\"/etc/x\"],\"klog_style\":\"dash\",\
-            \"log_runner\":\"a.io/runner:v1\",\"logs\":\"runner\",\"old_base\":\"debian@sha256:1\",\
-            \"skipped\":true,\"source_date_epoch\":7,\"user\":\"65532\",\"workdir\":\"/srv\"}";
-        assert_eq!(record, expected);
-    }
-
-    #[test]
-    fn a_record_gives_the_same_options_again() {
-        let record = full().record(json!({"skipped": true}).as_object().unwrap());
-        let read = RebaseOptions::read_record(serde_json::from_str(&record).unwrap()).unwrap();
-        let defaults = RebaseOptions::default();
-        let expected = RebaseOptions {
-            base: defaults.base,
-            known_bases: defaults.known_bases,
-            expect_digest: defaults.expect_digest,
-            ..full()
-        };
-        assert_eq!(read, expected);
-        for unknown in [json!({"from_the_future": 1}), json!({"known_bases": ["oci:x"]}), json!({"base": "oci:x"})] {
-            assert!(RebaseOptions::read_record(unknown.as_object().unwrap().clone()).is_err(), "{unknown}");
-        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What does not fit where the application meets its new base.
 
 use super::layers::{Layers, Roots};
-use crate::examine::PlatformSubject;
-use crate::layer::{EntryKind, LayerContents};
+use crate::examine::base::{UnreadDatabase, unproven_files};
+use crate::examine::{Facts, PlatformSubject};
+use crate::layer::{EntryKind, LayerContents, RootPath};
 use crate::process::is_seen;
 use crate::rootfs::{FileNode, Root, merge};
 
@@ -19,6 +20,9 @@ pub struct Seam {
     pub odd: Vec<String>,
     /// Entries with which no runtime can go on.
     pub broken: Vec<String>,
+    /// Files of an old base that is a guess, which may be the application's and which the result lacks; each with the
+    /// number of its layer, from 0.
+    pub unproven: Vec<(usize, RootPath)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +36,7 @@ pub struct Dangling {
 }
 
 #[must_use]
-pub fn look(subject: &PlatformSubject, layers: &Layers, roots: &Roots<'_>) -> Seam {
+pub fn look(subject: &PlatformSubject, facts: &Facts, layers: &Layers, roots: &Roots<'_>) -> Seam {
     let base = merge(subject.base_layers.iter().map(AsRef::as_ref));
     let from = subject.base_layers.len();
     let (shadowed, removed) = touched(layers, &base);
@@ -41,7 +45,21 @@ pub fn look(subject: &PlatformSubject, layers: &Layers, roots: &Roots<'_>) -> Se
         odd.map(ToString::to_string).collect::<Vec<_>>()
     };
     let dangling = dangling(layers.above_base(), &roots.rebased, roots.source());
-    Seam { shadowed, removed, dangling, odd: odd(true), broken: odd(false) }
+    let unproven = if subject.old_base.is_guess() { unproven(facts, roots, from) } else { Vec::new() };
+    Seam { shadowed, removed, dangling, odd: odd(true), broken: odd(false), unproven }
+}
+
+fn unproven(facts: &Facts, roots: &Roots<'_>, base: usize) -> Vec<(usize, RootPath)> {
+    let mut files = unproven_files(&facts.old_layers, roots.source(), UnreadDatabase::OfBase);
+    files.retain(|(_, path)| !is_still_there(path, roots, base));
+    files
+}
+
+/// Whether the result has the file all the same: it was brought along, or the new base has its like.
+fn is_still_there(path: &RootPath, roots: &Roots<'_>, base: usize) -> bool {
+    let (Some(there), Some(was)) = (roots.rebased.get(path), roots.source().get(path)) else { return false };
+    let looks = |node: &FileNode<'_>| (node.mode(), node.uid(), node.gid(), node.entry().map(|entry| entry.mtime));
+    there.layer() >= base || (there.kind() == was.kind() && looks(there) == looks(was))
 }
 
 fn touched(layers: &Layers, base: &Root<'_>) -> (Vec<String>, Vec<String>) {

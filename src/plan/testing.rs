@@ -5,6 +5,6 @@ use crate::examine::Fetched;
 
 /// The one platform of `fetched`, drafted with the layers that have been read.
 pub fn pass(fetched: Fetched, options: &RebaseOptions) -> Pass {
-    let Fetched { subject: image, mut platforms } = fetched;
-    super::pass(&image, platforms.remove(0), options)
+    let Fetched { mut platforms, .. } = fetched;
+    super::pass(platforms.remove(0), options)
 }

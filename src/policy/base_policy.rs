@@ -122,12 +122,15 @@ pub struct BasePolicy {
     pub with_exception: Vec<BaseName>,
     /// Refusals that do not count for a component of the exception list.
     pub excepted_rules: Vec<Allow>,
+    /// What `--base auto` chooses from where neither the command line nor the batch file says; smallest first.
+    pub candidates: Vec<Location>,
 }
 
 impl Default for BasePolicy {
     fn default() -> Self {
         let names = |names: &[&str]| names.iter().filter_map(|name| name.parse().ok()).collect();
-        Self { allowed: names(&ALLOWED), with_exception: names(&WITH_EXCEPTION), excepted_rules: Vec::new() }
+        let (allowed, with_exception) = (names(&ALLOWED), names(&WITH_EXCEPTION));
+        Self { allowed, with_exception, excepted_rules: Vec::new(), candidates: Vec::new() }
     }
 }
 
@@ -145,14 +148,21 @@ impl BasePolicy {
     /// The images that it names, to be compared with an image that does not name its base.
     #[must_use]
     pub fn images(&self) -> Vec<Location> {
-        let names = self.allowed.iter().chain(&self.with_exception);
-        names
-            .filter_map(|name| if let BaseName::Image(location) = name { Some(location.clone()) } else { None })
-            .collect()
+        images(self.allowed.iter().chain(&self.with_exception))
+    }
+
+    /// Those of them that need no exception, in the order of the list.
+    #[must_use]
+    pub fn allowed_images(&self) -> Vec<Location> {
+        images(self.allowed.iter())
     }
 }
 
-const KEYS: [&str; 4] = ["allow_bases", "exception_bases", "exceptions", "excepted_rules"];
+fn images<'n>(names: impl Iterator<Item = &'n BaseName>) -> Vec<Location> {
+    names.filter_map(|name| if let BaseName::Image(location) = name { Some(location.clone()) } else { None }).collect()
+}
+
+const KEYS: [&str; 5] = ["allow_bases", "exception_bases", "base_candidates", "exceptions", "excepted_rules"];
 
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFile {
@@ -175,6 +185,9 @@ impl PolicyFile {
         }
         if let Some(rules) = list::<Allow>(members, "excepted_rules")? {
             policy.excepted_rules = rules;
+        }
+        if let Some(candidates) = list::<Location>(members, "base_candidates")? {
+            policy.candidates = candidates;
         }
         let exceptions = members.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
         Ok(Self { policy, exceptions })
@@ -237,6 +250,8 @@ mod tests {
         assert_eq!(file.exceptions.as_deref(), Some("list.md"));
         let rules = PolicyFile::read("excepted_rules: needs-tool\n").unwrap().policy.excepted_rules;
         assert_eq!(rules, ["needs-tool".parse().unwrap()]);
+        let candidates = PolicyFile::read("base_candidates: [a.io/static, a.io/base]\n").unwrap().policy.candidates;
+        assert_eq!(candidates, ["a.io/static".parse().unwrap(), "a.io/base".parse().unwrap()]);
     }
 
     #[test]

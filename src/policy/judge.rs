@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{command, difference, layers, logs, needs, program, user, workdir};
-use crate::examine::base::{Sureness, UnreadDatabase, unproven_files};
+use super::{command, difference, interpreted, layers, logs, needs, program, user, workdir};
+use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
 use crate::layer::RootPath;
 use crate::oci::{Platform, is_dangerous};
-use crate::plan::{OnMissing, Pass, Roots};
+use crate::plan::{OnMissing, Pass};
 use crate::process::OwnStartup;
-use crate::rootfs::FileNode;
 use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 
 /// Puts every rule to one platform.
@@ -17,6 +16,7 @@ use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
 pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(program::judge(pass));
+    findings.extend(interpreted::judge(pass));
     findings.extend(command::judge(pass));
     findings.extend(difference::judge(pass));
     findings.extend(needs::judge(pass));
@@ -113,12 +113,7 @@ fn named(names: &[String]) -> String {
 /// What would be lost with a base that is only likely.
 fn base_unproven_files(pass: &Pass) -> Option<Finding> {
     let old = &pass.subject.old_base;
-    if !old.is_guess() || pass.draft.passes_on() {
-        return None;
-    }
-    let roots = pass.draft.layers.roots(&pass.subject);
-    let mut lost = unproven_files(&pass.facts.old_layers, roots.source(), UnreadDatabase::OfBase);
-    lost.retain(|(_, path)| !is_still_there(path, &roots, pass.subject.base_layers.len()));
+    let lost = if pass.draft.passes_on() { &[] } else { pass.seam.unproven.as_slice() };
     let lowest = lost.iter().map(|(layer, _)| *layer).min()?;
     let paths: Vec<String> = lost.iter().map(|(_, path)| path.to_string()).collect();
     let keep = if lowest > 0 { format!(", or layers:{lowest} to keep them") } else { String::new() };
@@ -134,13 +129,6 @@ fn base_unproven_files(pass: &Pass) -> Option<Finding> {
             old.layers
         )),
     )
-}
-
-/// Whether the result has the file all the same: it was brought along, or the new base has its like.
-fn is_still_there(path: &RootPath, roots: &Roots<'_>, base: usize) -> bool {
-    let (Some(there), Some(was)) = (roots.rebased.get(path), roots.source().get(path)) else { return false };
-    let looks = |node: &FileNode<'_>| (node.mode(), node.uid(), node.gid(), node.entry().map(|entry| entry.mtime));
-    there.layer() >= base || (there.kind() == was.kind() && looks(there) == looks(was))
 }
 
 fn extract_incomplete(pass: &Pass) -> Option<Finding> {

@@ -1,6 +1,6 @@
 //! The rules about layers: where those of the application meet the new base, and odd entries.
 
-use crate::plan::Pass;
+use crate::plan::{BringConflict, Brought, Pass};
 use crate::rules::{Finding, Level, Rule};
 
 /// So many paths are named in one finding; the others are counted.
@@ -48,8 +48,10 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
         ),
         keep_missing(pass),
         drop_missing(pass),
+        bring_missing(pass),
     ];
-    findings.into_iter().flatten().collect()
+    let brought = bring_conflicts(pass).into_iter().chain(brought_partly(pass));
+    findings.into_iter().flatten().chain(brought).collect()
 }
 
 fn list(rule: Rule, level: Level, message: &str, paths: &[String], fix: &str) -> Option<Finding> {
@@ -69,6 +71,41 @@ fn keep_missing(pass: &Pass) -> Option<Finding> {
     list(Rule::KeepMissing, Level::Refuse, "--keep names what the image does not have", &paths, "correct the path")
 }
 
+fn bring_missing(pass: &Pass) -> Option<Finding> {
+    let names: Vec<String> = pass.draft.layers.bring.missing.iter().map(ToString::to_string).collect();
+    let message = "--bring names what the image does not have, as a package, a program on PATH, or a path";
+    list(Rule::BringMissing, Level::Refuse, message, &names, "correct the name")
+}
+
+/// One for each, so that each can be allowed.
+fn bring_conflicts(pass: &Pass) -> Vec<Finding> {
+    let conflict = |conflict: &BringConflict| {
+        let path = conflict.path.to_string();
+        Finding::new(Rule::BringConflict, Level::Refuse, format!("{path} cannot be brought along"))
+            .about(&path)
+            .evidence(conflict.why.clone())
+            .fix(format!(
+                "pass --allow bring-conflict={path} to go on with the new base's, or --keep {path} to replace it"
+            ))
+    };
+    pass.draft.layers.bring.conflicts.iter().map(conflict).collect()
+}
+
+/// What belongs to something that was brought and is not there.
+fn brought_partly(pass: &Pass) -> Vec<Finding> {
+    let brought = pass.draft.layers.bring.brought.iter().filter(|brought| !brought.left.is_empty());
+    let note = |brought: &Brought| {
+        Finding::new(
+            Rule::BroughtPartly,
+            Level::Note,
+            format!("{} was brought along without all that belongs to it", brought.line()),
+        )
+        .evidence(brought.left.join("; "))
+        .fix("bring more of it with --bring if the application needs it")
+    };
+    brought.map(note).collect()
+}
+
 fn drop_missing(pass: &Pass) -> Option<Finding> {
     let paths: Vec<String> = pass.draft.layers.drop_missing.iter().map(ToString::to_string).collect();
     let message = "--drop names what the image's own layers do not have, or what cannot be taken out of them";
@@ -77,5 +114,22 @@ fn drop_missing(pass: &Pass) -> Option<Finding> {
 
 pub(super) fn layer_odd(pass: &Pass) -> Vec<Finding> {
     let notes = pass.facts.layer_notes.iter().chain(&pass.draft.layers.notes);
-    notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone())).collect()
+    let notes = notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone()));
+    notes.chain(packages_unread(pass)).collect()
+}
+
+/// Layers whose package database says nothing, such as rpm's: all that was installed stays in them.
+fn packages_unread(pass: &Pass) -> Option<Finding> {
+    let layers = pass.facts.layers.iter().filter(|_| pass.draft.layers.extracted.is_none());
+    let notes = layers.flat_map(|layer| {
+        let digest = layer.index.digest.short();
+        layer.owners().packages.notes.iter().map(move |note| format!("layer {digest}: {note}"))
+    });
+    list(
+        Rule::LayerOdd,
+        Level::Warn,
+        "packages that the image's own layers installed cannot be told from the application, and all of them stay",
+        &notes.collect::<Vec<_>>(),
+        "copy the application into a layer of its own where the image is built, or take files out with --drop PATH",
+    )
 }

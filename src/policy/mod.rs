@@ -8,6 +8,7 @@ mod base_rules;
 mod command;
 mod difference;
 pub mod exceptions;
+mod interpreted;
 mod judge;
 mod layers;
 mod logs;

@@ -1,16 +1,27 @@
 //! The rules about what else the application uses: tools, files, libraries, other programs, packages.
 
-use crate::plan::Pass;
+use crate::layer::RootPath;
+use crate::plan::{BringOffer, BringScene, Offering, Pass};
 use crate::process::{Absent, AbsentKind, Evidence, Helper, LostPath, LostWord, Startup, WordOf};
 use crate::rules::{Finding, Level, Rule};
 
 /// So many names are in one finding; the others are counted.
 const NAMED: usize = 10;
 
+/// So many times it is worked out what a `--bring` would cost: an image can need as much as it likes.
+const OFFERED: usize = 32;
+
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let startup = &pass.startup;
-    let mut findings: Vec<Finding> = startup.lost_words.iter().map(lost_word).collect();
-    findings.extend(startup.needs.iter().filter_map(call));
+    let is_call = |absent: &&Absent| call(absent, None).is_some();
+    let refuses = !startup.lost_words.is_empty() || startup.needs.iter().any(|absent| is_call(&absent));
+    let roots = refuses.then(|| pass.draft.layers.roots(&pass.subject));
+    let scene = roots.as_ref().map(|roots| BringScene::new(roots, &pass.draft.container, &pass.subject));
+    let scenes = || std::iter::repeat_n(scene.as_ref(), OFFERED).chain(std::iter::repeat(None));
+    let mut findings: Vec<Finding> =
+        startup.lost_words.iter().zip(scenes()).map(|(word, scene)| lost_word(word, scene)).collect();
+    let calls = startup.needs.iter().filter(is_call).zip(scenes());
+    findings.extend(calls.filter_map(|(absent, scene)| call(absent, scene)));
     findings.extend(words(startup));
     findings.extend(files(startup));
     findings.extend(dynamic_helpers(startup));
@@ -18,8 +29,26 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     findings
 }
 
+/// The `--bring` that would resolve a need, with its cost.
+fn offered(absent: &Absent, scene: &BringScene<'_>) -> Option<BringOffer> {
+    match absent.kind {
+        AbsentKind::Tool => scene.offer_program(&absent.name),
+        AbsentKind::Library => scene.offer(&RootPath::new(&absent.path).ok()?, Offering::Package),
+        AbsentKind::File => {
+            let written = if absent.name.starts_with('/') { &absent.name } else { &absent.path };
+            scene.offer(&RootPath::new(written).ok()?, Offering::File)
+        }
+    }
+}
+
+fn offered_word(word: &LostWord, scene: &BringScene<'_>) -> Option<BringOffer> {
+    let written = RootPath::new(&word.written).ok().filter(|_| word.written.starts_with('/'));
+    let offering = if word.lost == LostPath::Program { Offering::Package } else { Offering::File };
+    scene.offer(&written.unwrap_or_else(|| word.path.clone()), offering)
+}
+
 /// A word of the command, or a variable, that names what the process can no longer use.
-fn lost_word(word: &LostWord) -> Finding {
+fn lost_word(word: &LostWord, scene: Option<&BringScene<'_>>) -> Finding {
     let path = &word.path;
     let what = match word.lost {
         LostPath::Program => format!("{path}, a program that the rebased image does not have"),
@@ -34,10 +63,13 @@ fn lost_word(word: &LostWord) -> Finding {
         WordOf::Argument(text) => ("the command".to_owned(), text.clone()),
         WordOf::Variable(name) => (format!("the variable {name}"), name.clone()),
     };
-    let fix = if word.lost.is_gone() {
-        format!("bring it along with --keep {path}, or put it into the image itself")
-    } else {
-        "set USER to the user that could, or change owner and mode where the image is built".to_owned()
+    let offer = scene.and_then(|scene| offered_word(word, scene));
+    let fix = match offer {
+        _ if !word.lost.is_gone() => {
+            "set USER to the user that could, or change owner and mode where the image is built".to_owned()
+        }
+        Some(offer) => format!("pass {offer}, or put it into the image itself"),
+        None => format!("bring it along with --keep {path}, or put it into the image itself"),
     };
     Finding::new(Rule::NeedsFile, Level::Refuse, format!("{by} names {what}"))
         .about(path.to_string())
@@ -46,29 +78,31 @@ fn lost_word(word: &LostWord) -> Finding {
 }
 
 /// What a program is shown to call or to load: one finding each, so that each can be allowed.
-fn call(absent: &Absent) -> Option<Finding> {
+fn call(absent: &Absent, scene: Option<&BringScene<'_>>) -> Option<Finding> {
     let Absent { program, name, kind, shown_by, path } = absent;
     let level = match (kind, shown_by) {
         (AbsentKind::File, evidence) if *evidence != Evidence::Script => return None,
         (AbsentKind::Tool, Evidence::Word) => return None,
-        // A linker keeps methods that nobody calls.
-        (_, Evidence::UnusedPackage(_)) => Level::Warn,
+        // A linker keeps methods that nobody calls, and what libc opens depends on what it is asked.
+        (_, Evidence::UnusedPackage(_) | Evidence::LibcFunction(_)) => Level::Warn,
         _ => Level::Refuse,
     };
     let (rule, verb) = match kind {
         AbsentKind::Library => (Rule::NeedsLibrary, "loads"),
         AbsentKind::File => (Rule::NeedsFile, "reads"),
+        AbsentKind::Tool if level == Level::Warn => (Rule::NeedsTool, "may run"),
         AbsentKind::Tool => (Rule::NeedsTool, "runs"),
     };
     let id = rule.id();
+    let bring = match scene.and_then(|scene| offered(absent, scene)) {
+        Some(offer) => format!("pass {offer}, choose a --base that has it"),
+        None => format!("choose a --base that has it, keep it with --keep {path} if it is statically linked"),
+    };
     Some(
         Finding::new(rule, level, format!("{program} {verb} {name}, which the rebased image does not have"))
             .about(name)
             .evidence(format!("{}; the source has it at {path}", shown_by.words(name)))
-            .fix(format!(
-                "choose a --base that has it, keep it with --keep {path} if it is statically linked, or pass \
-                 --allow {id}={name} if it is never used"
-            )),
+            .fix(format!("{bring}, or pass --allow {id}={name} if it is never used")),
     )
 }
 
@@ -98,7 +132,7 @@ fn files(startup: &Startup) -> Option<Finding> {
             "programs of the application name files that the rebased image does not have",
         )
         .evidence(names)
-        .fix("bring along with --keep what they need"),
+        .fix("bring along with --bring what they need"),
     )
 }
 
@@ -130,14 +164,11 @@ fn dynamic_helpers(startup: &Startup) -> Vec<Finding> {
 }
 
 fn dynamic_helper(helper: &Helper, by: &str) -> Finding {
-    let what = match helper.program.linkage {
-        crate::elf::Linkage::Script => "is a script that cannot start",
-        _ => "is not statically linked and cannot start",
-    };
     let path = &helper.path;
-    Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{path} {what} in the rebased image"))
+    let lacks = helper.lacks.as_ref().map(|lacks| lacks.in_place("the rebased image")).unwrap_or_default();
+    Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{path} cannot start: {lacks}"))
         .about(path.to_string())
-        .evidence(format!("needs {}; {by} names it", helper.lacks.join(", ")))
+        .evidence(format!("{by} names it"))
         .fix(format!("leave it out or build it statically, or pass --allow dynamic-helper={path} if it is never run"))
 }
 
@@ -152,6 +183,6 @@ fn packages(startup: &Startup) -> Option<Finding> {
             "packages that the image's own layers installed stay behind, and the new base does not have them",
         )
         .evidence(names)
-        .fix("keep files of them with --keep PATH if the application needs them"),
+        .fix("bring those that the application needs: --bring NAME"),
     )
 }

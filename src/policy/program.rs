@@ -1,23 +1,48 @@
 //! The rules about the programs that a container starts: each must be there, the user must be allowed to
-//! execute it, and the kernel alone must be able to start it.
+//! execute it, and the kernel, with the loader that the program names, must be able to start it.
 
-use crate::elf::{Class, Endian, FloatAbi, Linkage, Program};
+use super::interpreted;
+use crate::elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
 use crate::layer::RootPath;
+use crate::link::Missing;
 use crate::oci::Platform;
-use crate::plan::Pass;
-use crate::process::{ChainEnd, Executed, Helper, OwnStartup, Role, Start, Startup};
+use crate::plan::{BringScene, Pass};
+use crate::process::{ChainEnd, Executed, Helper, Interpreted, InterpreterNow, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let Pass { startup, subject, draft, .. } = pass;
     // What becomes of a shell that is not there has rules of its own.
-    let end = if draft.form.is_stuck() { None } else { judge_end(&startup.after, Some(&startup.before)) };
+    let has_own_rule = draft.form.is_stuck() || interpreted::speaks_of_loss(pass);
+    let end = if has_own_rule { None } else { judge_end(&startup.after, Some(&startup.before)) };
+    let end = end.map(|finding| with_offer(finding, pass));
     let chain = startup.after.chain.iter().flat_map(|executed| judge_executed(executed, startup, &subject.platform));
     let started = startup.helpers.iter().filter(|_| startup.is_open());
     let started = started.flat_map(|helper| judge_helper(helper, &subject.platform));
     let links = pass.seam.dangling.iter().filter(|link| startup.is_open() && link.led_to_program);
     let links = links.map(|link| entrypoint_missing(&link.link, &format!("it points to {}", link.target), None));
     end.into_iter().chain(chain).chain(started).chain(links).collect()
+}
+
+/// A program that only the source has can be brought; a script of a language can be given to its interpreter.
+fn with_offer(finding: Finding, pass: &Pass) -> Finding {
+    let Startup { before, after, interpreted, .. } = &pass.startup;
+    match (&after.end, interpreted) {
+        (ChainEnd::Lost { word, .. }, _) if before.chain.iter().any(|executed| executed.word == *word) => {
+            let roots = pass.draft.layers.roots(&pass.subject);
+            let offer = BringScene::new(&roots, &pass.draft.container, &pass.subject).offer_program(word);
+            match offer.filter(|offer| offer.bulk.entries > 0) {
+                Some(offer) => finding.fix(format!("pass {offer}, or add it to the image itself")),
+                None => finding,
+            }
+        }
+        (ChainEnd::NoInterpreter { .. }, Some(Interpreted { now: InterpreterNow::There { path, .. }, .. })) => {
+            let script = after.chain.last().map(|executed| executed.path.to_string()).unwrap_or_default();
+            let words = serde_json::json!([path.to_string(), script]);
+            finding.fix(format!("start the interpreter that the new base has: --entrypoint '{words}'"))
+        }
+        _ => finding,
+    }
 }
 
 /// The same of one image on its own root, which nobody moves.
@@ -27,12 +52,11 @@ pub(super) fn judge_alone(alone: &OwnStartup, platform: &Platform) -> Vec<Findin
         wrong_machine(&executed.path, program, platform)
     });
     let open = alone.open.iter().filter_map(|helper| wrong_machine(&helper.path, &helper.program, platform));
-    let stuck = alone.open.iter().filter(|helper| !helper.can_start()).map(|helper| {
-        let message = format!("{} cannot start: what it needs is not in the image", helper.path);
-        Finding::new(Rule::DynamicBinary, Level::Refuse, message)
-            .about(helper.path.to_string())
-            .evidence(helper.lacks.join(", "))
-            .fix("build it statically, or base the image on one that has what it needs")
+    let stuck = alone.open.iter().filter_map(|helper| {
+        let lacks = helper.lacks.as_ref()?;
+        let finding = Finding::new(Rule::DynamicBinary, Level::Refuse, cannot_start(&helper.path, lacks, "the image"));
+        let fix = "build it statically, or base the image on one that has what it needs";
+        Some(finding.about(helper.path.to_string()).evidence(needs(&helper.program)).fix(fix))
     });
     judge_end(&alone.start, None).into_iter().chain(chain).chain(open).chain(stuck).collect()
 }
@@ -116,10 +140,8 @@ fn refuse_file(path: &RootPath, what: &str, evidence: String) -> Finding {
 
 fn judge_executed(executed: &Executed, startup: &Startup, platform: &Platform) -> Vec<Finding> {
     let Some(program) = &executed.program else { return Vec::new() };
-    // What the new base brings with all that it needs starts there.
     let is_own = executed.layer >= startup.base_layers;
-    let is_judged = is_own || !executed.lacks.is_empty();
-    let dynamic = if is_judged { dynamic_binary(&executed.path, program) } else { None };
+    let dynamic = executed.lacks.as_ref().map(|lacks| dynamic_binary(&executed.path, program, lacks));
     let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
     [dynamic, packed, wrong_machine(&executed.path, program, platform)].into_iter().flatten().collect()
 }
@@ -127,22 +149,48 @@ fn judge_executed(executed: &Executed, startup: &Startup, platform: &Platform) -
 /// An executable of an image without a command: whoever runs the image may start it.
 fn judge_helper(helper: &Helper, platform: &Platform) -> Vec<Finding> {
     let Helper { path, program, lacks, .. } = helper;
-    let script = (program.linkage == Linkage::Script && !lacks.is_empty())
-        .then(|| refuse_file(path, "is a script, and its interpreter is not in the rebased image", lacks.join(", ")));
-    let rest = [dynamic_binary(path, program), packed_binary(path, program), wrong_machine(path, program, platform)];
-    script.into_iter().chain(rest.into_iter().flatten()).collect()
+    let lacks = lacks.as_ref().map(|lacks| match (program.linkage, lacks) {
+        (Linkage::Script, Missing::Interpreter { path: interpreter, .. }) => {
+            let what = "is a script, and its interpreter is not in the rebased image";
+            refuse_file(path, what, interpreter.clone())
+        }
+        _ => dynamic_binary(path, program, lacks),
+    });
+    let rest = [packed_binary(path, program), wrong_machine(path, program, platform)];
+    lacks.into_iter().chain(rest.into_iter().flatten()).collect()
 }
 
-fn dynamic_binary(path: &RootPath, program: &Program) -> Option<Finding> {
-    if program.linkage != Linkage::Dynamic {
-        return None;
-    }
-    Some(
-        Finding::new(Rule::DynamicBinary, Level::Refuse, format!("{path} is not statically linked"))
-            .about(path.to_string())
-            .evidence(needs(program))
-            .fix("build it statically (Go: CGO_ENABLED=0, C: -static or -static-pie), or keep it on a base with these libraries"),
-    )
+fn dynamic_binary(path: &RootPath, program: &Program, lacks: &Missing) -> Finding {
+    Finding::new(Rule::DynamicBinary, Level::Refuse, cannot_start(path, lacks, "the rebased image"))
+        .about(path.to_string())
+        .evidence(needs(program))
+        .fix(linking_fix(program, lacks))
+}
+
+fn cannot_start(path: &RootPath, lacks: &Missing, place: &str) -> String {
+    let what = match () {
+        () if !lacks.is_certain() => "is not proven to start",
+        () if !lacks.is_at_start() => "would fail when it calls a function",
+        () => "cannot start",
+    };
+    format!("{path} {what}: {}", lacks.in_place(place))
+}
+
+/// In the terms of the language that the program was built from.
+fn linking_fix(program: &Program, lacks: &Missing) -> String {
+    let build = match program.language {
+        Language::Go => "build it with CGO_ENABLED=0",
+        Language::Rust => "build it with `-C target-feature=+crt-static` or for a musl target",
+        Language::Other => "link it with -static-pie",
+    };
+    let base = match lacks {
+        Missing::Version { file, version, .. } => format!("choose a --base whose {file} has {version}"),
+        Missing::Unproven { .. } => {
+            return format!("{build}, or pass --allow dynamic-binary if you have seen it start");
+        }
+        _ => format!("choose a --base that has {}", lacks.name()),
+    };
+    format!("{build}, or {base}")
 }
 
 fn packed_binary(path: &RootPath, program: &Program) -> Option<Finding> {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::elf::{Linkage, Program, Script};
+use crate::elf::{Language, Linkage, Program, Script};
 use crate::examine::base::Sureness;
 use crate::examine::testing::{Put as _, entry, fetched, layer};
 use crate::examine::{Fetched, LeftBehind};
+use crate::link::testing::{defining, glibc, library, needing, using};
 use crate::oci::Digest;
 use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
@@ -56,22 +57,82 @@ fn entrypoint_missing() {
     assert_eq!(found(subject), refusal);
 }
 
+/// The plain image with a dynamic program at `/app`, onto a base with these files.
+fn dynamic_on(app: Program, base: &[(&str, Program)]) -> Vec<crate::rules::Finding> {
+    let mut subject = with_program(|program| *program = app);
+    let base = base.iter().fold(layer("n"), |base, (path, file)| base.with_program(path, file.clone()));
+    subject.platforms[0].base_layers = vec![base.into()];
+    judge(&pass(subject, &RebaseOptions::default()), &[])
+}
+
+#[test]
+fn layer_odd_where_packages_cannot_be_read() {
+    let with = |path: &str| {
+        let mut subject = plain();
+        Arc::make_mut(&mut subject.platforms[0].layers[0]).entries.push(entry(path));
+        subject
+    };
+    for path in ["var/lib/rpm/rpmdb.sqlite", "usr/lib/sysimage/rpm/Packages.db", "var/lib/rpm/Packages"] {
+        let findings = judge(&pass(with(path), &RebaseOptions::default()), &[]);
+        let [finding] = &findings[..] else { panic!("{path}: {findings:?}") };
+        assert_eq!((finding.rule, finding.level), (Rule::LayerOdd, Level::Warn), "{path}");
+        assert!(finding.evidence.contains(&format!("/{path} cannot be read")), "{path}: {}", finding.evidence);
+    }
+    assert_eq!(found(with("var/lib/rpm/app.db")), []);
+}
+
 #[test]
 fn dynamic_binary() {
-    for (linkage, refuses) in [(Linkage::Static, false), (Linkage::StaticPie, false), (Linkage::Dynamic, true)] {
-        let subject = with_program(|program| program.linkage = linkage);
-        let expected: &[(Rule, Level)] = if refuses { &[(Rule::DynamicBinary, Level::Refuse)] } else { &[] };
-        assert_eq!(found(subject), expected, "{linkage:?}");
+    for linkage in [Linkage::Static, Linkage::StaticPie] {
+        assert_eq!(found(with_program(|program| program.linkage = linkage)), [], "{linkage:?}");
     }
-    let dynamic = with_program(|program| {
-        program.linkage = Linkage::Dynamic;
-        program.interpreter = Some("/lib/ld-linux-armhf.so.3".to_owned());
-        program.needed = vec!["libc.so.6".to_owned()];
-    });
-    let pass = pass(dynamic, &RebaseOptions::default());
+    let base = [("lib/ld.so", glibc()), ("lib/libc.so.6", defining(library("libc.so.6", &[]), &["f@@GLIBC_2.1"]))];
+    let app = |symbol: &str| using(needing(&["libc.so.6"]), &[symbol]);
+    for (app, base, expected) in [
+        (app("f@GLIBC_2.1:libc.so.6"), &base[..], None),
+        (app("f"), &base, None),
+        (
+            app("f@GLIBC_2.9:libc.so.6"),
+            &base,
+            Some("/app cannot start: libc.so.6 in the rebased image does not have version GLIBC_2.9 (needed by /app)"),
+        ),
+        (app("g"), &base, Some("/app cannot start: no library in the rebased image defines g (needed by /app)")),
+        (app("f"), &base[..1], Some("/app cannot start: libc.so.6 is not in the rebased image (needed by /app)")),
+        (
+            app("f"),
+            &base[1..],
+            Some("/app cannot start: its interpreter /lib/ld.so is not in the rebased image (needed by /app)"),
+        ),
+        (
+            Program { dynamic: None, ..app("f") },
+            &base,
+            Some("/app is not proven to start: /app has no dynamic section that could be read"),
+        ),
+    ] {
+        let findings = dynamic_on(app, base);
+        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(messages, expected.into_iter().collect::<Vec<_>>());
+        assert!(findings.iter().all(|finding| finding.rule == Rule::DynamicBinary && finding.level == Level::Refuse));
+    }
+    let pass = pass(with_program(|program| *program = app("f")), &RebaseOptions::default());
     let finding = &judge(&pass, &["dynamic-binary=/app".parse().unwrap()])[0];
-    assert_eq!(finding.evidence, "needs interpreter /lib/ld-linux-armhf.so.3; libraries libc.so.6");
+    assert_eq!(finding.evidence, "needs interpreter /lib/ld.so; libraries libc.so.6");
     assert_eq!(finding.level, Level::Excepted);
+}
+
+#[test]
+fn the_fix_speaks_the_language_of_the_program() {
+    for (language, expected) in [
+        (Language::Go, "build it with CGO_ENABLED=0, or choose a --base that has /lib/ld.so"),
+        (
+            Language::Rust,
+            "build it with `-C target-feature=+crt-static` or for a musl target, or choose a --base that has /lib/ld.so",
+        ),
+        (Language::Other, "link it with -static-pie, or choose a --base that has /lib/ld.so"),
+    ] {
+        let findings = dynamic_on(Program { language, ..needing(&[]) }, &[]);
+        assert_eq!(findings[0].fix, expected);
+    }
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use super::accounts::{Accounts, Identity, UnknownAccount, groups_of, identify};
 use super::container::DEFAULT_PATH;
-use super::program::lacks_to_start;
 use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
+use crate::link::{Linker, LoaderEnvironment, Missing};
 use crate::rootfs::{Access, Credentials, FoundBy, FoundCommand, Resolved, Root};
 use crate::shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
 
@@ -31,8 +31,8 @@ pub struct Executed {
     /// `None` for a file that is neither ELF nor script.
     pub program: Option<Program>,
     pub stamp: FileStamp,
-    /// What it needs to start and the root lacks: a loader, libraries.
-    pub lacks: Vec<String>,
+    /// The first thing that its loader would miss.
+    pub lacks: Option<Missing>,
     /// The number of the layer that put it there.
     pub layer: usize,
 }
@@ -130,11 +130,12 @@ pub(super) struct ChainWalk<'r> {
     pub(super) state: ProcessState,
     pub(super) chain: Vec<Executed>,
     interpreters: usize,
+    linker: Linker<'r>,
 }
 
 impl<'r> ChainWalk<'r> {
     pub(super) fn new(root: &'r Root<'r>, accounts: &'r Accounts, state: ProcessState) -> Self {
-        Self { root, accounts, state, chain: Vec::new(), interpreters: 0 }
+        Self { root, accounts, state, chain: Vec::new(), interpreters: 0, linker: Linker::new(root) }
     }
 
     /// Goes on until something stays, or nothing can.
@@ -187,7 +188,12 @@ impl<'r> ChainWalk<'r> {
     }
 
     fn push(&mut self, word: &str, written: &str, file: &Resolved<'_>, role: Role) {
-        self.chain.push(executed(self.root, word, written, file, role));
+        let ProcessState { environment, working_dir, identity, .. } = &self.state;
+        let environment = LoaderEnvironment::new(environment, working_dir.clone(), identity.credentials.clone());
+        let program = self.root.program(file.node);
+        let is_dynamic = program.is_some_and(|program| program.linkage == Linkage::Dynamic);
+        let lacks = if is_dynamic { self.linker.closure(&file.path, &environment).missing } else { None };
+        self.chain.push(executed(self.root, word, written, file, role, lacks));
     }
 
     /// A `#!` line: the kernel starts the interpreter with the path of the script.
@@ -395,7 +401,14 @@ pub(super) fn script_use(root: &Root<'_>, text: &str) -> Option<UsedCommands> {
     Some(used)
 }
 
-pub(super) fn executed(root: &Root<'_>, word: &str, written: &str, file: &Resolved<'_>, role: Role) -> Executed {
+fn executed(
+    root: &Root<'_>,
+    word: &str,
+    written: &str,
+    file: &Resolved<'_>,
+    role: Role,
+    lacks: Option<Missing>,
+) -> Executed {
     let node = file.node;
     Executed {
         word: word.to_owned(),
@@ -410,7 +423,7 @@ pub(super) fn executed(root: &Root<'_>, word: &str, written: &str, file: &Resolv
             gid: node.gid(),
             mtime: node.entry().map_or(0, |entry| entry.mtime),
         },
-        lacks: lacks_to_start(root, root.program(node)),
+        lacks,
         layer: node.layer(),
     }
 }

@@ -25,7 +25,7 @@ pub const MEMBER_ORDER: [&str; 12] = [
 ];
 
 /// The `config` member, with the command read out of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Container {
     pub members: Map<String, Value>,
     pub command: Command,

@@ -7,6 +7,7 @@
 mod accounts;
 mod chain;
 mod container;
+mod interpreted;
 mod named_paths;
 mod needs;
 mod program;
@@ -17,8 +18,9 @@ mod wrapper;
 pub use accounts::{AccountFile, AccountLine, Accounts, Identity, UnknownAccount, UserText, Which, identify, is_name};
 pub use chain::{ChainEnd, Executed, FileStamp, Role, ShellScript};
 pub use container::{Command, Container, DEFAULT_PATH, MEMBER_ORDER, set_member};
+pub use interpreted::{Interpreted, InterpreterNow, ScriptLanguage, StuckExtension};
 pub use named_paths::{LostPath, MoveView, ProcessView, parts_of};
 pub use needs::{Absent, AbsentKind, Evidence, LeavingPackage};
-pub use program::{Helper, is_seen, is_there, search};
+pub use program::{Helper, is_seen, is_there, library_directories, search};
 pub use start::{Start, StartDirectory, StartDirectoryState, start, start_of};
 pub use startup::{Health, LostWord, OwnStartup, Setup, Startup, WordOf, look, look_alone, view};

@@ -5,13 +5,15 @@
 //! passes it to what starts programs, or together with a package that the image's own layers installed, or
 //! with a Go package that is there to run the tool. A path to anything else is a file that may be read.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::container::{Container, DEFAULT_PATH};
 use super::named_paths::{LostPath, MoveView};
 use super::program::library_directories;
-use crate::elf::{Program, StartsOthers};
+use crate::elf::{Program, StartsOthers, Tool};
 use crate::layer::RootPath;
+use crate::link::{Linker, LoaderEnvironment};
 use crate::rootfs::Root;
 use crate::shell::UsedCommands;
 
@@ -56,6 +58,8 @@ pub enum Evidence {
     UnusedPackage(String),
     /// Its name is a string of the program.
     Word,
+    /// The program calls this function of glibc, which opens it.
+    LibcFunction(String),
 }
 
 impl Evidence {
@@ -73,6 +77,7 @@ impl Evidence {
             }
             Self::Package(package) | Self::UnusedPackage(package) => format!("it contains the package {package}"),
             Self::Word => format!("`{name}` is one of its strings"),
+            Self::LibcFunction(function) => format!("it calls `{function}`, for which glibc opens {name}"),
         }
     }
 }
@@ -94,23 +99,41 @@ pub(super) struct NeedsSearch<'a> {
     paths: String,
     /// The programs of leaving packages by name: the package, and where it is.
     installed: BTreeMap<&'a [u8], (&'a str, &'a RootPath)>,
+    /// What libraries are loaded with, and by what, on either side.
+    environment: LoaderEnvironment,
+    source_linker: RefCell<Linker<'a>>,
+    rebased_linker: RefCell<Linker<'a>>,
 }
 
 /// Packages that are linked into programs which never run the tool: kube-controller-manager has the code
 /// for mounts of every kind of volume, and mounts none.
-const OFTEN_UNUSED: [&str; 3] = ["k8s.io/mount-utils", "k8s.io/utils/mount", "k8s.io/kubernetes/pkg/util/mount"];
+const OFTEN_UNUSED: [&str; 4] = [
+    "k8s.io/mount-utils",
+    "k8s.io/utils/mount",
+    "k8s.io/kubernetes/pkg/util/mount",
+    "k8s.io/kubernetes/pkg/volume/util/volumepathhandler",
+];
 
-/// Names of programs that are words of other meanings: alone they show nothing.
-const COMMON_WORDS: [&str; 66] = [
-    "apropos", "arch", "awk", "base64", "basename", "bash", "cat", "chmod", "chown", "clear", "comm", "cut", "date",
-    "delta", "diff", "dir", "dirname", "echo", "env", "expand", "expr", "factor", "false", "file", "find", "fold",
-    "free", "grep", "groups", "head", "host", "hostid", "hostname", "id", "install", "join", "kill", "last", "link",
-    "login", "look", "mount", "passwd", "paste", "print", "reset", "script", "select", "sleep", "sort", "split",
-    "stat", "sync", "tail", "test", "time", "timeout", "touch", "true", "truncate", "unlink", "users", "watch",
-    "which", "write", "yes",
+/// Shells. A Go program that has such a path often gives it to somebody else: kube-controller-manager has it in the
+/// command of a pod. Where its own code starts one, that is seen as a call.
+const SHELLS: [&str; 6] = ["/bin/ash", "/bin/bash", "/bin/dash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"];
+/// Values of options that are no names.
+const ANSWERS: [&str; 3] = ["false", "true", "yes"];
+
+/// Names of programs that are words of other meanings, or strings of Go's own library (`gzip` is an encoding,
+/// `telnet` a port, `readlink` a call of the system): alone they show nothing.
+const COMMON_WORDS: [&str; 99] = [
+    "apropos", "arch", "arp", "awk", "base64", "basename", "bash", "cal", "cat", "chmod", "chown", "clear", "cmp",
+    "comm", "cut", "date", "delta", "diff", "dir", "dirname", "echo", "env", "expand", "expiry", "expr", "factor",
+    "false", "file", "find", "fmt", "fold", "free", "ftp", "grep", "groups", "gzip", "head", "host", "hostid",
+    "hostname", "id", "install", "join", "kill", "last", "link", "logger", "login", "look", "man", "mkdir", "more",
+    "mount", "nice", "passwd", "paste", "patch", "print", "printf", "pwd", "readlink", "reset", "resume", "rev",
+    "rmdir", "run", "script", "sed", "select", "seq", "service", "sleep", "sort", "split", "stat", "strings", "sum",
+    "svc", "sync", "tac", "tail", "tee", "telnet", "test", "time", "timeout", "top", "touch", "true", "truncate",
+    "tty", "unlink", "users", "watch", "which", "who", "whoami", "write", "yes",
 ];
 /// Shorter names are parts of everything.
-const SHORTEST_WORD: usize = 4;
+const SHORTEST_WORD: usize = 3;
 
 /// What libc looks for of its own accord, and does without.
 const OF_LIBC: [&str; 14] = [
@@ -149,15 +172,36 @@ const ALTERNATIVES: [&[&str]; 4] = [
 const LIBRARIES_OF_LIBC: [&str; 8] =
     ["libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libnss_", "ld-linux"];
 
+/// What glibc opens when one of these functions is called, and does not need before. Since 2.34 what names
+/// are looked up with is in libc itself.
+const OPENED_BY_LIBC: [(&[&str], &[&str]); 2] = [
+    (
+        &["getaddrinfo", "gethostbyname", "gethostbyname_r", "gethostbyname2", "getnameinfo", "gethostbyaddr"],
+        &["libnss_dns.so.2", "libnss_files.so.2"],
+    ),
+    (&["getpwnam", "getpwnam_r", "getpwuid", "getpwuid_r", "getgrnam", "getgrgid"], &["libnss_files.so.2"]),
+];
+const HAS_NAME_SERVICES: &str = "GLIBC_2.34";
+/// What it converts text with.
+const CONVERSION: (&str, &str) = ("iconv_open", "gconv");
+
 impl<'a> NeedsSearch<'a> {
-    pub(super) fn new(container: &Container, view: &'a MoveView<'a>, leaving: &'a [LeavingPackage]) -> Self {
+    pub(super) fn new(
+        container: &Container,
+        view: &'a MoveView<'a>,
+        leaving: &'a [LeavingPackage],
+        environment: LoaderEnvironment,
+    ) -> Self {
         let installed = leaving.iter().flat_map(|package| {
             let programs = package.files.iter().filter(|path| is_in_program_directory(path));
             programs.filter_map(|path| Some((path.name()?, (package.name.as_str(), path))))
         });
         let paths = format!("{}:{}", container.search_path(), DEFAULT_PATH);
         let (source, rebased) = (view.before.root, view.after.root);
-        Self { view, source, rebased, paths, installed: installed.collect() }
+        let linker = |root| RefCell::new(Linker::new(root));
+        let (source_linker, rebased_linker) = (linker(source), linker(rebased));
+        let installed = installed.collect();
+        Self { view, source, rebased, paths, installed, environment, source_linker, rebased_linker }
     }
 
     /// Everything that one program uses and only the source has.
@@ -167,7 +211,7 @@ impl<'a> NeedsSearch<'a> {
         if program.starts != StartsOthers::Never {
             found.extend(self.tools(&shown, program, &found));
         }
-        found.extend(self.libraries(&shown, program));
+        found.extend(self.libraries(path, program));
         found
     }
 
@@ -187,7 +231,7 @@ impl<'a> NeedsSearch<'a> {
 
     /// A word of the command that is the name of a program, and of nothing else.
     pub(super) fn of_word(&self, word: &str) -> Option<Absent> {
-        let at = self.lost_tool(word)?;
+        let at = self.lost_tool(word).filter(|_| !ANSWERS.contains(&word))?;
         let evidence = match self.installed.get(word.as_bytes()) {
             Some((package, _)) => Evidence::Installed((*package).to_owned()),
             None if is_telling(word) => Evidence::Argument,
@@ -212,7 +256,9 @@ impl<'a> NeedsSearch<'a> {
                 _ if self.is_done_without(&path) => continue,
                 _ => AbsentKind::File,
             };
-            found.push(absent(shown, &string.text, kind, Evidence::Path(string.offset), path.to_string()));
+            let is_mere_word = kind == AbsentKind::Tool && is_of_others(&string.text, program);
+            let evidence = if is_mere_word { Evidence::Word } else { Evidence::Path(string.offset) };
+            found.push(absent(shown, &string.text, kind, evidence, path.to_string()));
         }
         found
     }
@@ -254,7 +300,11 @@ impl<'a> NeedsSearch<'a> {
         {
             add("/bin/sh", Evidence::SystemCall, at);
         }
-        for name in &program.strings.calls {
+        let is_often_unused = |tool: &&Tool| OFTEN_UNUSED.contains(&tool.package.as_str());
+        let unused: BTreeSet<&str> =
+            program.runs.iter().filter(is_often_unused).map(|tool| tool.name.as_str()).collect();
+        // The call is in the package.
+        for name in program.strings.calls.iter().filter(|name| !unused.contains(name.as_str())) {
             if let Some(at) = self.lost_tool(name) {
                 add(name, Evidence::Call, at);
             }
@@ -267,8 +317,7 @@ impl<'a> NeedsSearch<'a> {
         }
         for tool in &program.runs {
             if let Some(at) = self.lost_tool(&tool.name) {
-                let is_unused = OFTEN_UNUSED.contains(&tool.package.as_str());
-                let evidence = if is_unused { Evidence::UnusedPackage } else { Evidence::Package };
+                let evidence = if is_often_unused(&tool) { Evidence::UnusedPackage } else { Evidence::Package };
                 add(&tool.name, evidence(tool.package.clone()), at);
             }
         }
@@ -289,22 +338,77 @@ impl<'a> NeedsSearch<'a> {
         find(self.rebased).is_none().then_some(before)
     }
 
-    fn libraries(&self, shown: &str, program: &Program) -> Vec<Absent> {
+    /// Libraries that the program opens by name and only the source can load for it.
+    fn libraries(&self, path: &RootPath, program: &Program) -> Vec<Absent> {
         let names = program.strings.libraries().filter(|name| !is_of_libc(name));
         let is_needed = |name: &str| program.needed.iter().any(|needed| needed.starts_with(name));
         let loads = program.go.as_ref().is_none_or(|go| !go.is_without_cgo());
         let names = names.filter(|name| loads && !is_needed(name));
+        let shown = path.to_string();
         let absent = |name: &String| {
-            let at = find_library(name, self.source)?;
-            let is_lost = find_library(name, self.rebased).is_none();
-            is_lost.then(|| absent(shown, name, AbsentKind::Library, Evidence::Word, at))
+            let at = self.lost_library(path, name)?;
+            Some(absent(&shown, name, AbsentKind::Library, Evidence::Word, at))
         };
-        names.filter_map(absent).collect()
+        names.filter_map(absent).chain(self.opened_by_libc(path, program)).collect()
+    }
+
+    /// What glibc itself opens for the program, and only the source has.
+    fn opened_by_libc(&self, path: &RootPath, program: &Program) -> Vec<Absent> {
+        let Some(facts) = &program.dynamic else { return Vec::new() };
+        let used = |names: &[&str]| {
+            let found = facts.uses.iter().find(|symbol| names.contains(&symbol.name.as_str()));
+            found.map(|symbol| symbol.name.clone())
+        };
+        let shown = path.to_string();
+        let absent = |name: &str, function: String, at: String| {
+            absent(&shown, name, AbsentKind::Library, Evidence::LibcFunction(function), at)
+        };
+        let services = OPENED_BY_LIBC.iter().filter_map(|(functions, libraries)| {
+            let (function, library) = (used(functions)?, libraries.iter().find(|name| !self.is_opened(path, name))?);
+            Some(absent(library, function, self.lost_library(path, library)?))
+        });
+        let (function, directory) = CONVERSION;
+        let tables = used(&[function]).and_then(|function| {
+            let at = find_library(directory, self.source)?;
+            find_library(directory, self.rebased).is_none().then(|| absent(directory, function, at))
+        });
+        let mut found: Vec<Absent> = services.chain(tables).collect();
+        found.dedup_by(|one, other| one.name == other.name);
+        found
+    }
+
+    /// Whether the result's libc has what it would otherwise open, or can open it.
+    fn is_opened(&self, program: &RootPath, name: &str) -> bool {
+        let linked = self.rebased_linker.borrow_mut().closure(program, &self.environment);
+        let files = linked.files.iter().filter_map(|file| self.rebased.get(&file.path));
+        let mut facts = files.filter_map(|node| self.rebased.program(node)?.dynamic.as_ref());
+        let has_all = facts.any(|facts| facts.version_definitions.iter().any(|known| known.name == HAS_NAME_SERVICES));
+        has_all || linked.missing.is_some() || self.lost_library(program, name).is_none()
+    }
+
+    /// Where the source has a library that the result does not have, or cannot load.
+    fn lost_library(&self, program: &RootPath, name: &str) -> Option<String> {
+        let opened = |linker: &RefCell<Linker<'_>>| {
+            let linked = linker.borrow_mut().closure_with(program, &[name], &self.environment);
+            let file = linked.files.into_iter().find(|file| file.name == name);
+            file.filter(|_| linked.missing.is_none()).map(|file| file.path.to_string())
+        };
+        if let Some(at) = opened(&self.source_linker) {
+            return opened(&self.rebased_linker).is_none().then_some(at);
+        }
+        let at = find_library(name, self.source)?;
+        find_library(name, self.rebased).is_none().then_some(at)
     }
 }
 
 fn absent(program: &str, name: &str, kind: AbsentKind, shown_by: Evidence, path: String) -> Absent {
     Absent { program: program.to_owned(), name: name.to_owned(), kind, shown_by, path }
+}
+
+/// Whether a Go program has the path of a shell, and does not start it itself.
+fn is_of_others(path: &str, program: &Program) -> bool {
+    let is_call = || program.strings.calls.iter().any(|call| call == path);
+    program.go.is_some() && SHELLS.contains(&path) && !is_call()
 }
 
 fn is_telling(word: &str) -> bool {
@@ -335,6 +439,10 @@ mod tests {
     #[test]
     fn the_common_words_are_sorted_so_that_they_are_found() {
         assert!(COMMON_WORDS.is_sorted());
-        assert!(!is_telling("mount") && !is_telling("ls") && is_telling("iptables"));
+        for (word, expected) in
+            [("iptables", true), ("git", true), ("ssh", true), ("mount", false), ("gzip", false), ("ls", false)]
+        {
+            assert_eq!(is_telling(word), expected, "{word}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::elf::{Linkage, Program};
 use crate::layer::{Entry, LayerContents, RootPath};
+use crate::link::{Linker, LoaderEnvironment, Missing};
 use crate::rootfs::{FileNode, FoundCommand, Root};
 
 use super::container::Container;
@@ -17,8 +18,8 @@ pub fn search<'r>(root: &'r Root<'r>, container: &Container, word: &str) -> Opti
 pub struct Helper {
     pub path: RootPath,
     pub program: Program,
-    /// What it needs to start and the rebased root lacks: an interpreter, libraries.
-    pub lacks: Vec<String>,
+    /// The first thing that it needs to start and the rebased root lacks.
+    pub lacks: Option<Missing>,
     /// Who names it: the command, a variable, or a program or script that is started.
     pub named_by: Option<String>,
 }
@@ -27,21 +28,19 @@ impl Helper {
     /// Whether the kernel and its loader could start it.
     #[must_use]
     pub fn can_start(&self) -> bool {
-        match self.program.linkage {
-            Linkage::Dynamic | Linkage::Script => self.lacks.is_empty(),
-            _ => true,
-        }
+        self.lacks.is_none()
     }
 }
 
 /// All executables of the application's layers that the root still has, but those of the command
 /// itself; sorted by path.
-pub(super) fn helpers<'a>(
-    root: &Root<'_>,
+pub(super) fn helpers<'a, 'r>(
+    root: &'r Root<'r>,
     own: impl Iterator<Item = LayerContents<'a>>,
     is_of_command: impl Fn(&RootPath) -> bool,
+    environment: &LoaderEnvironment,
 ) -> Vec<Helper> {
-    let directories = library_directories(root);
+    let mut linker = Linker::new(root);
     let programs = own.flat_map(|layer| {
         layer.programs.iter().filter_map(move |found| Some((layer.entries.get(found.entry)?, &found.program)))
     });
@@ -49,8 +48,12 @@ pub(super) fn helpers<'a>(
         entry.mode & 0o111 != 0 && program.linkage != Linkage::SharedObject && is_seen(root, entry)
     });
     let others = executable.filter(|(entry, _)| !is_of_command(&entry.path));
-    let mut helpers: Vec<Helper> =
-        others.map(|(entry, program)| helper(root, &directories, &entry.path, program)).collect();
+    let mut helpers: Vec<Helper> = others
+        .map(|(Entry { path, .. }, program)| {
+            let lacks = lacks_to_start(root, &mut linker, path, Some(program), environment);
+            Helper { path: path.clone(), program: program.clone(), lacks, named_by: None }
+        })
+        .collect();
     helpers.sort_by(|one, other| one.path.cmp(&other.path));
     helpers
 }
@@ -61,22 +64,27 @@ pub fn is_seen(root: &Root<'_>, entry: &Entry) -> bool {
     root.get(&entry.path).and_then(FileNode::entry).is_some_and(|there| std::ptr::eq(there, entry))
 }
 
-fn helper(root: &Root<'_>, directories: &[RootPath], path: &RootPath, program: &Program) -> Helper {
-    Helper { path: path.clone(), lacks: lacks(root, directories, program), program: program.clone(), named_by: None }
-}
-
-fn lacks(root: &Root<'_>, directories: &[RootPath], program: &Program) -> Vec<String> {
-    let script = program.script.as_ref().map(|script| &script.interpreter);
-    let interpreter = script.or(program.interpreter.as_ref()).filter(|path| !is_there(root, path));
-    let has = |library: &&String| directories.iter().any(|directory| is_in(root, directory, library));
-    let libraries = program.needed.iter().filter(|library| !has(library));
-    interpreter.into_iter().chain(libraries).cloned().collect()
-}
-
-/// What a dynamic program needs to start and the root lacks.
-pub(super) fn lacks_to_start(root: &Root<'_>, program: Option<&Program>) -> Vec<String> {
-    let dynamic = program.filter(|program| program.linkage == Linkage::Dynamic);
-    dynamic.map(|program| lacks(root, &library_directories(root), program)).unwrap_or_default()
+/// The first thing that a file needs to start and the root lacks: what its loader would miss, or the interpreter
+/// of a script, or what that would miss.
+pub(super) fn lacks_to_start<'r>(
+    root: &'r Root<'r>,
+    linker: &mut Linker<'r>,
+    path: &RootPath,
+    program: Option<&Program>,
+    environment: &LoaderEnvironment,
+) -> Option<Missing> {
+    let program = program?;
+    match (program.linkage, &program.script) {
+        (Linkage::Dynamic, _) => linker.closure(path, environment).missing,
+        (Linkage::Script, Some(script)) => {
+            let missing = || Missing::Interpreter { path: script.interpreter.clone(), asked_by: path.clone() };
+            match root.search(&script.interpreter, "", &RootPath::root()) {
+                Ok(found) => linker.closure(&found.file.path, environment).missing,
+                Err(_) => Some(missing()),
+            }
+        }
+        _ => None,
+    }
 }
 
 #[must_use]
@@ -84,12 +92,9 @@ pub fn is_there(root: &Root<'_>, path: &str) -> bool {
     root.search(path, "", &RootPath::root()).is_ok()
 }
 
-fn is_in(root: &Root<'_>, directory: &RootPath, name: &str) -> bool {
-    directory.join(name).is_ok_and(|path| root.resolve(&path).is_ok())
-}
-
-/// The directories in which a loader looks for libraries.
-pub(super) fn library_directories(root: &Root<'_>) -> Vec<RootPath> {
+/// The directories in which libraries are looked for by the beginning of their names.
+#[must_use]
+pub fn library_directories(root: &Root<'_>) -> Vec<RootPath> {
     let plain = ["lib", "usr/lib", "lib64", "usr/lib64", "usr/local/lib"].map(|path| RootPath::new(path).ok());
     let plain: Vec<RootPath> = plain.into_iter().flatten().collect();
     let multiarch = plain.iter().flat_map(|directory| {

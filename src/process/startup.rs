@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use super::chain::{ChainEnd, Executed, Role};
 use super::container::Container;
+use super::interpreted::{self, Interpreted};
 use super::named_paths::{LostPath, MoveView, ProcessView, parts_of};
 use super::needs::{Absent, LeavingPackage, NeedsSearch};
 use super::program::{Helper, helpers};
 use super::start::{Start, start, start_of};
 use crate::elf::{Program, StartsOthers};
 use crate::layer::{LayerContents, RootPath};
+use crate::link::LoaderEnvironment;
 use crate::rootfs::Root;
 use crate::shell::UsedCommands;
 
@@ -41,6 +43,8 @@ pub struct Startup {
     pub lost_words: Vec<LostWord>,
     /// Packages that the image's own layers installed and that stay behind.
     pub leaving: Vec<LeavingPackage>,
+    /// The program is one that an interpreter of the source runs.
+    pub interpreted: Option<Interpreted>,
     /// How many layers of the result's root are the new base's.
     pub base_layers: usize,
 }
@@ -63,22 +67,31 @@ pub struct OwnStartup {
 
 /// Looks at an image for itself. `own` are the layers above its base.
 #[must_use]
-pub fn look_alone<'l>(
+pub fn look_alone<'l, 'r>(
     container: &Container,
-    root: &Root<'_>,
+    root: &'r Root<'r>,
     own: impl Iterator<Item = LayerContents<'l>>,
 ) -> OwnStartup {
     let start = start(container, root);
     let is_open = matches!(start.end, ChainEnd::NoCommand | ChainEnd::NothingBehind);
     let is_of_command = |path: &RootPath| start.chain.iter().any(|executed| executed.path == *path);
-    let open = if is_open { helpers(root, own, is_of_command) } else { Vec::new() };
+    let environment = loader_environment(&start);
+    let open = if is_open { helpers(root, own, is_of_command, &environment) } else { Vec::new() };
     OwnStartup { start, open }
+}
+
+/// What a program that the process starts is loaded with.
+fn loader_environment(start: &Start) -> LoaderEnvironment {
+    let who = start.last_user.as_ref().map(|user| user.credentials.clone()).unwrap_or_default();
+    LoaderEnvironment::new(&start.environment, start.last_directory.clone(), who)
 }
 
 /// A word of the command or a variable that names what only the source has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostWord {
     pub of: WordOf,
+    /// As the word has it: absolute, or seen from the working directory.
+    pub written: String,
     /// Where the source has it.
     pub path: RootPath,
     pub lost: LostPath,
@@ -93,10 +106,10 @@ pub enum WordOf {
 
 /// Looks at everything that `setup` leads to. `own` are the layers above the new base.
 #[must_use]
-pub fn look<'l>(
+pub fn look<'l, 'r>(
     setup: &Setup<'_>,
-    rebased: &Root<'_>,
-    source: &Root<'_>,
+    rebased: &'r Root<'r>,
+    source: &'r Root<'r>,
     own: impl Iterator<Item = LayerContents<'l>>,
 ) -> Startup {
     let (before, after) = (start(setup.before, source), start(setup.after, rebased));
@@ -104,14 +117,17 @@ pub fn look<'l>(
         let is_inlined = setup.inlined.is_some_and(|script| path.to_string() == script);
         is_inlined || after.chain.iter().any(|executed| executed.path == *path)
     };
-    let mut helpers = helpers(rebased, own, is_of_command);
+    let own: Vec<LayerContents<'l>> = own.collect();
+    let environment = loader_environment(&after);
+    let mut helpers = helpers(rebased, own.iter().copied(), is_of_command, &environment);
+    let interpreted = interpreted::look((&before, source), (&after, rebased), &own, &environment);
     name_helpers(&mut helpers, setup, &after, rebased);
     let view = view((&before, source), (&after, rebased));
     let needs = needs(setup, &after, &helpers, &view);
     let lost_words = lost_words(&before, &after, setup.after, &view);
     let health = look_at_health(setup.after, rebased);
     let leaving = setup.leaving.to_vec();
-    Startup { before, after, health, helpers, needs, lost_words, leaving, base_layers: setup.base_layers }
+    Startup { before, after, health, helpers, needs, lost_words, leaving, interpreted, base_layers: setup.base_layers }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,12 +148,9 @@ fn look_at_health(container: &Container, root: &Root<'_>) -> Health {
 }
 
 fn health_of(start: Start) -> Health {
-    let lacks = start.chain.iter().find(|executed| !executed.lacks.is_empty());
-    if let Some(executed) = lacks {
-        return Health::Lost {
-            name: executed.word.clone(),
-            reasons: format!("it needs {}", executed.lacks.join(", ")),
-        };
+    let lacks = start.chain.iter().find_map(|executed| Some((executed, executed.lacks.as_ref()?)));
+    if let Some((executed, lacks)) = lacks {
+        return Health::Lost { name: executed.word.clone(), reasons: lacks.in_place("the rebased image") };
     }
     match start.end {
         ChainEnd::Lost { word, reasons } => Health::Lost { name: word, reasons },
@@ -160,7 +173,7 @@ pub fn view<'a>((before, source): (&Start, &'a Root<'a>), (after, rebased): (&St
 /// Who is asked for what it uses: the application's programs of the chain, and those that they name; all
 /// of them where nobody knows what will be started.
 fn needs(setup: &Setup<'_>, after: &Start, helpers: &[Helper], view: &MoveView<'_>) -> Vec<Absent> {
-    let search = NeedsSearch::new(setup.after, view, setup.leaving);
+    let search = NeedsSearch::new(setup.after, view, setup.leaving, loader_environment(after));
     let is_open = matches!(after.end, ChainEnd::NoCommand | ChainEnd::NothingBehind);
     // What a wrapper runs is what stands behind it.
     let is_asked = |executed: &&Executed| executed.layer >= setup.base_layers && executed.role != Role::Wrapper;
@@ -178,7 +191,9 @@ fn needs(setup: &Setup<'_>, after: &Start, helpers: &[Helper], view: &MoveView<'
     if let ChainEnd::Shell(script) = &after.end {
         found.extend(search.of_script(script.path.as_deref().unwrap_or("the command"), &script.used));
     }
-    let is_executed = |word: &str| after.chain.iter().any(|executed| executed.word == word);
+    // What the chain does not find has a rule of its own.
+    let is_lost = |word: &str| matches!(&after.end, ChainEnd::Lost { word: lost, .. } if lost == word);
+    let is_executed = |word: &str| is_lost(word) || after.chain.iter().any(|executed| executed.word == word);
     let words = after.argv.iter().flat_map(|word| parts_of(word)).filter(|part| !part.contains('/'));
     found.extend(words.filter(|word| !is_executed(word)).filter_map(|word| search.of_word(word)));
     found
@@ -199,7 +214,9 @@ fn name_helpers(helpers: &mut [Helper], setup: &Setup<'_>, after: &Start, root: 
     let mut index = HelperNames::new(helpers);
     let mut named: VecDeque<(usize, String)> = VecDeque::new();
     let directory = setup.after.working_dir();
-    let words = after.argv.iter().map(|word| ("the command".to_owned(), word));
+    let read = interpreted::script_word(after);
+    let words = after.argv.iter().filter(|word| read != Some(word.as_str()));
+    let words = words.map(|word| ("the command".to_owned(), word));
     let variables = after.environment.iter().map(|(name, value)| (format!("the variable {name}"), value));
     for (by, word) in words.chain(variables) {
         let paths = parts_of(word).filter_map(|part| root.resolve_as(part, &directory, &after.credentials()).ok());
@@ -295,7 +312,7 @@ fn lost_words(before: &Start, after: &Start, container: &Container, view: &MoveV
             if let (Some(kind), Some(path)) = (view.lost(part), view.place(part))
                 && !container.mounts(&path)
             {
-                lost.push(LostWord { of: of.clone(), path, lost: kind });
+                lost.push(LostWord { of: of.clone(), written: part.to_owned(), path, lost: kind });
             }
         }
     }
@@ -308,5 +325,5 @@ fn lost_zone(before: &Start, after: &Start, view: &MoveView<'_>) -> Option<LostW
     let zone = after.variable("TZ").or_else(|| before.variable("TZ"))?.trim_start_matches(':');
     let path = format!("/usr/share/zoneinfo/{zone}");
     let lost = view.lost(&path).filter(|_| !zone.is_empty())?;
-    Some(LostWord { of: WordOf::Variable("TZ".to_owned()), path: view.place(&path)?, lost })
+    Some(LostWord { of: WordOf::Variable("TZ".to_owned()), path: view.place(&path)?, lost, written: path })
 }

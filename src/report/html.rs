@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
+use super::candidates::ReportedBase;
 use super::model::{Report, ReportedLayer, ReportedPlatform};
 use super::rows::{Grade, Row, Rows};
+use super::text::brought_line;
 use crate::error::printable;
 use crate::plan::Fate;
 
@@ -81,6 +83,7 @@ fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
     if let Some(report) = row.report {
         moved(out, report);
     }
+    candidates(out, row.candidates);
     findings(out, row);
     for platform in row.report.iter().flat_map(|report| &report.platforms) {
         platform_section(out, platform);
@@ -144,6 +147,25 @@ fn moved(out: &mut String, report: &Report) {
     let _ = writeln!(out, "<tr><th>New base</th><td>{}</td></tr>", named(&report.base.reference, &report.base.digest));
     for target in &report.targets {
         let _ = writeln!(out, "<tr><th>Target</th><td>{}</td></tr>", named(&target.reference, &target.digest));
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+/// The bases that were tried, with what excluded each.
+fn candidates(out: &mut String, bases: &[ReportedBase]) {
+    if bases.is_empty() {
+        return;
+    }
+    out.push_str("<table>\n<thead><tr><th>Base</th><th>Fits</th><th>Excluded by</th></tr></thead>\n<tbody>\n");
+    for base in bases {
+        let reasons: Vec<String> = base.excluded_by.iter().map(|exclusion| escaped(&exclusion.line())).collect();
+        let _ = writeln!(
+            out,
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td></tr>",
+            escaped(&base.reference),
+            escaped(&base.verdict_words()),
+            reasons.join("<br>")
+        );
     }
     out.push_str("</tbody>\n</table>\n");
 }
@@ -232,6 +254,9 @@ fn commands(out: &mut String, platform: &ReportedPlatform) {
         let (path, machine) = (escaped(&binary.path), escaped(&binary.machine));
         let _ =
             writeln!(out, "<tr><th>Program</th><td><code>{path}</code> {} {machine}</td></tr>", binary.linkage.word());
+    }
+    for brought in &platform.brought {
+        let _ = writeln!(out, "<tr><th>Brought</th><td>{}</td></tr>", escaped(&brought_line(brought)));
     }
     out.push_str("</tbody>\n</table>\n");
 }

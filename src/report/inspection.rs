@@ -6,14 +6,16 @@ use bytesize::ByteSize;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::candidates::{ReportedBase, base_lines};
 use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::text::{finding_lines, old_base_line};
 use super::to_json;
 use crate::elf::GoFacts;
-use crate::error::printable;
+use crate::error::{Result, printable};
 use crate::examine::LeftBehind;
-use crate::oci::{HistoryEntry, Image};
+use crate::oci::{HistoryEntry, Image, Location};
+use crate::plan::TriedBase;
 use crate::policy::judge_alone;
 use crate::process::{Command, Start};
 use crate::rules::Rule;
@@ -25,6 +27,9 @@ pub struct Inspection {
     pub image: Named,
     pub platforms: Vec<InspectionPlatform>,
     pub attestations: Vec<String>,
+    /// The bases that were asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<ReportedBase>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,6 +39,9 @@ pub struct InspectionPlatform {
     pub config: String,
     pub created: Option<String>,
     pub old_base: ReportedOldBase,
+    /// Files in the layers of a base that is a guess, which no package owns: a move would refuse to lose them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven_files: Vec<String>,
     pub notes: Vec<String>,
     pub layers: Vec<InspectionLayer>,
     pub entrypoint: Vec<String>,
@@ -80,20 +88,21 @@ impl LayerOrigin {
 
 impl Inspection {
     #[must_use]
-    pub fn new(inspected: &Inspected) -> Self {
+    pub fn new<'b>(inspected: &Inspected, bases: impl Iterator<Item = (&'b Location, Result<TriedBase>)>) -> Self {
         let origin = &inspected.origin;
         Self {
             schema: "underpin.inspect/v1",
             image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
             platforms: inspected.platforms.iter().map(InspectionPlatform::new).collect(),
             attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
+            bases: bases.map(|(location, attempt)| ReportedBase::of_attempt(location, &attempt)).collect(),
         }
     }
 }
 
 impl InspectionPlatform {
     fn new(inspected: &InspectedPlatform) -> Self {
-        let InspectedPlatform { platform, image, old_base: old, start } = inspected;
+        let InspectedPlatform { platform, image, old_base: old, start, unproven } = inspected;
         let command = Command::of(&image.config);
         let container = image.config.container();
         let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -103,6 +112,7 @@ impl InspectionPlatform {
             config: image.config.digest().to_string(),
             created: image.config.object().get("created").and_then(Value::as_str).map(str::to_owned),
             old_base: old.into(),
+            unproven_files: unproven.iter().map(ToString::to_string).collect(),
             notes: old.remarks(),
             layers: layers(image, old.layers),
             entrypoint: command.entrypoint.unwrap_or_default(),
@@ -166,6 +176,7 @@ impl Reportable for Inspection {
         });
         let row = Row {
             findings: findings.collect(),
+            candidates: &self.bases,
             bases,
             before: Some(self.platforms.iter().fold(0, |sum, platform| platform.size.saturating_add(sum))),
             ..Row::new(&self.image.reference, RowOutcome::Inspected)
@@ -183,7 +194,28 @@ fn to_text(inspection: &Inspection) -> String {
     for digest in &inspection.attestations {
         let _ = writeln!(out, "\nattestation  {digest}");
     }
+    if !inspection.bases.is_empty() {
+        out.push('\n');
+        base_lines(&mut out, "base", &inspection.bases);
+    }
     out
+}
+
+/// So many files are named; the others are counted.
+const NAMED: usize = 10;
+
+fn unproven_lines(out: &mut String, files: &[String]) {
+    if files.is_empty() {
+        return;
+    }
+    let _ =
+        writeln!(out, "              files in these layers that no package owns, and that may be the application's:");
+    for file in files.iter().take(NAMED) {
+        let _ = writeln!(out, "                {}", printable(file));
+    }
+    if let Some(more) = files.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        let _ = writeln!(out, "                and {more} more");
+    }
 }
 
 fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
@@ -191,6 +223,7 @@ fn platform_lines(out: &mut String, platform: &InspectionPlatform) {
     for note in &platform.notes {
         let _ = writeln!(out, "              {}", printable(note));
     }
+    unproven_lines(out, &platform.unproven_files);
     for layer in &platform.layers {
         let short = layer.digest.get(7..19).unwrap_or(&layer.digest);
         let size = ByteSize(layer.size).to_string();

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::candidates::BaseFit;
 use super::inspection::LayerOrigin;
 use super::model::Outcome;
 use super::rows::RowOutcome;
@@ -23,7 +24,7 @@ macro_rules! written_as_word {
     };
 }
 
-written_as_word!(RowOutcome, Outcome, Fate, Rung, Sureness, BaseVerdict, Movable, LayerOrigin, RemovalReason);
+written_as_word!(BaseFit, RowOutcome, Outcome, Fate, Rung, Sureness, BaseVerdict, Movable, LayerOrigin, RemovalReason);
 
 /// `model` as one line of JSON. The models have string keys only, so this cannot fail.
 #[must_use]

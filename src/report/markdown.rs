@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
+use super::candidates::ReportedBase;
 use super::rows::{Row, Rows};
+use super::text::brought_line;
 use crate::error::printable;
 
 #[must_use]
@@ -17,7 +19,8 @@ pub fn to_markdown(rows: &Rows<'_>) -> String {
     for row in &rows.list {
         out.push_str(&line(columns.iter().map(|column| column.cell(row)).collect()));
     }
-    for row in rows.list.iter().filter(|row| !row.findings.is_empty() || row.error.is_some()) {
+    let says_more = |row: &&Row<'_>| !row.findings.is_empty() || row.error.is_some() || !row.candidates.is_empty();
+    for row in rows.list.iter().filter(says_more) {
         section(&mut out, row);
     }
     explanations(&mut out, rows);
@@ -85,10 +88,26 @@ impl Column {
     }
 }
 
+/// The bases that were tried, with what excluded each.
+fn candidates(out: &mut String, bases: &[ReportedBase]) {
+    for base in bases {
+        let _ = writeln!(out, "- candidate {}: {}", code(&base.reference), text(&base.verdict_words()));
+        for exclusion in &base.excluded_by {
+            let _ = writeln!(out, "  - {}", text(&exclusion.line()));
+        }
+    }
+}
+
 fn section(out: &mut String, row: &Row<'_>) {
     let _ = writeln!(out, "\n### {}\n", text(&row.title()));
     if let Some(error) = row.error {
         fence(out, &error.to_string());
+    }
+    candidates(out, row.candidates);
+    for platform in row.report.iter().flat_map(|report| &report.platforms) {
+        for brought in &platform.brought {
+            let _ = writeln!(out, "- brought ({}): {}", text(&platform.platform), text(&brought_line(brought)));
+        }
     }
     for it in &row.findings {
         let finding = &it.finding;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod cache;
+mod candidates;
 mod check;
 mod exceptions;
 mod format;
@@ -25,6 +26,7 @@ mod verification;
 
 pub use batch::{BatchOutcome, BatchReport, BatchRow, BatchTarget};
 pub use cache::{CacheCheck, CacheCollection, CacheListing, Done, EntryMatches};
+pub use candidates::{BaseFit, ReportedBase};
 pub use check::{CheckOutcome, CheckReport, CheckedImage, CheckedPlatform, CheckedRow};
 pub use exceptions::ExceptionListReport;
 pub use format::ReportFormat;

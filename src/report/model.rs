@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::candidates::ReportedBase;
 use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
@@ -10,7 +11,7 @@ use crate::elf::{Linkage, Program};
 use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
 use crate::oci::Location;
-use crate::plan::{Body, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer};
+use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, TriedBase};
 use crate::policy::MissingPlatform;
 use crate::process::{Command, Executed, Helper, Role, Startup};
 use crate::rules::{Finding, Level, Rule};
@@ -58,6 +59,9 @@ pub struct Report {
     /// The image that a log runner was taken from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_runner: Option<Named>,
+    /// The bases that were tried, smallest first, where the base was to be chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<ReportedBase>,
     /// `None` where images of a batch shared it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Tally>,
@@ -100,6 +104,36 @@ pub struct ReportedPlatform {
     pub binaries: Vec<Binary>,
     pub findings: Vec<ReportedFinding>,
     pub size: Size,
+    /// What `--bring` added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub brought: Vec<ReportedBrought>,
+}
+
+/// Something of the source that `--bring` named.
+#[derive(Debug, Serialize)]
+pub struct ReportedBrought {
+    pub name: String,
+    /// `package`, `program` or `path`.
+    pub kind: &'static str,
+    /// As a report for people names it.
+    #[serde(skip)]
+    pub line: String,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Packages that parts of it belong to, such as its libraries.
+    pub with: Vec<String>,
+}
+
+impl From<&Brought> for ReportedBrought {
+    fn from(brought: &Brought) -> Self {
+        Self {
+            name: brought.name.to_string(),
+            kind: brought.kind.word(),
+            line: brought.line(),
+            amount: brought.bulk.into(),
+            with: brought.with.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -260,6 +294,7 @@ pub struct Ending<'a> {
     pub image: &'a Subject,
     pub passes: &'a [Pass],
     pub missing: &'a [MissingPlatform],
+    pub candidates: &'a [TriedBase],
     pub assembled: Option<&'a Assembled>,
     pub receipt: Option<&'a Receipt>,
     pub targets: &'a [Location],
@@ -284,6 +319,7 @@ impl Report {
             targets: targets(ending),
             platforms: platforms(ending),
             log_runner: image.runner.as_ref().map(named),
+            candidates: ending.candidates.iter().map(ReportedBase::from).collect(),
             traffic: Some(ending.traffic),
         }
     }
@@ -382,6 +418,7 @@ fn platform(pass: &Pass) -> ReportedPlatform {
         logs: ReportedLogs::of(&draft.form),
         binaries: Binary::all(startup),
         findings: findings.iter().map(ReportedFinding::from).collect(),
+        brought: draft.layers.bring.brought.iter().map(ReportedBrought::from).collect(),
         size: Size { before: subject.source.size(), after: in_result.map(|layer| layer.size).sum() },
         ..ReportedPlatform::unknown(subject.platform.to_string())
     }
@@ -400,6 +437,7 @@ impl ReportedPlatform {
             binaries: Vec::new(),
             findings: Vec::new(),
             size: Size::default(),
+            brought: Vec::new(),
         }
     }
 }

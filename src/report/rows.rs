@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::candidates::ReportedBase;
 use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
@@ -43,6 +44,8 @@ pub struct Row<'a> {
     pub before: Option<u64>,
     /// `None` where it is not changed.
     pub after: Option<u64>,
+    /// The bases that it was tried on.
+    pub candidates: &'a [ReportedBase],
     pub report: Option<&'a Report>,
     pub error: Option<&'a Error>,
 }
@@ -164,6 +167,7 @@ impl<'a> Row<'a> {
             bases: Vec::new(),
             before: None,
             after: None,
+            candidates: &[],
             report: None,
             error: None,
         }
@@ -188,6 +192,7 @@ impl<'a> Row<'a> {
             bases: bases(report),
             before: Some(before),
             after: Some(after).filter(|_| report.moves()),
+            candidates: &report.candidates,
             report: Some(report),
             ..Self::new(&report.source.reference, report.outcome.into())
         }

@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
-use super::model::{Outcome, Report, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform, TargetChange};
+use super::candidates::base_lines;
+use super::model::{
+    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform,
+    TargetChange,
+};
 use super::rules::explain_hint;
 use crate::error::printable;
 use crate::plan::Fate;
@@ -25,6 +29,7 @@ pub fn to_text(report: &Report, detail: Detail) -> String {
     let mut out = String::new();
     line(&mut out, format_args!("source    {}", pinned(&report.source.reference, &report.source.digest)));
     line(&mut out, format_args!("new base  {}", pinned(&report.base.reference, &report.base.digest)));
+    base_lines(&mut out, "candidate", &report.candidates);
     for platform in &report.platforms {
         out.push('\n');
         platform_lines(&mut out, platform, detail);
@@ -62,6 +67,9 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
         let kind = [binary.linkage.word(), &binary.machine].join(" ");
         line(out, format_args!("  program   {} ({})", printable(&binary.path), kind.trim_end()));
     }
+    for brought in &platform.brought {
+        line(out, format_args!("  brought   {}", brought_line(brought)));
+    }
     if platform.old_base.is_some() {
         let before = ByteSize(platform.size.before);
         // A refused image has no size after the move.
@@ -73,6 +81,13 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
     for finding in &platform.findings {
         finding_lines(out, finding);
     }
+}
+
+/// `package iptables 1.8.9-2 (126 entries, 2.3 MiB), with libxtables12`
+pub(super) fn brought_line(brought: &ReportedBrought) -> String {
+    let Amount { entries: count, bytes } = brought.amount;
+    let with = if brought.with.is_empty() { String::new() } else { format!(", with {}", brought.with.join(", ")) };
+    printable(&format!("{} ({}, {}){with}", brought.line, entries(count), ByteSize(bytes)))
 }
 
 /// The old base with just enough of its digest; the whole of it is in the JSON report.
@@ -176,7 +191,11 @@ fn evidence_lines(evidence: &str) -> impl Iterator<Item = &str> {
 
 fn ending_lines(out: &mut String, report: &Report) {
     if report.outcome == Outcome::Refused {
-        line(out, format_args!("refused: {} cannot move to the new base", printable(&report.source.reference)));
+        let to = match report.candidates.len() {
+            0 => "the new base".to_owned(),
+            count => format!("any of {}; the findings are for the one with the fewest", plural(count, "candidate")),
+        };
+        line(out, format_args!("refused: {} cannot move to {to}", printable(&report.source.reference)));
         line(out, format_args!("hint: fix each `refuse` above, then run again"));
         let findings = report.platforms.iter().flat_map(|platform| &platform.findings);
         let refused = findings.filter(|finding| finding.level == Level::Refuse).map(|finding| finding.rule);

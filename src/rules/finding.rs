@@ -40,11 +40,14 @@ pub struct Finding {
     pub fix: String,
     /// The file in the image that it is about.
     pub path: Option<String>,
+    /// What made an exception of a refusal.
+    pub allowed_by: Option<Allow>,
 }
 
 impl Finding {
     pub(crate) fn new(rule: Rule, level: Level, message: impl Into<String>) -> Self {
-        Self { rule, level, message: message.into(), evidence: String::new(), fix: String::new(), path: None }
+        let (message, evidence, fix) = (message.into(), String::new(), String::new());
+        Self { rule, level, message, evidence, fix, path: None, allowed_by: None }
     }
 
     #[must_use]
@@ -79,11 +82,13 @@ impl Allow {
     }
 }
 
-/// Marks the refusals that were allowed; they stay in the report.
+/// Marks the refusals that were allowed; they stay in the report. Of several that cover one the first is what allowed
+/// it, which is the widest where they are sorted.
 pub fn apply_allowed(allowed: &[Allow], findings: &mut [Finding]) {
     for finding in findings.iter_mut().filter(|finding| finding.level == Level::Refuse) {
-        if allowed.iter().any(|allow| allow.covers(finding)) {
+        if let Some(allow) = allowed.iter().find(|allow| allow.covers(finding)) {
             finding.level = Level::Excepted;
+            finding.allowed_by = Some(allow.clone());
         }
     }
 }

@@ -217,6 +217,8 @@ mod tests {
             "program-changed",
             "start-unknown",
             "extract-incomplete",
+            "bring-conflict",
+            "needs-interpreter",
         ];
         assert_eq!(ids, expected);
         assert!(Rule::allowable().is_sorted());

@@ -58,13 +58,16 @@ rules! {
             if the source does not have it either, correct ENTRYPOINT, or check that --old-base is right"
 
     DynamicBinary "dynamic-binary" Program [Refuse] ByUser
-        means "The program is dynamically linked, and the new base lacks its loader or its libraries."
-        why "The kernel starts a dynamic program through the interpreter that the program names, such as \
-            /lib64/ld-linux-x86-64.so.2, and that loads its shared libraries. distroless/static has neither: \
-            the start fails with `no such file or directory`, although the program itself is there."
-        example "$ underpin elf ./app\n./app  dynamic  amd64  needs libc.so.6"
-        fix "build it statically linked (Go: CGO_ENABLED=0; C: -static or -static-pie), or keep the image on a base \
-            that has these libraries"
+        means "The program is dynamically linked, and its loader would fail in the rebased image: the loader, a \
+            library, a version of a library or a symbol is missing."
+        why "The kernel starts a dynamic program through the loader that the program names, such as \
+            /lib64/ld-linux-x86-64.so.2. That maps its libraries, and theirs, and binds their symbols; where one is \
+            missing, the process ends before its first instruction, or when it calls the function. underpin does \
+            the same on the files of the rebased image, for glibc and musl, and names the first thing missing and \
+            who needs it. distroless/static has no loader at all. What cannot be read is not proven."
+        example "/app cannot start: libc.so.6 in the rebased image does not have version GLIBC_2.38 (needed by /app)"
+        fix "choose a base that has what is missing, or build it statically linked (Go: CGO_ENABLED=0; Rust: \
+            `-C target-feature=+crt-static` or a musl target; C and C++: -static-pie)"
 
     WrongMachine "wrong-machine" Program [Refuse] ByUser
         means "The program is built for another machine than the platform that the image names: another \
@@ -102,10 +105,12 @@ rules! {
         fix "choose a --base that has the tool, put a statically linked one into the image, or pass \
             --allow needs-tool=NAME if it is never run"
 
-    NeedsLibrary "needs-library" Program [Refuse] ByUser
+    NeedsLibrary "needs-library" Program [Refuse, Warn] ByUser
         means "The program loads a library at run time (dlopen) that only the old base had."
         why "Such a library is in no ELF header, so the image starts and fails later. underpin reports it when the \
-            program's strings name a known library, the source has it, and the rebased image does not."
+            program's strings name a library that its loader could open in the source, and not in the rebased \
+            image: it is missing there, or something that it needs is. What glibc itself opens when the program looks \
+            up names (NSS) or converts text (gconv) is a warning."
         example "/app loads libsystemd.so.0\n# the source has it at /usr/lib/x86_64-linux-gnu, from its old base"
         fix "choose a --base that has the library, or pass --allow needs-library=NAME if it is never loaded"
 
@@ -642,7 +647,7 @@ rules! {
         why "A build installs packages because something needs them. A program that names one of their programs refuses \
             (needs-tool); what a script or a library needs may not be seen."
         example "RUN apt-get install -y git openssh-client"
-        fix "keep files of them with --keep PATH if the application needs them"
+        fix "bring those that the application needs: --bring NAME"
 
     BaseUnprovenFiles "base-unproven-files" Layers [Refuse] Never
         means "The old base is a guess, and the layers that it would remove contain files that no package owns and that \
@@ -688,6 +693,40 @@ rules! {
         why "It is almost always a spelling mistake. Going on would leave a file in that you asked to have removed."
         example "underpin rebase IMAGE --to TARGET --drop /run.sh\n# the file is /usr/local/bin/run.sh"
         fix "correct the path; files of the old base need no --drop, they stay behind"
+    AllowUnneeded "allow-unneeded" Result [Warn] Never
+        means "--allow names a rule, or a path, that no finding of the image needs."
+        why "It has no effect and is not recorded in the result. It is a spelling mistake, or left over from an image that needed it; left in place it would allow in silence what a later build does."
+        example "underpin rebase IMAGE --to TARGET --allow needs-tool=iptables\n# the program calls ip6tables"
+        fix "remove the --allow, or correct its path"
+
+    BringMissing "bring-missing" Layers [Refuse] Never
+        means "--bring names what the image has neither as a package, nor as a program on PATH, nor as a path."
+        why "It is almost always a spelling mistake. Going on would leave out what you asked for."
+        example "underpin rebase IMAGE --to TARGET --bring iptable\n# the package is iptables"
+        fix "correct the name"
+
+    BringConflict "bring-conflict" Layers [Refuse] ByUser
+        means "--bring leads to a file that the new base has, too, and that is not known to be the same."
+        why "Nothing of the new base is replaced unasked: it may be newer, and others depend on it. Libraries and \
+            interpreters that only something else needs are not affected, the new base's are used."
+        example "underpin rebase IMAGE --to TARGET --bring tzdata\n# the new base has another version of it"
+        fix "pass --allow bring-conflict=PATH to go on with the new base's file, or --keep PATH to replace it"
+
+    BroughtPartly "brought-partly" Layers [Note] Never
+        means "Something was brought along without all that belongs to it."
+        why "Libraries and interpreters come along, and the links that maintainer scripts made. Scripts of a package are not \
+            run, other packages that it depends on are not installed, and of a single program only the program comes."
+        example "underpin rebase IMAGE --to TARGET --bring /usr/sbin/iptables\n# its plugins belong to the package iptables"
+        fix "bring more of it with --bring if the application needs it"
+
+    NeedsInterpreter "needs-interpreter" Program [Refuse] ByUser
+        means "The program is written in Python, JavaScript, Java or Ruby, and the new base does not have its interpreter, or \
+            has it in another version than the one that the program's packages are installed for."
+        why "An interpreter only finds the packages of its own version: python3.12 does not look into \
+            lib/python3.11/site-packages, and cannot load an extension that was built for python3.11. A Java virtual machine runs \
+            classes of its own version and of earlier ones."
+        example "CMD [\"python3\", \"server.py\"]\n# the new base has no python3, or python3.12 for packages in lib/python3.11"
+        fix "choose a --base with the same version of the interpreter"
 }
 
 impl From<Reason> for Rule {

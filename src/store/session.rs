@@ -57,8 +57,7 @@ impl Session {
             timeouts: Timeouts::scaled(given.pace),
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
-        let offline = (given.network == Network::Offline).then(|| cache.clone());
-        let places = Opener::new(registry, notices.clone(), offline);
+        let places = Opener::new(registry, notices.clone(), cache.clone(), given.network);
         let tools = StoreAccess { places, cache, notices, progress, jobs: given.jobs };
         Ok(Self { tools, traffic, bases: Bases::default(), resolved: OnceMap::default() })
     }

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Seek as _, SeekFrom};
 
-use super::disk::{Cache, DockerArchive, Layout, OciArchive};
+use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
 use super::registry::Registry;
+use super::session::Network;
 use super::{Notices, Progress};
 use crate::error::{Error, Kind, Result};
-use crate::oci::{Descriptor, Digest, Document, Location, MediaType, Reference, RepositoryName};
+use crate::oci::{Descriptor, Digest, Document, Location, MediaType, RepositoryName};
 
 /// Bytes on their way. Not verified: whoever reads them hashes them.
 pub type Stream = Box<dyn Read + Send>;
@@ -66,22 +67,22 @@ pub enum Delivery {
 pub struct Opener {
     registry: Registry,
     notices: Notices,
-    /// What is read instead of registries while the network may not be used.
-    offline: Option<Cache>,
+    cache: Cache,
+    network: Network,
 }
 
 impl Opener {
     #[must_use]
-    pub fn new(registry: Registry, notices: Notices, offline: Option<Cache>) -> Self {
-        Self { registry, notices, offline }
+    pub fn new(registry: Registry, notices: Notices, cache: Cache, network: Network) -> Self {
+        Self { registry, notices, cache, network }
     }
 
     pub fn source(&self, location: &Location) -> Result<Box<dyn Source>> {
         Ok(match location {
-            Location::Registry(reference) => match &self.offline {
-                Some(cache) => Box::new(OfflineSource::new(cache, reference)),
-                None => Box::new(self.registry.source(reference)),
-            },
+            Location::Registry(reference) if self.network == Network::Online => {
+                Box::new(self.registry.source(reference))
+            }
+            Location::Registry(_) | Location::Cache(_) => Box::new(CachedImage::new(&self.cache, location)),
             Location::Layout(local) => Box::new(Layout::source(local)?),
             Location::OciArchive(local) => Box::new(OciArchive::source(local)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::source(local)?),
@@ -95,6 +96,7 @@ impl Opener {
             Location::Layout(local) => Box::new(Layout::sink(local, notices)?),
             Location::OciArchive(local) => Box::new(OciArchive::sink(local, notices)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::sink(local, notices)?),
+            Location::Cache(_) => return Err(Error::usage("an image cannot be published to the cache")),
         })
     }
 }
@@ -109,27 +111,39 @@ pub struct StoreAccess {
     pub jobs: usize,
 }
 
-pub(super) struct OfflineSource {
+/// An image as the cache has it: by name while the network may not be used, or by digest alone.
+struct CachedImage {
     cache: Cache,
-    reference: Reference,
+    location: Location,
 }
 
-impl OfflineSource {
-    pub fn new(cache: &Cache, reference: &Reference) -> Self {
-        Self { cache: cache.clone(), reference: reference.clone() }
+impl CachedImage {
+    fn new(cache: &Cache, location: &Location) -> Self {
+        Self { cache: cache.clone(), location: location.clone() }
     }
 
     fn lacks(&self, what: &str) -> Error {
-        Error::new(Kind::Network, format!("offline: the cache does not have {what}"))
-            .fact("image", &self.reference)
-            .hint("run once without --offline with the same --cache, or use oci: and archive locations")
+        match &self.location {
+            Location::Cache(digest) => Error::missing(format!("the cache does not have {what}")).fact("image", digest),
+            location => Error::new(Kind::Network, format!("offline: the cache does not have {what}"))
+                .fact("image", location)
+                .hint("run once without --offline with the same --cache, or use oci: and archive locations"),
+        }
+    }
+
+    /// What the cache remembers of the name.
+    fn record(&self) -> Result<Option<ImageRecord>> {
+        match &self.location {
+            Location::Registry(reference) => self.cache.last_seen(reference),
+            _ => Ok(None),
+        }
     }
 }
 
-impl Source for OfflineSource {
+impl Source for CachedImage {
     fn top(&self) -> Result<Document> {
-        let record = self.cache.last_seen(&self.reference)?;
-        let digest = self.reference.digest().or(record.as_ref().map(|record| record.digest));
+        let record = self.record()?;
+        let digest = self.location.digest().or(record.as_ref().map(|record| record.digest));
         let digest = digest.ok_or_else(|| self.lacks("this tag: it has not been seen"))?;
         let bytes = self.cache.small(&digest);
         let bytes = bytes.ok_or_else(|| self.lacks("the manifest of the image").fact("digest", digest))?;
@@ -151,7 +165,7 @@ impl Source for OfflineSource {
     }
 
     fn repository(&self) -> Option<&RepositoryName> {
-        Some(self.reference.name())
+        self.location.repository()
     }
 }
 
@@ -166,8 +180,8 @@ mod offline_source_tests {
 
     const TOP: &[u8] = br#"{"schemaVersion":2,"config":{},"layers":[]}"#;
 
-    fn kept(cache: &Cache, name: &str) -> OfflineSource {
-        OfflineSource::new(cache, &name.parse().unwrap())
+    fn kept(cache: &Cache, name: &str) -> CachedImage {
+        CachedImage::new(cache, &name.parse().unwrap())
     }
 
     #[test]
@@ -189,6 +203,10 @@ mod offline_source_tests {
         assert_eq!((top.digest(), top.media_type()), (digest, &media_type), "the type that the registry gave it");
         assert_eq!(kept(&cache, &format!("gcr.io/a/b@{digest}")).top().unwrap().digest(), digest);
         assert!(kept(&cache, "gcr.io/a/b:d").top().is_err(), "another tag");
+
+        let by_digest = |digest: Digest| CachedImage::new(&cache, &Location::Cache(digest)).top();
+        assert_eq!(by_digest(digest).unwrap().digest(), digest);
+        assert_eq!(by_digest(Digest::of(b"another")).unwrap_err().kind(), Kind::Missing);
     }
 
     #[test]

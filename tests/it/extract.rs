@@ -63,7 +63,7 @@ fn a_squashed_image_is_refused_and_starts_when_extracted() {
     let report = layouts.rebase_unnamed("out").args(["--no-cache", "--extract", "--json"]).run().ok().json();
     assert_eq!(fates(&report), ["dropped", "added"]);
     assert_eq!(above(&layouts, "out"), [TAKEN]);
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
     or_skip!(need(&["umoci", "runc", "skopeo"]));
     let made = format!("oci:{}:v1", layouts.layout("out").display());
     tools::skopeo_to_layout(&made, &layouts.layout("copy"), "v1");
@@ -80,7 +80,7 @@ fn a_kept_path_comes_along_and_is_on_record() {
     let mut expected: Vec<&str> = TAKEN.to_vec();
     expected.insert(7, "usr/bin/ls");
     assert_eq!(layer, &expected);
-    layouts.underpin(&["verify", "oci:kept:v1"]).run().ok();
+    layouts.verify("oci:kept:v1").run().ok();
     let kept = published::layout(&layouts.layout("kept"), "v1").unwrap();
     let options = kept.only().manifest["annotations"]["dev.underpin.options"].as_str().unwrap();
     assert!(options.contains("/usr/bin/ls") && options.contains("extract"), "{options}");
@@ -102,7 +102,7 @@ fn without_a_package_database_what_would_be_left_behind_is_refused_and_named() {
     let program = ["opt", "opt/current", "opt/v1", "opt/v1/app", "usr", "usr/bin", "usr/bin/start"];
     assert_eq!(above(&layouts, "allowed"), [program]);
     for out in ["allowed", "kept"] {
-        layouts.underpin(&["verify", &format!("oci:{out}:v1")]).run().ok();
+        layouts.verify(&format!("oci:{out}:v1")).run().ok();
     }
     or_skip!(need(&["umoci", "runc"]));
     for out in ["allowed", "kept"] {

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::support::debian::by_hand;
 use crate::support::fixtures;
-use crate::support::invocation::Sandbox;
+use crate::support::invocation::{Sandbox, binary};
 use crate::support::layouts::upon;
 use crate::support::programs::{Machine, prints};
 use crate::support::recipe::{Content, Dialect, Recipe};
+use crate::support::skip::{Part, missing, need, or_skip};
 use crate::support::tar_layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, noise, program, symlink, whiteout};
 
 struct Case {
@@ -127,14 +128,21 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The result: its digest, and every document of it as text.
-fn result(case: &Case) -> Value {
+/// The inputs of a case as layouts, in the current directory of the sandbox.
+fn inputs(case: &Case) -> Sandbox {
     let sandbox = Sandbox::new();
     let here = |name: &str| sandbox.path("here").join(name);
     case.app.layout(&here("build"), "app");
     fixtures::on_three(Dialect::Oci, fixtures::old_base).layout(&here("old"), "v1");
     fixtures::on_three(Dialect::Oci, fixtures::new_base).layout(&here("new"), "v1");
     old_base_with_app("linux/amd64").build().layout(&here("old-with-app"), "v1");
+    sandbox
+}
+
+/// The result: its digest, and every document of it as text.
+fn result(case: &Case, program: &[String]) -> Value {
+    let sandbox = inputs(case);
+    let here = |name: &str| sandbox.path("here").join(name);
     let fixed = [
         "rebase",
         "oci:build:app",
@@ -146,7 +154,8 @@ fn result(case: &Case) -> Value {
         "--old-base",
         case.old_base,
     ];
-    let mut run = sandbox.underpin(fixed.iter().chain(case.flags));
+    let words = program[1..].iter().map(String::as_str).chain(fixed).chain(case.flags.iter().copied());
+    let mut run = sandbox.program(&program[0], words);
     if let Some(epoch) = case.epoch {
         run = run.env("SOURCE_DATE_EPOCH", epoch);
     }
@@ -173,14 +182,85 @@ fn collect(layout: &std::path::Path, digest: &str, into: &mut Map<String, Value>
 #[test]
 fn the_same_inputs_give_the_bytes_they_always_gave() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/golden.json");
-    let got: Map<String, Value> = cases().iter().map(|case| (case.name.to_owned(), result(case))).collect();
+    let got: Map<String, Value> = results(&[binary()]);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let text = serde_json::to_string_pretty(&got).unwrap();
         std::fs::write(&path, text + "\n").unwrap();
     }
+    compare(&got, "this build");
+}
+
+/// What a program gives for every case.
+fn results(program: &[String]) -> Map<String, Value> {
+    cases().iter().map(|case| (case.name.to_owned(), result(case, program))).collect()
+}
+
+fn compare(got: &Map<String, Value>, by: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/golden.json");
     let golden: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(got.keys().collect::<Vec<_>>(), golden.keys().collect::<Vec<_>>());
-    for (name, result) in &got {
-        assert_eq!(result, &golden[name], "{name}");
+    for (name, result) in got {
+        assert_eq!(result, &golden[name], "{name}, by {by}");
     }
+}
+
+fn built(path: &str, by: &str) -> Part<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    if path.exists() { Ok(path.display().to_string()) } else { Err(missing(&format!("the binary of {by}"))) }
+}
+
+/// Another C library, another optimisation.
+#[test]
+fn the_static_release_gives_the_same_bytes() {
+    let released = or_skip!(built("target/dist/underpin", "scripts/release"));
+    compare(&results(&[released]), "the static release");
+}
+
+/// Another machine, another compiler.
+#[test]
+fn a_build_for_arm64_gives_the_same_bytes() {
+    or_skip!(need(&["qemu-aarch64-static"]));
+    let cross = or_skip!(built("target/cross/underpin-arm64", "scripts/cross"));
+    compare(&results(&["qemu-aarch64-static".to_owned(), cross]), "the build for arm64");
+}
+
+/// What releases of format 1 published still verifies, from the places that it records or elsewhere.
+#[test]
+fn results_of_format_one_are_made_again() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/golden-format-1.json");
+    let golden: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let cases = cases();
+    for (name, result) in &golden {
+        let case = cases.iter().find(|case| case.name == name).unwrap();
+        let sandbox = inputs(case);
+        let here = sandbox.path("here");
+        put_layout(&here.join("out"), result);
+        let verify = |more: &[&str]| {
+            let run = sandbox.underpin(["verify", "oci:out:app", "--no-cache"].iter().chain(more)).run();
+            assert_eq!(run.code(), Some(0), "{name}\n{run}");
+        };
+        verify(&[]);
+        std::fs::rename(here.join("build"), here.join("moved")).unwrap();
+        std::fs::rename(here.join("new"), here.join("moved too")).unwrap();
+        verify(&["--source", "oci:moved:app", "--base", "oci:moved too:v1"]);
+    }
+    assert_eq!(golden.len(), 17);
+}
+
+/// The documents of a golden result as a layout. Layers are not read by `verify`.
+fn put_layout(folder: &std::path::Path, result: &Value) {
+    std::fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
+    std::fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+    for (digest, text) in result["documents"].as_object().unwrap() {
+        std::fs::write(folder.join("blobs/sha256").join(&digest[7..]), text.as_str().unwrap()).unwrap();
+    }
+    let (digest, documents) = (result["digest"].as_str().unwrap(), &result["documents"]);
+    let top = documents[digest].as_str().unwrap();
+    let media_type = serde_json::from_str::<Value>(top).unwrap()["mediaType"].clone();
+    let entry = json!({
+        "mediaType": media_type, "digest": digest, "size": top.len(),
+        "annotations": {"org.opencontainers.image.ref.name": "app"},
+    });
+    let index = json!({"schemaVersion": 2, "manifests": [entry]});
+    std::fs::write(folder.join("index.json"), index.to_string()).unwrap();
 }

@@ -80,6 +80,26 @@ fn eight_jobs_move_twenty_images_into_one_layout_and_a_second_run_moves_none() {
     assert_eq!((project.calls("rebase"), second.stdout.as_str(), second.stderr.as_str()), (0, "", ""));
 }
 
+/// make, the command line and a registry: one digest.
+#[test]
+fn the_digest_is_that_of_the_command_line() {
+    let names = "app_SOURCE_NAME = r.example/app\nUNDERPIN_BASE_NAME = gcr.io/distroless/static\n";
+    let project = or_skip!(Project::new(&format!("{ONE}{names}")));
+    project.make(&["underpin-release"]).ok();
+    let by_hand = |source: &str, base: &str| {
+        let words =
+            ["rebase", source, "--base", base, "--old-base", "oci:old:v1", "--to", "oci:hand:app", "--no-cache"];
+        let names = ["--source-name", "r.example/app", "--base-name", "gcr.io/distroless/static"];
+        project.sandbox.underpin(words.iter().chain(&names)).run().ok().digest()
+    };
+    assert_eq!(project.stamp("app"), Some(by_hand("oci:build:app", "oci:new base:v1")));
+    let registry = or_skip!(Registry::plain());
+    fixtures::app(AMD64, 100).build().push(registry.host(), "app", "v1");
+    fixtures::new_base(AMD64).build().push(registry.host(), "static", "v1");
+    let at = |name: &str| format!("{}/{name}:v1", registry.host());
+    assert_eq!(project.stamp("app"), Some(by_hand(&at("app"), &at("static"))));
+}
+
 #[test]
 fn only_what_changed_is_moved_again() {
     let project = or_skip!(Project::new(&format!(

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the values at the bottom to the command line. `docs/architecture.md` explains each.
-const ORDER: [&str; 22] = [
-    "error", "yaml", "oci", "elf", "layer", "rootfs", "shell", "process", "examine", "rules", "plan", "policy",
+const ORDER: [&str; 23] = [
+    "error", "yaml", "oci", "elf", "layer", "rootfs", "shell", "link", "process", "examine", "rules", "plan", "policy",
     "assemble", "kube", "store", "report", "settings", "run", "verify", "check", "batch", "cli",
 ];
 

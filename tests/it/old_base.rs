@@ -44,6 +44,11 @@ impl Setup {
         self.sandbox.underpin([command, &source, "--base", &base, "--no-cache"])
     }
 
+    /// The image that was pushed last, as it is.
+    fn inspect(&self) -> Invocation {
+        self.sandbox.underpin(["inspect", &format!("{}/in/app:v1", self.registry.host()), "--no-cache"])
+    }
+
     /// The plan for the only platform.
     fn plan(&self, image: &Content, more: &[&str]) -> Value {
         let report = self.underpin("plan", image).args(more).arg("--json").run().ok().json();
@@ -188,6 +193,8 @@ fn history_shows_where_the_base_ends() {
     let plan = setup.plan(&image, &[]);
     assert_eq!((&plan["old_base"]["how"], &plan["old_base"]["layers"]), (&json!("history"), &json!(1)), "{plan}");
     assert_eq!(fates(&plan, "kept"), image.layers()[1..]);
+    let shown = setup.inspect().arg("--json").run().ok().json()["platforms"][0].clone();
+    assert_eq!((&shown["old_base"]["layers"], &shown["unproven_files"]), (&json!(1), &Value::Null), "{shown}");
 }
 
 /// As in a Dockerfile that copies data, sets a command, copies more and sets the command again.
@@ -200,6 +207,12 @@ fn a_guess_that_would_remove_data_is_refused_with_its_name_and_both_fixes_work()
     let run = setup.underpin("rebase", &image).args(["--to", &to]).run().refused();
     let run = run.says("base-unproven-files").says("/data/model").says("--old-base layers:2").says("layers:1 to keep");
     assert!(!setup.sandbox.path("out").exists(), "a refusal writes nothing\n{run}");
+    let shown = setup.inspect().run().ok().stdout;
+    assert!(shown.contains("that no package owns") && shown.contains("/data/model"), "{shown}");
+    assert_eq!(
+        setup.inspect().arg("--json").run().ok().json()["platforms"][0]["unproven_files"],
+        json!(["/data/model"])
+    );
     setup.underpin("rebase", &image).args(["--to", &to, "--allow", "base-unproven-files"]).run().fails("usage");
     assert_eq!(fates(&setup.plan(&image, &["--old-base", "layers:2"]), "stripped"), image.layers()[..2]);
     assert_eq!(fates(&setup.plan(&image, &["--old-base", "layers:1"]), "kept"), image.layers()[1..]);

@@ -68,8 +68,8 @@ fn all(layouts: &Layouts) {
         ["check", "oci:piped:v1", "oci:app:v1", "oci:none:v1", "--exceptions", "list.md", "--allow-base", "oci:new:v1"];
     on_images("check", &check);
     on_images("batch", &["batch", "batch.yaml"]);
-    on_images("inspect", &["inspect", "oci:app:v1"]);
-    on_images("verify", &["verify", "oci:moved:v1"]);
+    on_images("inspect", &["inspect", "oci:app:v1", "--bases", "oci:new:v1", "oci:none:v1"]);
+    on_images("verify", &[&["verify", "oci:moved:v1", "--source", "oci:app:v1"], &base[..]].concat());
     let program = std::env::current_exe().unwrap();
     reports(layouts, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
     reports(layouts, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);

@@ -150,7 +150,12 @@ fn other_programs_of_the_application_must_start_too_where_something_names_them()
             &["--allow", "dynamic-helper=/opt/tool"],
             &["excepted dynamic-helper"],
         ),
-        (program("opt/tool", dynamic.clone()), true, &["--allow", "dynamic-helper=/opt"], &["refuse dynamic-helper"]),
+        (
+            program("opt/tool", dynamic.clone()),
+            true,
+            &["--allow", "dynamic-helper=/opt"],
+            &["refuse dynamic-helper", "warn allow-unneeded"],
+        ),
         (program("opt/tool", "#!/bin/sh\n"), true, &[], &["refuse dynamic-helper"]),
         (program("opt/debug.sh", "#!/bin/sh\n"), false, &[], &["warn dynamic-helper"]),
         (program("opt/debug.sh", "#!/bin/sh\n"), false, &["--drop", "/opt/debug.sh"], &[]),
@@ -191,7 +196,7 @@ fn a_tool_is_refused([runs, speaks, names]: &[Vec<u8>; 3], iptables: &Entry) {
         (&with, vec![app(runs), iptables.clone()], &[], &[]),
         (&with, vec![app(runs)], &["--keep", "/usr/sbin/iptables"], &[]),
         (&with, vec![app(runs)], &["--allow", "needs-tool=iptables"], &["excepted needs-tool"]),
-        (&with, vec![app(runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool"]),
+        (&with, vec![app(runs)], &["--allow", "needs-tool=ipset"], &["refuse needs-tool", "warn allow-unneeded"]),
     ] {
         assert_eq!(planned(old, &files, fixtures::app_config(), flags), said, "{flags:?}");
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::docker_registry::Registry;
 use crate::support::invocation::Sandbox;
 use crate::support::layouts::{Layouts, fates, findings, old_base, upon};
-use crate::support::programs::{c, go, libraries};
+use crate::support::programs::{GoCompiler, c, go, known_go_compilers, libraries};
 use crate::support::recipe::{Content, Dialect, Recipe, index};
 use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program};
@@ -74,12 +74,12 @@ fn layer_of(bytes: &[u8]) -> [Layer; 1] {
 #[test]
 fn a_static_program_prints_after_the_move_what_it_printed_before() {
     or_skip!(need(&["umoci", "runc", "gcc", "musl-gcc", "go"]));
-    for (name, bytes, line) in [
-        ("gcc -static", c("gcc", &["-static"], C), "C, quiet\n"),
-        ("gcc -static-pie", c("gcc", &["-static-pie"], C), "C, quiet\n"),
-        ("musl-gcc -static", c("musl-gcc", &["-static"], C), "C, quiet\n"),
-        ("go", go(GO, &[("GOARCH", "amd64")]), "Go, quiet\n"),
-    ] {
+    let in_c = [("gcc", "-static"), ("gcc", "-static-pie"), ("musl-gcc", "-static")];
+    let in_c = in_c.map(|(compiler, flag)| (format!("{compiler} {flag}"), c(compiler, &[flag], C), "C, quiet\n"));
+    let in_go = known_go_compilers().into_iter().map(|compiler| {
+        (compiler.version().to_owned(), compiler.build(GO, &[("GOARCH", "amd64")], &[]), "Go, quiet\n")
+    });
+    for (name, bytes, line) in in_c.into_iter().chain(in_go) {
         let old = fixtures::old_base("linux/amd64");
         let layouts = Layouts::on(&old, &upon(&old, layer_of(&bytes), fixtures::app_config()));
         assert_eq!(layouts.start("app"), line, "{name} before");
@@ -91,9 +91,10 @@ fn a_static_program_prints_after_the_move_what_it_printed_before() {
 #[test]
 fn a_dynamic_program_starts_on_its_old_base_and_is_refused() {
     or_skip!(need(&["umoci", "runc", "gcc", "go", "ldd"]));
-    for (bytes, line) in
-        [(c("gcc", &[], C), "C, quiet\n"), (go(CGO, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")]), "cgo, quiet\n")]
-    {
+    let with_c =
+        |compiler: GoCompiler| (compiler.build(CGO, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")], &[]), "cgo, quiet\n");
+    let in_go = known_go_compilers().into_iter().map(with_c);
+    for (bytes, line) in [(c("gcc", &[], C), "C, quiet\n")].into_iter().chain(in_go) {
         let old = old_base(&libraries(&bytes));
         let layouts = Layouts::on(&old, &upon(&old, layer_of(&bytes), fixtures::app_config()));
         assert_eq!(layouts.start("app"), line);
@@ -185,7 +186,7 @@ fn accounts_and_folders_of_the_old_base_are_brought_along() {
         );
         assert_eq!(read("etc/group"), "root:x:0:\nnonroot:x:65532:\napp:x:1001:\naudio:x:29:app\n");
         assert_eq!(read("etc/os-release"), "ID=newless\n");
-        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.verify("oci:out:v1").run().ok().says("verified");
     }
 }
 

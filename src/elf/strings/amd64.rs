@@ -306,7 +306,7 @@ fn immediate(form: u8, is_short: bool, modrm: u8) -> usize {
 fn first(bytes: InstructionBytes<'_>, prefixes: Prefixes, opcode: u8, address: u64, steps: &mut CodeSteps) -> usize {
     let form = looked_up(&TABLES.forms, opcode);
     if form & MODRM == 0 {
-        return without_operand(bytes, prefixes, opcode, form, steps);
+        return without_operand(bytes, prefixes, opcode, (form, address), steps);
     }
     let operand = Operand::read(bytes, prefixes.length + 1, prefixes.rex);
     let length = operand.end() + immediate(form, prefixes.is_short, operand.modrm);
@@ -361,7 +361,7 @@ fn without_operand(
     bytes: InstructionBytes<'_>,
     prefixes: Prefixes,
     opcode: u8,
-    form: u8,
+    (form, address): (u8, u64),
     steps: &mut CodeSteps,
 ) -> usize {
     let at = prefixes.length + 1;
@@ -376,7 +376,12 @@ fn without_operand(
             });
             length + if is_wide { 4 } else { 0 }
         }
-        0xe8 | 0xe9 | 0xeb | 0xc3 => {
+        0xe8 => {
+            let next = address.wrapping_add(length as u64);
+            steps.add(CodeStep::Call { function: next.wrapping_add_signed(i64::from(bytes.four(at).cast_signed())) });
+            length
+        }
+        0xe9 | 0xeb | 0xc3 => {
             steps.add(CodeStep::Away);
             length
         }
@@ -392,6 +397,9 @@ fn after(order: &[Register], register: Register) -> Option<Register> {
     let at = order.iter().position(|other| *other == register)?;
     order.get(at + 1).copied()
 }
+
+/// Where Go has the beginning of a string that is the first argument, and of one after a context.
+pub(super) const NAME_IN_GO: [Register; 2] = [0, 1];
 
 /// Where Go has the length of a string whose address is in `register`.
 pub(super) fn next_in_go(register: Register) -> Option<Register> {
@@ -452,7 +460,8 @@ mod tests {
             ("4ac744020806000000", CodeStep::StoreNumber { value: 6, place: indexed }),
             ("490f4fd0", CodeStep::Choose { first: 2, second: 8 }),
             ("488b442408", CodeStep::Overwrite { register: 0 }),
-            ("e808c2ffff", CodeStep::Away),
+            ("e808c2ffff", CodeStep::Call { function: ADDRESS_OF + 5 - 0x3df8 }),
+            ("e908c2ffff", CodeStep::Away),
             ("ffd0", CodeStep::Away),
             ("eba2", CodeStep::Away),
             ("c3", CodeStep::Away),

@@ -35,16 +35,20 @@ impl Arm64Decoder {
                 [Some(CodeStep::Address { register: to, target }), None]
             }
             0x91 => [Some(self.add(word, to)), None],
-            0xa9 | 0xf8 | 0xf9 => self.store(word).unwrap_or_else(|| self.other(word, to)),
+            0xa9 | 0xf8 | 0xf9 => self.store(word).unwrap_or_else(|| self.other(word, to, address)),
             0x14..=0x17 | 0x1a | 0x2a | 0x32 | 0x52 | 0x94..=0x97 | 0x9a | 0xaa | 0xb2 | 0xb9 | 0xd2 | 0xd6 => {
-                self.other(word, to)
+                self.other(word, to, address)
             }
             _ => [None, None],
         }
     }
 
     /// Instructions that make no address; most of them write a register.
-    fn other(&mut self, word: u32, to: Register) -> Arm64Steps {
+    fn other(&mut self, word: u32, to: Register, address: u64) -> Arm64Steps {
+        if word >> 26 == 0x25 {
+            let distance = (i64::from(word & 0x3ff_ffff) << 38) >> 36;
+            return [Some(CodeStep::Call { function: address.wrapping_add_signed(distance) }), None];
+        }
         let step = register_step(word, to);
         if !matches!(step, None | Some(CodeStep::Away)) {
             self.set(to, None);
@@ -129,7 +133,7 @@ fn register_step(word: u32, to: Register) -> Option<CodeStep> {
     if word & 0x7fe0_ffe0 == 0x2a00_03e0 {
         return Some(CodeStep::Move { to, from: register(word, 16) });
     }
-    if matches!(word >> 26, 0x05 | 0x25) || word & 0xff9f_fc1f == 0xd61f_0000 {
+    if word >> 26 == 0x05 || word & 0xff9f_fc1f == 0xd61f_0000 {
         return Some(CodeStep::Away);
     }
     if word & 0x7fe0_0c00 == 0x1a80_0000 {
@@ -150,6 +154,9 @@ fn bit_pattern(word: u32) -> Option<u32> {
         _ => None,
     }
 }
+
+/// Where Go has the beginning of a string that is the first argument, and of one after a context.
+pub(super) const NAME_IN_GO: [Register; 2] = [0, 2];
 
 /// Go and System V alike: the next register.
 pub(super) fn next(register: Register) -> Option<Register> {
@@ -196,7 +203,7 @@ mod tests {
             (&[0xb000_08bb, 0xf900_0761], vec![CodeStep::Store { register: 1, place: memory(32, 0x1d_c008) }]),
             (&[0x9a86_c0a1], vec![CodeStep::Choose { first: 5, second: 6 }]),
             (&[0xf940_0001], vec![CodeStep::Overwrite { register: 1 }]),
-            (&[0x97ff_f2c1], vec![CodeStep::Away]),
+            (&[0x97ff_f2c1], vec![CodeStep::Call { function: 0xc_7000 - 0x34fc }]),
             (&[0x1400_0005], vec![CodeStep::Away]),
             (&[0xd65f_03c0], vec![CodeStep::Away]),
             (&[0xd503_201f, 0xeb30_63ff, 0], vec![]),

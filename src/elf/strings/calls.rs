@@ -1,6 +1,6 @@
 //! Which strings a Go program passes to the functions that start other programs: `exec.Command("git")`.
 //!
-//! A string that is loaded into the registers of an argument right before a call is that argument. The
+//! A string that the code has in the registers of an argument when it calls a function is that argument. The
 //! function is known by its entry in Go's function table, which stripping does not remove. Both come at
 //! different places of the file: the calls are remembered until the strings go by, and those until the
 //! table does. At most 256 Ki calls and 64 Ki strings; what does not fit is not seen, and that is known.
@@ -12,19 +12,14 @@ use std::collections::BTreeSet;
 
 use memchr::memmem;
 
-use super::arm64::Arm64Decoder;
-use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
-use super::operands::CodeStep;
+use super::layout::{LinkedBy, ProgramLayout};
 use super::scan::BlockView;
 use crate::elf::segments::LoadedPart;
 
 const MOST_CALLS: usize = 256 << 10;
 const MOST_TEXTS: usize = 64 << 10;
 /// No name of a program is longer.
-const LONGEST_NAME: u8 = 96;
-/// Bytes before and after an address in which its length and the call may stand.
-const BEFORE: usize = 40;
-const AFTER: usize = 96;
+const LONGEST_NAME: u32 = 96;
 
 /// Which argument of a function is the name of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +49,6 @@ struct FunctionTable {
 
 #[derive(Debug, Default)]
 pub(super) struct GoCalls {
-    /// The next code to be looked at.
-    next: u64,
     calls: Vec<PassedString>,
     /// How many of the calls, sorted, have had their string.
     done: usize,
@@ -66,7 +59,6 @@ pub(super) struct GoCalls {
     names: Vec<(u64, NameArgument)>,
     /// Where in the code such functions begin, from the beginning of the code.
     entries: Vec<(u32, NameArgument)>,
-    arm64: Arm64Calls,
     pub(super) has_overflowed: bool,
 }
 
@@ -75,93 +67,23 @@ impl GoCalls {
         self.names.push((offset, argument));
     }
 
-    /// Looks at a block.
+    /// Looks at a block, after the calls of its code were added.
     pub(super) fn look(&mut self, view: &BlockView<'_>, layout: &ProgramLayout) {
         if layout.linked_by == LinkedBy::Other {
             return;
         }
-        for part in &layout.parts {
-            if part.access.is_code {
-                self.read_code(part, view, layout);
-            } else if view.fresh_of(part).is_some() {
-                self.read_table(part, view);
-            }
+        for part in layout.parts.iter().filter(|part| !part.access.is_code && view.fresh_of(part).is_some()) {
+            self.read_table(part, view);
         }
         self.read_texts(view);
         self.read_entries(view);
     }
 
-    fn read_code(&mut self, part: &LoadedPart, view: &BlockView<'_>, layout: &ProgramLayout) {
-        let start = self.next.max(part.offset).max(view.start);
-        let end = part.offset.saturating_add(part.len).min(view.end());
-        let (Some(code), Some(len)) = (view.at(start), end.checked_sub(start)) else { return };
-        let code = code.get(..usize::try_from(len).unwrap_or(usize::MAX)).unwrap_or(code);
-        let address = start.wrapping_add(part.address.wrapping_sub(part.offset));
-        let read = match layout.machine {
-            CodeMachine::Amd64 => self.read_amd64(code, address, view.is_last || end < view.end(), layout),
-            CodeMachine::Arm64 => self.read_arm64(code, address, layout),
-            CodeMachine::Unreadable => 0,
-        };
-        self.next = start + read as u64;
-    }
-
-    /// Finds `LEAQ string(SB), AX` with `MOVL $length, BX` and the calls after it; likewise CX and DI. Gives
-    /// how much has been looked at.
-    fn read_amd64(&mut self, code: &[u8], address: u64, is_end: bool, layout: &ProgramLayout) -> usize {
-        let until = if is_end { code.len() } else { code.len().saturating_sub(AFTER + 16) };
-        for (lea, mov, argument) in
-            [(b"\x48\x8d\x05", 0xbb, NameArgument::First), (b"\x48\x8d\x0d", 0xbf, NameArgument::Second)]
-        {
-            for at in memmem::find_iter(code.get(..until).unwrap_or_default(), lea) {
-                self.read_load(code, at, mov, argument, address, layout);
-            }
-        }
-        until
-    }
-
-    fn read_load(
-        &mut self,
-        code: &[u8],
-        at: usize,
-        mov: u8,
-        argument: NameArgument,
-        address: u64,
-        layout: &ProgramLayout,
-    ) -> Option<()> {
-        let number = |at: usize| code.get(at..at + 4)?.try_into().ok().map(i32::from_le_bytes);
-        let target_of = |at: usize, next: usize| {
-            Some(address.wrapping_add(next as u64).wrapping_add_signed(i64::from(number(at)?)))
-        };
-        let string = target_of(at + 3, at + 7).and_then(|target| layout.offset_of(target))?;
-        let near = at.saturating_sub(BEFORE)..(at + AFTER).min(code.len().saturating_sub(4));
-        let is_length = |from: &usize| code.get(*from) == Some(&mov) && number(from + 1).is_some_and(is_name_length);
-        let length =
-            near.clone().filter(is_length).min_by_key(|from| from.abs_diff(at)).and_then(|at| number(at + 1))?;
-        let calls = (at + 7..near.end).filter(|from| code.get(*from) == Some(&0xe8));
-        let functions: Vec<u64> = calls.filter_map(|from| target_of(from + 1, from + 5)).take(3).collect();
-        for function in functions {
-            self.add(string, u8::try_from(length).ok()?, argument, function);
-        }
-        Some(())
-    }
-
-    fn read_arm64(&mut self, code: &[u8], address: u64, layout: &ProgramLayout) -> usize {
-        let words = code.as_chunks::<4>().0;
-        for (at, word) in (address..).step_by(4).zip(words) {
-            let passed = self.arm64.step(u32::from_le_bytes(*word), at);
-            for (string, length, argument, function) in passed.into_iter().flatten() {
-                if let (Some(offset), Ok(length)) = (layout.offset_of(string), u8::try_from(length)) {
-                    self.add(offset, length, argument, function);
-                }
-            }
-        }
-        words.len() * 4
-    }
-
-    fn add(&mut self, offset: u64, length: u8, argument: NameArgument, function: u64) {
+    /// The code calls `function` with the string of `length` bytes at `offset` of the file.
+    pub(super) fn add(&mut self, offset: u64, length: u32, argument: NameArgument, function: u64) {
         if self.calls.len() == MOST_CALLS {
             self.has_overflowed = true;
-        } else if let Ok(offset) = u32::try_from(offset) {
+        } else if let (Ok(offset), Ok(length)) = (u32::try_from(offset), u8::try_from(length)) {
             self.calls.push(PassedString { offset, length, argument, function });
             self.is_sorted = false;
         }
@@ -242,8 +164,9 @@ impl GoCalls {
     }
 }
 
-fn is_name_length(length: i32) -> bool {
-    (1..=i32::from(LONGEST_NAME)).contains(&length)
+/// Whether the name of a program may be so long.
+pub(super) fn is_name_length(length: u32) -> bool {
+    (1..=LONGEST_NAME).contains(&length)
 }
 
 fn is_name(text: &str) -> bool {
@@ -264,48 +187,4 @@ fn function_table(header: &[u8], start: u64) -> Option<FunctionTable> {
     let at = words.iter().skip(2).position(|offset| (64..=512).contains(offset))? + 2;
     let text = at.checked_sub(1).and_then(|before| words.get(before)).copied().filter(|_| at > 2).unwrap_or(0);
     Some(FunctionTable { names: start + words.get(at)?, text })
-}
-
-/// What the registers of arguments have, while code of arm64 goes by.
-#[derive(Debug, Default)]
-struct Arm64Calls {
-    decoder: Arm64Decoder,
-    addresses: [Option<u64>; 4],
-    numbers: [Option<u32>; 4],
-}
-
-type Passed = (u64, u32, NameArgument, u64);
-
-impl Arm64Calls {
-    fn step(&mut self, word: u32, address: u64) -> [Option<Passed>; 2] {
-        for step in self.decoder.decode(word, address).into_iter().flatten() {
-            self.note(step);
-        }
-        if word >> 26 != 0x25 {
-            return [None, None];
-        }
-        let distance = (i64::from(word & 0x3ff_ffff) << 38) >> 36;
-        let function = address.wrapping_add_signed(distance);
-        let [first, _, third, _] = self.addresses;
-        let [_, second, _, fourth] = self.numbers;
-        (self.addresses, self.numbers) = ([None; 4], [None; 4]);
-        let is_name = |length: &u32| *length > 0 && *length <= u32::from(LONGEST_NAME);
-        let passed = |string: Option<u64>, length: Option<u32>, argument| {
-            Some((string?, length.filter(is_name)?, argument, function))
-        };
-        [passed(first, second, NameArgument::First), passed(third, fourth, NameArgument::Second)]
-    }
-
-    fn note(&mut self, step: CodeStep) {
-        let (register, address, number) = match step {
-            CodeStep::Address { register, target } => (register, Some(target), None),
-            CodeStep::Number { register, value } => (register, None, Some(value)),
-            CodeStep::Overwrite { register } | CodeStep::Move { to: register, .. } => (register, None, None),
-            _ => return,
-        };
-        let at = usize::from(register);
-        if let (Some(known), Some(counted)) = (self.addresses.get_mut(at), self.numbers.get_mut(at)) {
-            (*known, *counted) = (address, number);
-        }
-    }
 }

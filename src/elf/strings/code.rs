@@ -3,8 +3,9 @@
 
 use super::amd64;
 use super::arm64::{self, Arm64Decoder};
+use super::calls::{self, NameArgument};
 use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
-use super::operands::{Around, CodeStep, CodeSteps, NEAR, NEAR_IN_MEMORY, NextRegister, NumberedStep};
+use super::operands::{Around, CodeStep, CodeSteps, NEAR, NEAR_IN_MEMORY, NextRegister, NumberedStep, Register};
 use super::scan::BlockView;
 use crate::elf::segments::LoadedPart;
 
@@ -13,6 +14,8 @@ use crate::elf::segments::LoadedPart;
 pub(super) struct CodeAddress {
     pub target: u64,
     pub length: Option<u32>,
+    /// The function that Go's code calls with it, where it may be the name of a program.
+    pub passed_to: Option<(NameArgument, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ pub(super) struct CodeReader {
     /// How many of them have been looked at.
     done: usize,
     arm64: Arm64Decoder,
+    /// Whether all code of the part that was read last is done.
+    is_at_end: bool,
 }
 
 impl CodeReader {
@@ -36,6 +41,7 @@ impl CodeReader {
             CodeMachine::Arm64 => self.read_arm64(part, view, end),
             CodeMachine::Unreadable => {}
         }
+        self.is_at_end = self.next >= part.offset.saturating_add(part.len);
     }
 
     fn read_amd64(&mut self, part: &LoadedPart, view: &BlockView<'_>, end: u64) {
@@ -77,12 +83,12 @@ impl CodeReader {
         }
     }
 
-    /// The addresses around which enough code has been read; all of them at the end.
+    /// The addresses around which enough code has been read; all of them where it ends.
     pub fn addresses(&mut self, layout: &ProgramLayout, view: &BlockView<'_>) -> Vec<CodeAddress> {
         let next = next_register(layout);
         let mut found = Vec::new();
         while let Some(own) = self.steps.list.get(self.done).copied() {
-            if !view.is_last && self.steps.count.wrapping_sub(own.at) <= NEAR {
+            if !view.is_last && !self.is_at_end && self.steps.count.wrapping_sub(own.at) <= NEAR {
                 break;
             }
             found.extend(self.address(own, layout, next));
@@ -101,8 +107,11 @@ impl CodeReader {
             _ => return None,
         };
         let (before, after) = (self.steps.list.get(..self.done)?, self.steps.list.get(self.done + 1..)?);
-        let length = register.and_then(|register| Around { before, own, after }.length(register, next));
-        Some(CodeAddress { target, length })
+        let around = Around { before, own, after };
+        let length = register.and_then(|register| around.length(register, next));
+        let may_name = layout.linked_by != LinkedBy::Other && length.is_some_and(calls::is_name_length);
+        let passed_to = register.filter(|_| may_name).and_then(|register| passed_to(&around, register, layout.machine));
+        Some(CodeAddress { target, length, passed_to })
     }
 
     /// Leaves what the next addresses may need.
@@ -122,6 +131,16 @@ fn padded(bytes: &[u8]) -> [u8; amd64::LONGEST] {
         *to = *from;
     }
     padded
+}
+
+fn passed_to(around: &Around<'_>, register: Register, machine: CodeMachine) -> Option<(NameArgument, u64)> {
+    let arguments = match machine {
+        CodeMachine::Amd64 => amd64::NAME_IN_GO,
+        CodeMachine::Arm64 => arm64::NAME_IN_GO,
+        CodeMachine::Unreadable => return None,
+    };
+    let (at, function) = around.passed_to(register, arguments)?;
+    Some((if at == 0 { NameArgument::First } else { NameArgument::Second }, function))
 }
 
 fn next_register(layout: &ProgramLayout) -> NextRegister {

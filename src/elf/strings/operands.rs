@@ -61,7 +61,11 @@ pub(super) enum CodeStep {
         first: Register,
         second: Register,
     },
-    /// Goes on elsewhere: calls, jumps, returns.
+    /// Calls the function that begins there.
+    Call {
+        function: u64,
+    },
+    /// Goes on elsewhere: other calls, jumps, returns.
     Away,
 }
 
@@ -90,7 +94,7 @@ impl CodeSteps {
 /// Which register follows another one in the order of arguments.
 pub(super) type NextRegister = fn(Register) -> Option<Register>;
 
-use CodeStep::{Address, Away, Choose, Move, Number, Overwrite, Store, StoreNumber};
+use CodeStep::{Address, Away, Call, Choose, Move, Number, Overwrite, Store, StoreNumber};
 
 impl CodeStep {
     /// The register that has another value after this step.
@@ -98,8 +102,13 @@ impl CodeStep {
         match self {
             Address { register, .. } | Number { register, .. } | Overwrite { register } => Some(register),
             Move { to, .. } => Some(to),
-            Store { .. } | StoreNumber { .. } | Choose { .. } | Away => None,
+            Store { .. } | StoreNumber { .. } | Choose { .. } | Call { .. } | Away => None,
         }
+    }
+
+    /// Whether what comes next is elsewhere.
+    const fn is_away(self) -> bool {
+        matches!(self, Call { .. } | Away)
     }
 
     fn writes(self, register: Register) -> bool {
@@ -161,8 +170,7 @@ impl Around<'_> {
                 Store { register: stored, place } if stored == register => return AddressFate::Stored(place, at),
                 Choose { first, .. } if first == register => return AddressFate::Chosen(ChoiceSide::First),
                 Choose { second, .. } if second == register => return AddressFate::Chosen(ChoiceSide::Second),
-                Away => break,
-                step if step.writes(register) => break,
+                step if step.is_away() || step.writes(register) => break,
                 _ => {}
             }
         }
@@ -174,7 +182,7 @@ impl Around<'_> {
     fn stored(&self, place: MemoryPlace, at: usize) -> Option<u32> {
         let beside = MemoryPlace { offset: place.offset.checked_add(8)?, ..place };
         let mut later =
-            self.following().skip(at + 1).take_while(|(_, step)| *step != Away && !place.is_moved_by(*step));
+            self.following().skip(at + 1).take_while(|(_, step)| !step.is_away() && !place.is_moved_by(*step));
         let later = later.find_map(|(at, step)| step.value_at(beside, |register| self.number_after(at, register)));
         later.or_else(|| self.stored_earlier(place, beside, at)).and_then(|StoredNumber(number)| number)
     }
@@ -207,7 +215,7 @@ impl Around<'_> {
             match step {
                 Number { register, value } if register == next => return Some(value),
                 Move { to, from } if to == next => return self.number_after(at, from),
-                Away => break,
+                step if step.is_away() => break,
                 step if step.writes(next) => return None,
                 step if step.writes(register) => break,
                 _ => {}
@@ -227,6 +235,21 @@ impl Around<'_> {
         let mut choices = self.following().filter_map(|(at, step)| Some((at, side.of(step)?)));
         let (at, register) = choices.nth(1)?;
         self.number_after(at, register)
+    }
+
+    /// The function that is called with the address, and which of `arguments` has it then.
+    pub fn passed_to(&self, register: Register, arguments: [Register; 2]) -> Option<(usize, u64)> {
+        let argument = |register: Register| arguments.iter().position(|argument| *argument == register);
+        let mut holder = register;
+        for (_, step) in self.following() {
+            match step {
+                Call { function } => return Some((argument(holder)?, function)),
+                Move { to, from } if from == holder && argument(holder).is_none() => holder = to,
+                step if step == Away || step.writes(holder) => return None,
+                _ => {}
+            }
+        }
+        None
     }
 
     /// A number right beside the address: both go into registers that nothing is known of.
@@ -261,8 +284,7 @@ fn number_in(steps: &[NumberedStep], register: Register) -> Option<u32> {
         match step.step {
             Number { register, value } if register == wanted => return Some(value),
             Move { to, from } if to == wanted => wanted = from,
-            Away => return None,
-            step if step.writes(wanted) => return None,
+            step if step.is_away() || step.writes(wanted) => return None,
             _ => {}
         }
     }
@@ -304,11 +326,14 @@ mod tests {
 
     /// The length of the string that [`OWN`] makes the address of.
     fn length(steps: &[CodeStep]) -> Option<u32> {
+        around(steps, |around| around.length(0, next))
+    }
+
+    fn around<T>(steps: &[CodeStep], look: impl FnOnce(Around<'_>) -> T) -> T {
         let steps: Vec<NumberedStep> =
             steps.iter().zip(100..).map(|(step, at)| NumberedStep { at, step: *step }).collect();
         let own = steps.iter().position(|step| step.step == OWN).unwrap();
-        let around = Around { before: &steps[..own], own: steps[own], after: &steps[own + 1..] };
-        around.length(0, next)
+        look(Around { before: &steps[..own], own: steps[own], after: &steps[own + 1..] })
     }
 
     fn number(register: Register, value: u32) -> CodeStep {
@@ -381,6 +406,23 @@ mod tests {
         ] {
             assert_eq!(length(&steps), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn an_address_is_passed_in_the_register_that_has_it_when_a_function_is_called() {
+        let call = Call { function: 0x7000 };
+        for (name, steps, expected) in [
+            ("at once", vec![OWN, number(1, 3), call], Some((0, 0x7000))),
+            ("as another argument", vec![OWN, Move { to: 2, from: 0 }, call], Some((0, 0x7000))),
+            ("not where something else is in it", vec![OWN, Overwrite { register: 0 }, call], None),
+            ("not to the function after it", vec![OWN, Away, call], None),
+            ("not where no function is called", vec![OWN, number(1, 3)], None),
+        ] {
+            assert_eq!(around(&steps, |around| around.passed_to(0, [0, 2])), expected, "{name}");
+        }
+        let moved = [OWN, Move { to: 2, from: 0 }, call];
+        assert_eq!(around(&moved, |around| around.passed_to(0, [1, 2])), Some((1, 0x7000)));
+        assert_eq!(around(&[OWN, call], |around| around.passed_to(0, [1, 2])), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::calls::{GoCalls, NameArgument};
-use super::code::CodeReader;
+use super::code::{CodeAddress, CodeReader};
 use super::found::{FoundStrings, StringEvidence, StringLanguage};
 use super::layout::{CodeMachine, LinkedBy, ProgramLayout};
 use super::pointers::{DataPointer, PointerReader};
@@ -104,12 +104,12 @@ impl StringScan {
     /// Looks at a block.
     pub fn look(&mut self, view: BlockView<'_>) {
         let Some(layout) = self.layout.take() else { return };
-        self.calls.look(&view, &layout);
         self.keep_text(&view, &layout);
         for part in &layout.parts {
             self.look_at_part(part, &view, &layout);
         }
         for address in self.code.addresses(&layout, &view) {
+            self.add_call(address, &layout);
             let length = address.length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
             self.refer(address.target, length, ReferredBy::Code, &view, &layout);
         }
@@ -117,7 +117,16 @@ impl StringScan {
             self.refer(target, length, ReferredBy::Data, &view, &layout);
         }
         self.resolve(&view, &layout);
+        self.calls.look(&view, &layout);
         self.layout = Some(layout);
+    }
+
+    fn add_call(&mut self, address: CodeAddress, layout: &ProgramLayout) {
+        if let (Some((argument, function)), Some(length)) = (address.passed_to, address.length)
+            && let Some(offset) = layout.offset_of(address.target)
+        {
+            self.calls.add(offset, length, argument, function);
+        }
     }
 
     fn keep_text(&mut self, view: &BlockView<'_>, layout: &ProgramLayout) {

@@ -1,11 +1,13 @@
 //! The ladder itself: one function per rung, tried in order.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::content::{self, Content};
 use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, clues, history};
 use crate::error::{Error, Result};
-use crate::oci::{Image, Location};
+use crate::oci::{Digest, Image, Location};
 use crate::process::Command;
 
 /// An image that the run itself names, such as the new base, to be compared by diff ids.
@@ -18,10 +20,16 @@ pub struct Known<'a> {
 enum Answer {
     Found(Box<OldBase>),
     Nothing,
-    /// The image names a base that is not its base, or that cannot be had.
-    PassedOver(Vec<String>),
+    /// The image names bases that are not its base, or that cannot be had.
+    PassedOver(Vec<PassedOver>),
     /// What was seen does not hold.
     Doubted(String),
+}
+
+/// A name that led nowhere, and why.
+struct PassedOver {
+    locations: Vec<Location>,
+    why: String,
 }
 
 impl Answer {
@@ -43,6 +51,7 @@ pub fn find(
         Some(OldBaseChoice::Scratch) => Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
         Some(OldBaseChoice::Layers(layers)) => by_count(source, *layers),
         Some(OldBaseChoice::Image(location)) => by_name(source, location, lookup),
+        Some(OldBaseChoice::Digest(digest)) => by_digest(source, index_annotations, *digest, known, lookup),
         None => climb(source, index_annotations, known, lookup),
     }?;
     let inherited = if found.image.is_none() { history::inherited(&source.config, found.layers) } else { Map::new() };
@@ -66,15 +75,17 @@ fn climb(
         &|| Ok(among_known(source, known)),
         &|| by_history(source, lookup),
     ];
-    let (mut warnings, mut notes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut warnings, mut notes, mut tried) = (Vec::new(), Vec::new(), HashSet::new());
     for rung in rungs {
         match rung()? {
             Answer::Found(found) => return Ok(OldBase { warnings, notes, ..*found }),
             Answer::Nothing => {}
+            // An annotation and the history often name the same image: that is said once.
             Answer::PassedOver(names) => {
-                let new = |name: &String| !warnings.contains(name);
-                let names: Vec<String> = names.into_iter().filter(new).collect();
-                warnings.extend(names);
+                for PassedOver { locations, why } in names {
+                    let is_new = locations.into_iter().fold(false, |is_new, location| tried.insert(location) | is_new);
+                    warnings.extend(is_new.then_some(why));
+                }
             }
             Answer::Doubted(why) => notes.push(why),
         }
@@ -105,6 +116,56 @@ fn by_name(source: &Image, location: &Location, lookup: &dyn Lookup) -> Result<O
     Ok(OldBase::image(Rung::Flag, location, image))
 }
 
+/// The base that a result records, without saying where it was read: what the run names is compared first, then the
+/// local store, then the repositories that the run and the image name.
+fn by_digest(
+    source: &Image,
+    index_annotations: &Map<String, Value>,
+    digest: Digest,
+    known: &[Known<'_>],
+    lookup: &dyn Lookup,
+) -> Result<OldBase> {
+    let fits = |image: &Image| image.digest() == digest && image.is_under(source);
+    if let Some(known) = known.iter().find(|known| fits(known.image)) {
+        return Ok(OldBase::image(Rung::Flag, known.location, known.image.clone()));
+    }
+    if let Some(image) = lookup.stored(digest).filter(fits) {
+        return Ok(OldBase::image(Rung::Flag, &Location::Cache(digest), image));
+    }
+    let mut places: Vec<Location> = Vec::new();
+    let named = named_repositories(source, index_annotations, lookup)?;
+    for place in known.iter().map(|known| known.location).chain(&named).map(|place| place.with_digest(digest)) {
+        if places.len() < MOST_MATERIALS && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    for place in &places {
+        if let Some(image) = lookup.clue(place)?.ok().filter(fits) {
+            return Ok(OldBase::image(Rung::Flag, place, image));
+        }
+    }
+    let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+    Err(Error::missing("the old base cannot be found by its digest")
+        .fact("digest", digest)
+        .fact("looked for", places.join(", "))
+        .hint("name a place that has it: --old-base REF"))
+}
+
+/// Wherever the image says that a base of it could be.
+fn named_repositories(
+    source: &Image,
+    index_annotations: &Map<String, Value>,
+    lookup: &dyn Lookup,
+) -> Result<Vec<Location>> {
+    let annotations = [&source.manifest.annotations, index_annotations];
+    let clues = annotations.into_iter().filter_map(Clue::from_annotations).chain(label_clue(source));
+    let run_image = clues::buildpacks_run_image(&source.config).and_then(|run_image| run_image.clue);
+    let statements = lookup.statements()?;
+    let materials = statements.iter().flat_map(clues::materials).take(MOST_MATERIALS);
+    let clues = clues.chain(run_image).chain(materials).chain(history::names(&source.config));
+    Ok(clues.flat_map(|clue| clue.locations).collect())
+}
+
 /// A name in the image only says where to look: it counts where the layers agree.
 fn named(source: &Image, rung: Rung, clue: Option<Clue>, lookup: &dyn Lookup) -> Result<Answer> {
     any_named(source, rung, &Vec::from_iter(clue), lookup)
@@ -124,7 +185,8 @@ fn any_named(source: &Image, rung: Rung, clues: &[Clue], lookup: &dyn Lookup) ->
                 Err(lost) => why.push(format!("{location}, which {lost}")),
             }
         }
-        passed_over.push(format!("the {rung} names {}", why.join("; and ")));
+        let why = format!("the {rung} names {}", why.join("; and "));
+        passed_over.push(PassedOver { locations: clue.locations.clone(), why });
     }
     Ok(if passed_over.is_empty() { Answer::Nothing } else { Answer::PassedOver(passed_over) })
 }
@@ -172,13 +234,14 @@ const MOST_MATERIALS: usize = 64;
 /// one that does not fit says nothing, but one that cannot be had might have been the base.
 fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let statements = lookup.statements()?;
-    let (mut best, mut lost): (Option<OldBase>, Vec<String>) = (None, Vec::new());
+    let (mut best, mut lost): (Option<OldBase>, Vec<PassedOver>) = (None, Vec::new());
     for clue in statements.iter().flat_map(clues::materials).take(MOST_MATERIALS) {
         let Some(location) = clue.locations.first() else { continue };
         let image = match lookup.clue(location)? {
             Ok(image) => image,
             Err(why) => {
-                lost.push(format!("the provenance names {location}, which {why}"));
+                let why = format!("the provenance names {location}, which {why}");
+                lost.push(PassedOver { locations: vec![location.clone()], why });
                 continue;
             }
         };

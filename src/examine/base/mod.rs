@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::layer::LayerIndex;
-use crate::oci::{Image, Location};
+use crate::oci::{Digest, Image, Location};
 use crate::process::{Command, Container};
 
 /// The old base as the user names it.
@@ -36,6 +36,8 @@ pub enum OldBaseChoice {
     Scratch,
     Layers(usize),
     Image(Location),
+    /// As a result records it: wherever the image or the run names a place that has it, or in the local store.
+    Digest(Digest),
 }
 
 impl FromStr for OldBaseChoice {
@@ -50,7 +52,7 @@ impl FromStr for OldBaseChoice {
                 Ok(count) => Ok(Self::Layers(count)),
                 Err(_) => Err(Error::usage("--old-base layers:N takes a whole number").fact("given", text)),
             },
-            None => text.parse().map(Self::Image),
+            None => text.parse().map(Self::Digest).or_else(|_| text.parse().map(Self::Image)),
         }
     }
 }
@@ -62,6 +64,7 @@ impl fmt::Display for OldBaseChoice {
             Self::Scratch => f.write_str("scratch"),
             Self::Layers(count) => write!(f, "layers:{count}"),
             Self::Image(location) => location.fmt(f),
+            Self::Digest(digest) => digest.fmt(f),
         }
     }
 }
@@ -177,6 +180,16 @@ impl OldBase {
         self.sure == Sureness::Likely && self.layers > 0
     }
 
+    /// The answer as a result records it: however it was found, the same base is written the same.
+    #[must_use]
+    pub fn as_record(&self) -> String {
+        match (&self.image, self.layers) {
+            (Some(image), _) => image.digest().to_string(),
+            (None, 0) => "scratch".to_owned(),
+            (None, layers) => format!("layers:{layers}"),
+        }
+    }
+
     /// The answer as an option that leads to the same answer again, wherever it is asked.
     #[must_use]
     pub fn as_option(&self) -> String {
@@ -204,6 +217,9 @@ pub trait Lookup {
     /// The same for a name that was found in the image. One that leads to no image that can be used is
     /// an answer, with the reason in words that follow "which".
     fn clue(&self, location: &Location) -> Result<Result<Image, String>>;
+
+    /// The image with this digest in the local store, where it is there.
+    fn stored(&self, digest: Digest) -> Option<Image>;
 
     /// The in-toto statements that were published beside the source.
     fn statements(&self) -> Result<Vec<serde_json::Value>>;

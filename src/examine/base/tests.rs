@@ -16,6 +16,7 @@ use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest};
 struct World {
     images: HashMap<String, Image>,
     statements: Vec<Value>,
+    stored: Option<Image>,
     layers: Vec<Vec<&'static str>>,
 }
 
@@ -33,6 +34,10 @@ impl Lookup for World {
 
     fn clue(&self, location: &Location) -> Result<std::result::Result<Image, String>> {
         Ok(self.image(location)?.ok_or_else(|| "could not be found".to_owned()))
+    }
+
+    fn stored(&self, digest: Digest) -> Option<Image> {
+        self.stored.clone().filter(|image| image.digest() == digest)
     }
 
     fn statements(&self) -> Result<Vec<Value>> {
@@ -154,6 +159,26 @@ fn a_name_that_is_passed_over_leaves_the_other_rungs_their_say() {
     let found = find(&source, &map(named("gone.example/x:1", None)), None, &[], &world).unwrap();
     assert_eq!((found.how, found.sure, found.layers), (Rung::Label, Sureness::Proven, 2));
     assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
+}
+
+/// Buildah writes the same name into an annotation and into the history.
+#[test]
+fn a_base_that_is_named_twice_and_gone_is_passed_over_once() {
+    let lines = |comments: &[&str]| {
+        json!(comments.iter().map(|text| json!({"created_by": "x", "comment": text})).collect::<Vec<_>>())
+    };
+    for (comments, expected) in [
+        (&["FROM gone.example/x:1"][..], 1),
+        (&["FROM gone.example/x:1", "FROM gone.example/x:1"], 1),
+        (&["FROM gone.example/y:1"], 2),
+    ] {
+        let annotations = named("gone.example/x:1", Some(Digest::of(b"gone")));
+        let source = TestImage { annotations, history: lines(comments), ..TestImage::of(&["app"]) }.image();
+        let world = World { layers: vec![vec!["app"]], ..World::default() };
+        let warnings = detect(&source, &world).unwrap().warnings;
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
+        assert!(warnings[0].starts_with("the annotation names gone.example/x:1@sha256:"), "{warnings:?}");
+    }
 }
 
 /// Of buildah's comments those that name an image, the nearest first.
@@ -344,6 +369,35 @@ fn an_answer_written_as_an_option_leads_to_itself() {
     assert_eq!(proven.as_option(), format!("docker.io/library/debian:12@{}", base().digest()));
     assert_eq!(OldBase::layers(Rung::History, Sureness::Likely, 2).as_option(), "layers:2");
     assert_eq!(OldBase::layers(Rung::Scratch, Sureness::Likely, 0).as_option(), "scratch");
+    assert_eq!(proven.as_record(), base().digest().to_string(), "the same wherever it was read");
+    assert_eq!(OldBase::layers(Rung::History, Sureness::Likely, 2).as_record(), "layers:2");
+    assert_eq!(OldBase::layers(Rung::Scratch, Sureness::Likely, 0).as_record(), "scratch");
+}
+
+#[test]
+fn a_base_by_digest_is_found_where_the_run_the_store_or_the_image_has_it() {
+    let (digest, annotations) = (base().digest(), named("registry.example/debian:12", None));
+    let source = TestImage { annotations, ..TestImage::of(&["a", "b", "app"]) }.image();
+    let choice = OldBaseChoice::Digest(digest);
+    let place = "mirror.example/other:1".parse().unwrap();
+    let other = TestImage::of(&["x"]).image();
+    let ask = |world: &World, known: &Image| {
+        let known = [Known { location: &place, image: known }];
+        find(&source, &Map::new(), Some(&choice), &known, world)
+    };
+    let at = |name: &str| World::default().with(&format!("{name}@{digest}"), base());
+    for (why, world, known) in [
+        ("known", World::default(), &base()),
+        ("in the local store", World { stored: Some(base()), ..World::default() }, &other),
+        ("named by the image", at("registry.example/debian"), &other),
+        ("in a repository of the run", at("mirror.example/other"), &other),
+    ] {
+        assert_eq!(ask(&world, known).unwrap().as_record(), digest.to_string(), "{why}");
+    }
+    let error = ask(&at("elsewhere.example/debian"), &other).unwrap_err();
+    assert!(error.to_string().contains(&digest.to_string()) && error.to_string().contains("--old-base"), "{error}");
+    let changed = World::default().with(&format!("registry.example/debian@{digest}"), other.clone());
+    assert!(ask(&changed, &other).is_err(), "another image under that digest");
 }
 
 #[test]
@@ -354,7 +408,9 @@ fn an_old_base_is_scratch_a_count_or_a_location() {
     for bad in ["layers:", "layers:-1", "layers:x", "", "NO"] {
         assert!(bad.parse::<OldBaseChoice>().is_err(), "{bad}");
     }
-    for text in ["scratch", "layers:3", "docker.io/library/debian:12"] {
+    let digest = Digest::of(b"").to_string();
+    assert!(matches!(digest.parse::<OldBaseChoice>().unwrap(), OldBaseChoice::Digest(_)));
+    for text in ["scratch", "layers:3", "docker.io/library/debian:12", &digest] {
         assert_eq!(text.parse::<OldBaseChoice>().unwrap().to_string(), text);
     }
 }

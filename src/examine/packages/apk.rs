@@ -18,7 +18,7 @@ pub(super) fn read(files: &Files<'_>, claims: &mut Claims<'_>) {
 }
 
 /// The text of each package: they are parted by empty lines.
-fn stanzas(content: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn stanzas(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(content);
     std::iter::from_fn(move || {
         let text = rest?;

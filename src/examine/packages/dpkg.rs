@@ -59,20 +59,27 @@ fn claim(claims: &mut Claims<'_>, path: &[u8], by: Claimant) {
 
 /// One package of a status file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Stanza<'a> {
-    name: &'a str,
+pub(super) struct Stanza<'a> {
+    pub(super) name: &'a str,
     version: &'a str,
-    architecture: &'a str,
+    pub(super) architecture: &'a str,
     state: &'a str,
 }
 
-impl Stanza<'_> {
-    fn package(&self) -> Package {
+impl<'a> Stanza<'a> {
+    /// The text of one package.
+    pub(super) fn read(text: &'a [u8]) -> Self {
+        let mut stanza = Self::default();
+        text.split(|byte| *byte == b'\n').for_each(|line| read_field(line, &mut stanza));
+        stanza
+    }
+
+    pub(super) fn package(&self) -> Package {
         Package { name: self.name.to_owned(), version: self.version.to_owned(), manager: Manager::Dpkg }
     }
 
     /// Whether its files are there: `WANT FLAG STATE`, of which the last word says it.
-    fn is_installed(&self) -> bool {
+    pub(super) fn is_installed(&self) -> bool {
         const STATES: [&str; 5] = ["installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending"];
         self.state.split_ascii_whitespace().next_back().is_some_and(|state| STATES.contains(&state))
     }
@@ -133,12 +140,15 @@ impl<'a> Installed<'a> {
 }
 
 /// Where files go that would have stood in the way of another package's.
-struct Diversions<'a>(HashMap<&'a [u8], (&'a [u8], &'a [u8])>);
+pub(super) struct Diversions<'a>(HashMap<&'a [u8], (&'a [u8], &'a [u8])>);
 
 impl<'a> Diversions<'a> {
     /// Three lines each: from, to, and the package that asked for it, or `:` for a person.
     fn read(file: Option<&File<'a>>) -> Self {
-        let mut lines = file.into_iter().flat_map(File::lines);
+        Self::of(file.into_iter().flat_map(File::lines))
+    }
+
+    pub(super) fn of(mut lines: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut all = HashMap::new();
         while let (Some(from), Some(to), Some(by)) = (lines.next(), lines.next(), lines.next()) {
             if let (Some(from), Some(to)) = (from.strip_prefix(b"/"), to.strip_prefix(b"/")) {
@@ -150,7 +160,7 @@ impl<'a> Diversions<'a> {
 
     /// Where dpkg puts the file that `package` has at `path`: elsewhere, unless the package is the
     /// one that keeps the others away. Diversions are followed once, so they cannot go in circles.
-    fn real(&self, path: &'a [u8], package: &str) -> &'a [u8] {
+    pub(super) fn real(&self, path: &'a [u8], package: &str) -> &'a [u8] {
         match self.0.get(path) {
             Some((to, by)) if *by != package.as_bytes() => to,
             _ => path,

@@ -10,6 +10,7 @@
 mod apk;
 mod claims;
 mod dpkg;
+mod installed;
 mod places;
 #[cfg(test)]
 pub(super) mod testing;
@@ -17,6 +18,7 @@ pub(super) mod testing;
 use std::collections::HashMap;
 
 use self::claims::Claims;
+pub use self::installed::{InstalledPackage, InstalledPackages};
 use self::places::Files;
 pub(super) use self::places::MERGED;
 use crate::layer::{LayerIndex, RootPath};

@@ -60,6 +60,7 @@ pub fn component_names(image: &Location) -> Vec<Component> {
     let mut names = match image {
         Location::Registry(reference) => names_in_registry(reference),
         Location::Layout(local) | Location::OciArchive(local) | Location::DockerArchive(local) => names_on_disk(local),
+        Location::Cache(_) => Vec::new(),
     };
     names.dedup();
     names.iter().filter_map(|name| name.parse().ok()).collect()

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::elf::{Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
+use crate::elf::{GoFacts, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
 use crate::layer::{Entry, EntryKind, LayerIndex};
+use crate::link::testing::{defining, glibc, library, needing, using};
 use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{DirectoryState, RebaseOptions};
@@ -171,6 +172,27 @@ fn needs_tool() {
     let runs = vec![Tool { name: "iptables".to_owned(), package }];
     let by_package = Program { runs, ..by_word() };
     assert_eq!(found(with_app(by_package, with("a"), layer("n"))), refusal);
+    // kube-controller-manager: code for mounts that it never does, and a shell in the command of a pod.
+    let tool = |name: &str, package: &str| Tool { name: name.to_owned(), package: package.to_owned() };
+    let runs = vec![tool("iptables", "k8s.io/mount-utils")];
+    let mut in_package = Program { runs, ..by_word() };
+    in_package.strings.calls = vec!["iptables".to_owned()];
+    let told = [(Rule::NeedsTool, Level::Warn)];
+    assert_eq!(found(with_app(in_package, with("a"), layer("n"))), told, "the call is in the package");
+    let shell = || layer("a").with_program("bin/sh", program(Linkage::Static));
+    let go = |calls: &[&str]| {
+        let mut program = Program { go: Some(GoFacts::default()), ..naming(&["/bin/sh"], &[]) };
+        program.strings.calls = calls.iter().map(|call| (*call).to_owned()).collect();
+        program
+    };
+    assert_eq!(found(with_app(go(&[]), shell(), layer("n"))), told, "for somebody else");
+    assert_eq!(found(with_app(go(&["/bin/sh"]), shell(), layer("n"))), refusal, "started by its own code");
+    for (word, expected) in [("--hook=id", &told[..]), ("--logtostderr=false", &[]), ("--now=true", &[])] {
+        let old = ["bin/id", "bin/false", "bin/true"].iter();
+        let old = old.fold(layer("a"), |layer, path| layer.with_program(path, program(Linkage::Static)));
+        let container = json!({"Entrypoint": ["/app", word]});
+        assert_eq!(found(image(container, old, layer("app"), layer("n"))), expected, "{word}");
+    }
     let common = naming(&[], &["mount"]);
     let mount = layer("a").with_program("usr/bin/mount", program(Linkage::Static));
     assert_eq!(found(with_app(common, mount, layer("n"))), [], "a word of other meanings");
@@ -208,12 +230,49 @@ fn needs_library() {
 }
 
 #[test]
-fn dynamic_helper() {
-    let dynamic = || Program {
-        interpreter: Some("/lib/ld.so".to_owned()),
-        needed: vec!["libc.so.6".to_owned()],
-        ..program(Linkage::Dynamic)
+fn needs_library_is_what_the_loader_cannot_open_for_the_program() {
+    let app = || Program { strings: naming(&[], &["libp.so.1"]).strings, ..needing(&[]) };
+    let base = |name: &str| layer(name).with_program("lib/ld.so", glibc());
+    let plugin = |name: &str| {
+        base(name)
+            .with_program("lib/libp.so.1", library("libp.so.1", &["libq.so.1"]))
+            .with_program("lib/libq.so.1", library("libq.so.1", &[]))
     };
+    let loads = |old: LayerIndex, new: LayerIndex| found(with_app(app(), old, new));
+    let refusal = [(Rule::NeedsLibrary, Level::Refuse)];
+    assert_eq!(loads(plugin("a"), base("n")), refusal);
+    assert_eq!(loads(plugin("a"), plugin("n")), []);
+    let alone = || base("n").with_program("lib/libp.so.1", library("libp.so.1", &["libq.so.1"]));
+    assert_eq!(loads(plugin("a"), alone()), refusal, "it cannot be loaded there");
+    assert_eq!(loads(base("a"), base("n")), [], "the source could not load it either");
+}
+
+#[test]
+fn what_libc_opens_for_a_function_is_warned_about() {
+    let app = |function: &str| using(needing(&["libc.so.6"]), &[function]);
+    let libc = |symbols: &[&str]| defining(library("libc.so.6", &[]), symbols);
+    let base =
+        |name: &str, libc: Program| layer(name).with_program("lib/ld.so", glibc()).with_program("lib/libc.so.6", libc);
+    let old = || {
+        let libc = libc(&["getaddrinfo", "iconv_open"]);
+        let services = base("a", libc).with_program("lib/libnss_dns.so.2", library("libnss_dns.so.2", &[]));
+        services.with_text("usr/lib/gconv/gconv-modules", "")
+    };
+    let plain = || libc(&["getaddrinfo", "iconv_open"]);
+    let warning = [(Rule::NeedsLibrary, Level::Warn)];
+    for (function, new, expected) in [
+        ("getaddrinfo", base("n", plain()), &warning[..]),
+        ("getaddrinfo", base("n", libc(&["getaddrinfo@@GLIBC_2.34"])), &[]),
+        ("iconv_open", base("n", plain()), &warning),
+        ("iconv_open", base("n", plain()).with_text("usr/lib/gconv/gconv-modules", ""), &[]),
+    ] {
+        assert_eq!(found(with_app(app(function), old(), new)), expected, "{function}");
+    }
+}
+
+#[test]
+fn dynamic_helper() {
+    let dynamic = || needing(&["libc.so.6"]);
     let script = || Program {
         script: Some(Script { interpreter: "/bin/sh".to_owned(), argument: None }),
         ..program(Linkage::Script)
@@ -232,11 +291,18 @@ fn dynamic_helper() {
     assert_eq!(brings(dynamic(), 0o644, layer("n")), [], "not executable");
     assert_eq!(brings(program(Linkage::StaticPie), 0o755, layer("n")), []);
     assert_eq!(brings(program(Linkage::SharedObject), 0o755, layer("n")), []);
-    let libc = || layer("n").with_program("lib/ld.so", program(Linkage::Static)).with_text("usr/lib/libc.so.6", "");
+    let libc =
+        || layer("n").with_program("lib/ld.so", glibc()).with_program("lib/libc.so.6", library("libc.so.6", &[]));
     assert_eq!(brings(dynamic(), 0o755, libc()), [], "the new base has all it needs");
-    let loader = || layer("n").with_program("lib/ld.so", program(Linkage::Static));
+    let loader = || layer("n").with_program("lib/ld.so", glibc());
     assert_eq!(brings(dynamic(), 0o755, loader()), refusal, "a library is missing");
+    let other = || loader().with_text("lib/libc.so.6", "");
+    assert_eq!(brings(dynamic(), 0o755, other()), refusal, "it is no library");
     let shell = || layer("n").with_program("bin/sh", program(Linkage::Static));
+    assert_eq!(brings(script(), 0o755, shell()), []);
+    let shell = || layer("n").with_program("bin/sh", needing(&["libc.so.6"]));
+    assert_eq!(brings(script(), 0o755, shell()), refusal, "the shell cannot start");
+    let shell = || libc().with_program("bin/sh", needing(&["libc.so.6"]));
     assert_eq!(brings(script(), 0o755, shell()), []);
 }
 
@@ -255,14 +321,14 @@ fn healthcheck_needs_its_program() {
     assert_eq!(checked(json!(["CMD", "curl", "-f", "http://x"])), refusal);
     assert_eq!(checked(json!(["CMD", "/app", "health"])), []);
     assert_eq!(checked(json!(["NONE"])), []);
-    let dynamic = Program { interpreter: Some("/lib/ld.so".to_owned()), ..program(Linkage::Dynamic) };
+    let dynamic = needing(&[]);
     let probes = |new: LayerIndex| {
         let container = json!({"Entrypoint": ["/app"], "Healthcheck": {"Test": ["CMD", "/probe"]}});
         found(image(container, layer("a"), layer("app").with_program("probe", dynamic.clone()), new))
     };
     let cannot_start = (Rule::HealthcheckShell, Level::Refuse);
     assert!(probes(layer("n")).contains(&cannot_start), "its loader is not there");
-    assert!(!probes(layer("n").with_program("lib/ld.so", program(Linkage::Static))).contains(&cannot_start));
+    assert!(!probes(layer("n").with_program("lib/ld.so", glibc())).contains(&cannot_start));
 }
 
 #[test]

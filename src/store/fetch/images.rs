@@ -100,6 +100,9 @@ impl ImageRecorder {
 
     /// These blobs belong to the image; with the platform whose manifest they were found by.
     pub fn add(&self, cache: &Cache, platform: Option<(&Platform, Digest)>, parts: impl IntoIterator<Item = Digest>) {
+        if matches!(self.location, Location::Cache(_)) {
+            return; // It is under the name that it was fetched by.
+        }
         let fresh: Vec<Digest> = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             parts.into_iter().chain([self.digest]).filter(|part| told.insert(*part)).collect()

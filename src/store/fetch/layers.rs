@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
-use crate::examine::PlatformSubject;
-use crate::layer::{self, LayerContents, LayerIndex, Limits};
+use crate::examine::base::{OldBase, UnreadDatabase, unproven_files};
+use crate::examine::{LayerFacts, PlatformSubject};
+use crate::layer::{self, LayerContents, LayerIndex, Limits, RootPath};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::process::{Container, OwnStartup, look_alone};
 use crate::rootfs::merge;
@@ -40,11 +41,21 @@ impl<'a> LayerReader<'a> {
         Ok(())
     }
 
-    /// What a container of `image` starts, on its own root.
-    pub fn start(&self, image: &Image, old_base: usize) -> Result<OwnStartup> {
+    /// What a container of `image` starts, on its own root, and which files of a base that is only likely may be
+    /// the application's.
+    pub fn look(&self, image: &Image, old_base: &OldBase) -> Result<(OwnStartup, Vec<RootPath>)> {
         let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
-        let own = indexes.iter().skip(old_base).map(|index| LayerContents::from(index.as_ref()));
-        Ok(look_alone(&Container::of(&image.config), &merge(indexes.iter().map(AsRef::as_ref)), own))
+        let root = merge(indexes.iter().map(AsRef::as_ref));
+        let own = indexes.iter().skip(old_base.layers).map(|index| LayerContents::from(index.as_ref()));
+        let start = look_alone(&Container::of(&image.config), &root, own);
+        if !old_base.is_guess() {
+            return Ok((start, Vec::new()));
+        }
+        let base = image.layers.iter().zip(&indexes).take(old_base.layers);
+        let base: Vec<LayerFacts> =
+            base.map(|(layer, index)| LayerFacts::new(layer.clone(), Arc::clone(index))).collect();
+        let files = unproven_files(&base, &root, UnreadDatabase::OfBase);
+        Ok((start, files.into_iter().map(|(_, path)| path).collect()))
     }
 
     /// The index of one layer, verified against its digest and its diff id.

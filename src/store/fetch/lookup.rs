@@ -11,7 +11,7 @@ use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::Lookup;
 use crate::layer::LayerIndex;
-use crate::oci::{Descriptor, Image, Location};
+use crate::oci::{Descriptor, Digest, Image, Location};
 
 /// What to do when a name leads to bytes that are not what they say they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,10 @@ impl Lookup for Looker<'_> {
             Ok(None) => Ok(Err(format!("has no image for {}", self.listed.platform))),
             Err(error) => self.forgive(location, error).map(Err),
         }
+    }
+
+    fn stored(&self, digest: Digest) -> Option<Image> {
+        self.look_up(&Location::Cache(digest)).ok().flatten()
     }
 
     fn statements(&self) -> Result<Vec<Value>> {

@@ -16,8 +16,8 @@ use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
     Fetched, FullImage, FullPlatform, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject,
 };
-use crate::layer::LayerIndex;
-use crate::oci::{Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
+use crate::layer::{LayerIndex, RootPath};
+use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
 use crate::plan::{Need, RebaseOptions};
 use crate::process::OwnStartup;
 
@@ -33,6 +33,8 @@ pub use lookup::Patience;
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub source: &'a Location,
+    /// The base that is named, or one of those to choose from.
+    pub base: &'a Location,
     pub options: &'a RebaseOptions,
     /// The old base of each platform, where a lock or a result records it: before the options' own.
     pub old_bases: &'a [(Platform, OldBaseChoice)],
@@ -95,6 +97,8 @@ pub struct InspectedPlatform {
     pub old_base: OldBase,
     /// What a container of the image starts, in the image's own root.
     pub start: OwnStartup,
+    /// Files of a base that is only likely that no package owns: they may be the application's.
+    pub unproven: Vec<RootPath>,
 }
 
 impl Fetcher<'_> {
@@ -102,8 +106,8 @@ impl Fetcher<'_> {
     pub fn fetch(&self, request: &Request<'_>) -> Result<Fetched> {
         let options = request.options;
         let source = self.source(request.source)?;
-        let base = self.opened(&options.base)?;
-        let (chosen, left_behind) = self.chosen(&source, &options.platforms)?;
+        let base = self.opened(request.base)?;
+        let (chosen, of, left_behind) = self.chosen(&source, &options.platforms)?;
         let bases = Listing::read(&base.loader(self), &base.origin.top)?;
         let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
@@ -118,7 +122,8 @@ impl Fetcher<'_> {
             source: source.origin.clone(),
             base: base.origin.clone(),
             runner: runner.map(|runner| runner.origin.clone()),
-            shape: shape(&source.origin, &options.platforms),
+            shape: shape(&source.origin, &options.platforms, &chosen),
+            selected: if chosen.len() == of { Vec::new() } else { selected(&chosen) },
             missing,
             leaves_behind: !left_behind.is_empty(),
         };
@@ -130,7 +135,7 @@ impl Fetcher<'_> {
     pub fn supply(&self, request: &Request<'_>, platform: &mut PlatformSubject, need: Need) -> Result<()> {
         match need {
             Need::NewBase => {
-                let base = self.opened(&request.options.base)?;
+                let base = self.opened(request.base)?;
                 platform.base_layers = self.read_layers(&base, &platform.base.layers)?;
             }
             Need::OldBase => {
@@ -155,15 +160,16 @@ impl Fetcher<'_> {
         (choice, known): (Option<&OldBaseChoice>, &[Location]),
     ) -> Result<Inspected> {
         let source = self.source(location)?;
-        let (chosen, left_behind) = self.chosen(&source, platforms)?;
+        let (chosen, _, left_behind) = self.chosen(&source, platforms)?;
         let layers = LayerReader::new(self, &source);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
             let known = self.known(known, &listed.platform)?;
             let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &known, &looker)?;
-            let start = layers.start(&listed.image, old_base.layers)?;
-            Ok(InspectedPlatform { platform: listed.platform.clone(), image: listed.image.clone(), old_base, start })
+            let (start, unproven) = layers.look(&listed.image, &old_base)?;
+            let (platform, image) = (listed.platform.clone(), listed.image.clone());
+            Ok(InspectedPlatform { platform, image, old_base, start, unproven })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
     }
@@ -171,7 +177,7 @@ impl Fetcher<'_> {
     /// One image with all its layers, for every platform it has.
     pub fn whole(&self, location: &Location) -> Result<FullImage> {
         let source = self.opened(location)?;
-        let (chosen, _) = self.chosen(&source, &[])?;
+        let (chosen, ..) = self.chosen(&source, &[])?;
         let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
             let layers = self.read_layers(&source, &image.layers)?;
             Ok(FullPlatform { platform, image, layers })
@@ -179,12 +185,19 @@ impl Fetcher<'_> {
         Ok(FullImage { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
     }
 
+    /// The images of a source for the platforms asked for.
+    pub fn images(&self, location: &Location, platforms: &[Platform]) -> Result<Vec<Image>> {
+        let (chosen, ..) = self.chosen(self.source(location)?.as_ref(), platforms)?;
+        Ok(chosen.into_iter().map(|listed| listed.image).collect())
+    }
+
     /// A location is resolved once a run, whoever asks for it.
     pub fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
         self.bases.opened.get(location.clone(), || self.open(location))
     }
 
-    fn source(&self, location: &Location) -> Result<Arc<Opened>> {
+    /// The same for a source: it is forgotten with the fetcher.
+    pub fn source(&self, location: &Location) -> Result<Arc<Opened>> {
         self.sources.opened.get(location.clone(), || self.open(location))
     }
 
@@ -198,14 +211,20 @@ impl Fetcher<'_> {
         Ok(Arc::new(Opened { origin, place, small: OnceMap::default(), layers: OnceMap::default(), memory }))
     }
 
-    /// Which of `candidates` the image stands on: the one with most layers whose diff ids are the
-    /// first of the image's. One that cannot be reached is told of and passed over.
+    /// Which of `candidates` the image is based on: the one that it records by digest, else the one with most layers whose
+    /// diff ids are the first of the image's. What is on disk is compared first. One that cannot be reached is told of and
+    /// passed over.
     pub fn footing(&self, image: &Image, candidates: &[Location]) -> Option<Location> {
+        let recorded = image.manifest.annotations.get(BASE_DIGEST).and_then(|digest| digest.as_str()?.parse().ok());
         let mut best: Option<(Location, Image)> = None;
-        for location in candidates {
+        let (on_disk, elsewhere): (Vec<_>, Vec<_>) = candidates.iter().partition(|place| place.local().is_some());
+        for location in on_disk.into_iter().chain(elsewhere) {
             let Some(found) = self.candidate(location, image.config.platform()) else { continue };
             let fits = found.into_iter().filter(|(_, base)| base.is_under(image) && !base.layers.is_empty());
             for (location, base) in fits {
+                if Some(base.digest()) == recorded {
+                    return Some(location.with_digest(base.digest()));
+                }
                 if best.as_ref().is_none_or(|(_, best)| base.layers.len() > best.layers.len()) {
                     best = Some((location, base));
                 }
@@ -229,13 +248,13 @@ impl Fetcher<'_> {
         self.known(std::slice::from_ref(location), platform).map_err(failed).ok()
     }
 
-    /// The source's images for the platforms asked for, and what stands beside them.
-    fn chosen(&self, source: &Opened, platforms: &[Platform]) -> Result<(Vec<Listed>, Vec<LeftBehind>)> {
+    /// The source's images for the platforms asked for, how many it has, and what stands beside them.
+    fn chosen(&self, source: &Opened, platforms: &[Platform]) -> Result<(Vec<Listed>, usize, Vec<LeftBehind>)> {
         let loader = source.loader(self);
         let listing = Listing::read(&loader, &source.origin.top)?;
         let chosen =
             listing.choose(&loader, platforms).map_err(|error| error.fact("image", &source.origin.location))?;
-        Ok((chosen, listing.left_behind()))
+        Ok((chosen, listing.len(), listing.left_behind()))
     }
 
     /// The known bases for one platform, each with its name.
@@ -336,11 +355,18 @@ impl Opened {
 }
 
 /// One platform asked for by name gives one manifest; everything else keeps the source's shape.
-fn shape(source: &Origin, platforms: &[Platform]) -> Shape {
+fn shape(source: &Origin, asked: &[Platform], chosen: &[Listed]) -> Shape {
     match source.top.kind() {
-        DocumentKind::Index if platforms.len() != 1 => Shape::Index(source.top.object().clone()),
+        DocumentKind::Index if asked.is_empty() || chosen.len() != 1 => Shape::Index(source.top.object().clone()),
         _ => Shape::Single,
     }
+}
+
+/// In one order, whatever the order of the index and of the options.
+fn selected(chosen: &[Listed]) -> Vec<Platform> {
+    let mut platforms: Vec<Platform> = chosen.iter().map(|listed| listed.platform.clone()).collect();
+    platforms.sort();
+    platforms
 }
 
 /// Gives each platform what describes its bytes; what does not say, goes to the first.

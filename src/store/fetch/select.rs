@@ -72,6 +72,11 @@ impl Listing {
         parallel::map(&chosen, loader.jobs, |entry| self.load(loader, entry))
     }
 
+    /// How many images there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The image for exactly this platform.
     pub fn find(&self, loader: &Loader<'_>, platform: &Platform) -> Result<Option<Listed>> {
         let mut found = self.entries.iter().filter(|entry| platform.accepts(&entry.platform));

@@ -45,6 +45,7 @@ tree(name = "tree", srcs = [":build_files"])
 
 moved(name = "app", image = ":build_files")
 moved(name = "app_of_tree", image = ":tree", logs = "stdout")
+moved(name = "named", image = ":tree", source_name = "r.example/app", base_name = "gcr.io/distroless/static")
 moved(name = "unexpected", image = ":tree", expect_digest = "sha256:" + 64 * "0")
 moved(name = "not_a_layout", image = "BUILD")
 underpin_push(name = "push", rebase = ":app", to = ["REGISTRY/out/app:v1"], underpin = "underpin")
@@ -128,6 +129,19 @@ fn two_output_roots_give_one_digest_and_a_second_build_does_nothing() {
     assert_eq!(published.digest, digest.trim_end());
     assert_eq!(published.only().layers[..2], fixtures::new_base(AMD64).build().layers());
     assert!(report.contains("\"outcome\":\"rebased\"") || report.contains("\"outcome\": \"rebased\""), "{report}");
+    // As the command line has it.
+    let by_hand = |names: &[&str]| {
+        let words =
+            ["rebase", "oci:build:app", "--base", "oci:new:v1", "--old-base", "oci:old:v1", "--to", "oci:hand:app"];
+        let run = here.sandbox.underpin(words.iter().chain(names)).current_dir(&here.folder);
+        let digest = run.arg("--no-cache").run().ok().digest();
+        std::fs::remove_dir_all(here.folder.join("hand")).unwrap();
+        digest
+    };
+    assert_eq!(by_hand(&[]), digest.trim_end());
+    here.bazel(&["build", "//:named"]).ok();
+    let names = ["--source-name", "r.example/app", "--base-name", "gcr.io/distroless/static"];
+    assert_eq!(by_hand(&names), here.output("named.digest").trim_end());
     let second = here.bazel(&["build", "//:app", "//:app_of_tree"]).ok();
     assert!(processes(&second).contains("1 process: 1 internal"), "{second}");
 

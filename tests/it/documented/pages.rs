@@ -34,6 +34,11 @@ fn following_old_base_works() {
 }
 
 #[test]
+fn following_choosing_a_base_works() {
+    holds("docs/choosing-a-base.md");
+}
+
+#[test]
 fn following_command_and_logs_works() {
     holds("docs/commands.md");
 }

@@ -122,6 +122,8 @@ fn check_refers(program: &Program, what: &str) {
     assert!(missing.is_empty(), "{what}: no {missing:?} in {:?}", paths(program));
     assert!(program.strings.complete, "{what}");
     assert_eq!(program.starts, StartsOthers::Able, "{what}");
+    // What the functions that start programs are given, also where they are inlined.
+    assert_eq!(program.strings.calls, ["/usr/sbin/dnsmasq", "git", "iptables", "sh"], "{what}");
     let commands = &program.strings.command_words;
     assert!(["iptables", "nft"].iter().all(|word| commands.iter().any(|known| known == word)), "{what}: {commands:?}");
     // What begins or ends like one of them is another one of them.
@@ -143,6 +145,7 @@ fn check_speaks(program: &Program, what: &str) {
         assert!(!program.strings.words.iter().any(|known| known == word), "{what}: {word}");
     }
     assert!(PATHS.iter().all(|path| !paths(program).contains(path)), "{what}: {:?}", paths(program));
+    assert!(program.strings.calls.is_empty(), "{what}: {:?}", program.strings.calls);
 }
 
 #[test]
@@ -244,6 +247,16 @@ fn a_c_program_that_hands_lines_to_a_shell_says_so() {
         let program = probe(&c(compiler, &[flag], &source(r#"puts("/bin/sh runs -c sh")"#)));
         assert_eq!(program.starts, StartsOthers::Able, "{compiler} {flag}");
     }
+}
+
+#[test]
+fn busybox_starts_none_of_the_tools_that_it_names_and_a_program_that_speaks_of_it_may() {
+    or_skip!(need(&["busybox", "gcc"]));
+    let busybox = crate::support::skip::find("busybox").unwrap();
+    assert_eq!(probe(&std::fs::read(busybox).unwrap()).starts, StartsOthers::Never);
+    let source =
+        "#include <stdio.h>\nint main(void) { puts(\"BusyBox v1.35.0 is not installed\"); return puts(\"cat\"); }\n";
+    assert_eq!(probe(&c("gcc", &["-static"], source)).starts, StartsOthers::Able);
 }
 
 #[test]

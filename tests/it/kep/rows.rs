@@ -41,7 +41,7 @@ const fn case(component: &'static str, base: Base, situation: Situation, verdict
     Case { component, base, situation, verdict, truth }
 }
 
-const RUBY: Verdict = Stays(&["needs-shell", "not-a-binary"], "ruby");
+const RUBY: Verdict = Stays(&["needs-interpreter"], "ruby");
 const IPTABLES: Verdict = Stays(&["needs-tool"], "iptables");
 const SHELL: Verdict = Stays(&["needs-shell"], "while");
 const ETCD: Truth = Git("the exception list is right: it stayed on debian-base");

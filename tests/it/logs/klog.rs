@@ -4,12 +4,13 @@
 use serde_json::json;
 
 use super::programs::{
-    Component, glog, klog_beside_glog, klog_component, klog_flag, klog_normalised, klog_pflag, klog_without_flags,
-    parts, runner,
+    Component, glog, klog_beside_glog, klog_component, klog_flag, klog_flag_by, klog_normalised, klog_pflag,
+    klog_without_flags, parts, runner,
 };
 use super::{HOME, LOG, laid_out, of_rule, shelled, shells, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, fates, findings};
+use crate::support::programs::{GoCompiler, known_go_compilers};
 use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Layer, Pack, folder, program};
 use crate::support::tools::Container;
@@ -109,11 +110,15 @@ fn what_went_through_tee_is_in_the_file_and_in_the_containers_log() {
 fn flags_are_spelled_as_the_program_takes_them() {
     or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 x >>/var/log/app.log 2>&1"]});
-    for (name, app, flag, takes_dashes) in [
-        ("flag", klog_flag(), "--log_file", false),
-        ("pflag", klog_pflag(), "--log_file", false),
-        ("pflag, normalised", klog_normalised(), "--log-file", true),
-    ] {
+    let programs = |compiler: &GoCompiler| {
+        let version = compiler.version();
+        [
+            (format!("flag, {version}"), klog_flag_by(compiler), "--log_file", false),
+            (format!("pflag, {version}"), klog_pflag(compiler), "--log_file", false),
+            (format!("pflag, normalised, {version}"), klog_normalised(compiler), "--log-file", true),
+        ]
+    };
+    for (name, app, flag, takes_dashes) in known_go_compilers().iter().flat_map(programs) {
         let layouts = shelled(&[program("app", app)], &shell);
         let (before, after) = moved(&layouts);
         let entrypoint = after.command().0;
@@ -125,7 +130,7 @@ fn flags_are_spelled_as_the_program_takes_them() {
         let dashed = layouts.container("dashed");
         dashed.start();
         assert_eq!(lines(&dashed.read(LOG)).len(), if takes_dashes { 4 } else { 0 }, "{name}");
-        layouts.underpin(&["verify", "oci:dashed:v1"]).run().ok().says("verified");
+        layouts.verify("oci:dashed:v1").run().ok().says("verified");
         let without_leave = layouts.rebase("refused").args(["--klog-style", "dash", "--json"]).run();
         assert_eq!(without_leave.code(), Some(i32::from(!takes_dashes)), "{without_leave}");
     }
@@ -135,9 +140,13 @@ fn flags_are_spelled_as_the_program_takes_them() {
 fn a_program_that_never_registers_the_flags_is_not_given_them() {
     or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app >>/var/log/app.log 2>&1"]});
-    for (app, why, code) in
-        [(klog_without_flags(), "does not register", Some(0)), (klog_beside_glog(), "glog beside klog", Some(2))]
-    {
+    let programs = |compiler: &GoCompiler| {
+        [
+            (klog_without_flags(compiler), "does not register", Some(0)),
+            (klog_beside_glog(compiler), "glog beside klog", Some(2)),
+        ]
+    };
+    for (app, why, code) in known_go_compilers().iter().flat_map(programs) {
         let layouts = shelled(&[program("app", app)], &shell);
         assert_eq!(written(&layouts.container("app"))[0], ["I starts"], "{why}");
         for args in [vec!["--json"], vec!["--json", "--logs", "klog"]] {
@@ -200,7 +209,7 @@ fn what_is_extracted_logs_as_well() {
     let notes: String = of_rule(&report, "shell-removed").iter().map(|note| text(note, "message")).collect();
     assert!(notes.contains("every 5 seconds") && notes.contains("errors go to the container's log"), "{notes}");
     assert!(!layouts.bundle("out").join("rootfs/bin/sh").exists(), "the shell is not taken along");
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
 }
 
 #[test]
@@ -234,12 +243,14 @@ fn a_threshold_that_was_asked_for_stays() {
 fn components_show_their_flags_without_a_list_of_modules() {
     or_skip!(parts());
     let shell = json!({"Entrypoint": ["/bin/sh", "-c", "exec /app --v=2 >>/var/log/app.log 2>&1"]});
-    for (component, flag) in [
+    let components = [
         (Component::Normalised, Some("--log-file")),
         (Component::Dashed, Some("--log-file")),
         (Component::WithoutFlags, None),
-    ] {
-        let layouts = shelled(&[program("app", klog_component(component))], &shell);
+    ];
+    let compilers = known_go_compilers();
+    for (compiler, (component, flag)) in compilers.iter().flat_map(|compiler| components.map(|of| (compiler, of))) {
+        let layouts = shelled(&[program("app", klog_component(component, compiler))], &shell);
         let Some(flag) = flag else {
             let report = layouts.rebase("out").arg("--json").run().refused().json();
             assert_eq!(findings(&report["platforms"][0]), ["refuse log-flag-unknown"]);
@@ -262,7 +273,13 @@ const SCRIPT: &str = "exec /app --logtostderr >>/var/log/app.log 2>&1";
 #[test]
 fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() {
     or_skip!(parts());
-    let layouts = shelled(&[program("app", glog())], &json!({"Entrypoint": ["/bin/sh", "-c", SCRIPT]}));
+    for compiler in known_go_compilers() {
+        refused_with_three_choices(&glog(&compiler));
+    }
+}
+
+fn refused_with_three_choices(app: &[u8]) {
+    let layouts = shelled(&[program("app", app)], &json!({"Entrypoint": ["/bin/sh", "-c", SCRIPT]}));
     let before = layouts.container("app");
     assert_eq!(before.start().code, Some(0));
     assert!(before.read(LOG).contains("] starts\n") && before.read(LOG).contains("] goes on\n"));
@@ -283,7 +300,7 @@ fn a_glog_program_is_refused_with_three_choices_and_moves_with_those_that_fit() 
     let ended = after.start();
     assert!(ended.stderr.contains("] starts\n") && ended.stderr.contains("] goes on\n"), "{ended:?}");
     assert!(!after.has(LOG), "nobody writes the file");
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
 
     let mut new = fixtures::new_base("linux/amd64");
     new.layers.push(Layer::of(Pack::Gzip, &[program("go-runner", runner(&[]))]));

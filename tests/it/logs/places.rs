@@ -41,7 +41,7 @@ fn a_health_check_runs_without_its_shell() {
         let check = ["/app", "is well", "0"].map(str::to_owned);
         assert_eq!(after.execute(&check).stdout, "out [is well 0] quiet\n");
         assert_eq!(after.start().stdout, "out [0] quiet\n");
-        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.verify("oci:out:v1").run().ok().says("verified");
     }
     for test in [json!(["CMD-SHELL", "/app 0 || exit 0"]), json!(["CMD-SHELL", "MODE=loud /app 0"])] {
         let layouts = shelled(&app, &config(test.clone()));
@@ -65,7 +65,7 @@ fn a_variable_is_refused_unless_its_value_is_frozen() {
     let (before, after) = (layouts.container("app"), layouts.container("out"));
     assert_eq!(before.start(), after.start());
     assert_eq!(words(&after.command().1), ["/app", "--mode=quiet", "quiet", "0"]);
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
     // Another variable does not help.
     layouts.rebase("other").args(["--freeze-env", "PATH"]).run().refused();
 }
@@ -80,7 +80,7 @@ fn those_who_know_better_say_the_command_and_it_is_still_proven() {
     let after = layouts.container("out");
     assert_eq!(after.start().stdout, "out [said 0] quiet\n");
     assert_eq!((words(&after.command().0), words(&after.command().1)), (vec!["/app"], vec!["said", "0"]));
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
     let run = layouts.rebase("none").args(["--entrypoint", r#"["/no/such"]"#, "--cmd", "[]"]).run();
     run.refused().says("[entrypoint-missing]");
     layouts.rebase("none").args(["--entrypoint", "/app"]).run().fails("usage");
@@ -162,7 +162,7 @@ fn wildcards_that_match_nothing_stay_and_those_that_match_are_refused() {
         assert_eq!(warnings.count(), 2, "{report}");
         let (before, after, ..) = both(&layouts);
         assert_eq!((before.as_str(), after.as_str()), (expected, expected), "{script}");
-        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.verify("oci:out:v1").run().ok().says("verified");
     }
 }
 
@@ -206,7 +206,7 @@ fn what_a_container_starts_with_can_be_set_and_is_recorded() {
     assert_eq!(after.start().stdout, "out [0] loud\n");
     let environment = after.config["Env"].to_string();
     assert!(environment.contains("A=1=2") && !environment.contains("quiet"), "{environment}");
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
     layouts.rebase("none").args(["--healthcheck", "none"]).run().ok();
     assert_eq!(layouts.container("none").config["Healthcheck"], json!({"Test": ["NONE"]}));
     for wrong in [["--workdir", "tmp"], ["--env", "A"], ["--healthcheck", "/app"]] {

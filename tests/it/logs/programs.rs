@@ -1,8 +1,11 @@
 //! The programs that log: Go with the real klog in its three ways to read flags, with glog, and
 //! with neither; and a log runner.
 
-use crate::support::programs::go;
+use std::path::{Path, PathBuf};
+
+use crate::support::programs::GoCompiler;
 use crate::support::skip::{Part, need, need_go_package};
+use crate::support::tar_layer::digest;
 
 /// Where Debian keeps the sources of Go packages.
 const SOURCES: &str = "/usr/share/gocode";
@@ -13,8 +16,12 @@ pub fn parts() -> Part<()> {
     need(&["go", "umoci", "runc", "busybox", "dash", "bash", "ldd"])
 }
 
-pub fn built(source: &str) -> Vec<u8> {
-    go(source, &[("GOPATH", SOURCES), ("GOARCH", "amd64")])
+fn built(source: &str) -> Vec<u8> {
+    built_by(&GoCompiler::usual(), source)
+}
+
+fn built_by(compiler: &GoCompiler, source: &str) -> Vec<u8> {
+    compiler.build(source, &[("GOPATH", SOURCES), ("GOARCH", "amd64")], &[])
 }
 
 /// What each of them writes at `--v=2`, one line for each severity; a line of `--v=3` besides.
@@ -30,6 +37,10 @@ const LINES: &str = r#"
 
 /// klog on Go's own `flag` package: only `--log_file`.
 pub fn klog_flag() -> Vec<u8> {
+    klog_flag_by(&GoCompiler::usual())
+}
+
+pub fn klog_flag_by(compiler: &GoCompiler) -> Vec<u8> {
     let start = r#"package main
 import ("flag"; "k8s.io/klog")
 func words() []string { return flag.Args() }
@@ -37,11 +48,11 @@ func main() {
     klog.InitFlags(nil)
     flag.Parse()
 "#;
-    built(&[start, LINES].concat())
+    built_by(compiler, &[start, LINES].concat())
 }
 
 /// klog on pflag as Kubernetes' components have it: names are normalised, `--log-file` works.
-pub fn klog_normalised() -> Vec<u8> {
+pub fn klog_normalised(compiler: &GoCompiler) -> Vec<u8> {
     let start = r#"package main
 import ("flag"; "strings"; "github.com/spf13/pflag"; "k8s.io/klog")
 //go:noinline
@@ -55,11 +66,11 @@ func main() {
     pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
     pflag.Parse()
 "#;
-    built(&[start, LINES].concat())
+    built_by(compiler, &[start, LINES].concat())
 }
 
 /// klog on pflag without normalisation: only `--log_file`, as with `flag`.
-pub fn klog_pflag() -> Vec<u8> {
+pub fn klog_pflag(compiler: &GoCompiler) -> Vec<u8> {
     let start = r#"package main
 import ("flag"; "github.com/spf13/pflag"; "k8s.io/klog")
 func words() []string { return pflag.Args() }
@@ -68,7 +79,7 @@ func main() {
     pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
     pflag.Parse()
 "#;
-    built(&[start, LINES].concat())
+    built_by(compiler, &[start, LINES].concat())
 }
 
 /// How a program built with k8s.io/component-base registers klog's flags.
@@ -126,13 +137,22 @@ func Init(fs *flag.FlagSet) {
     ),
 ];
 
-pub fn klog_component(component: Component) -> Vec<u8> {
-    let root = tempfile::tempdir().unwrap();
+/// The packages as Go looks for them: always at the same place, so that what is built with them is kept.
+fn component_base() -> PathBuf {
+    let root =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(digest(format!("{COMPONENT_BASE:?}").as_bytes()).replace(':', "-"));
+    let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for (path, source) in COMPONENT_BASE {
-        let directory = root.path().join("src/k8s.io/component-base").join(path);
+        let directory = made.path().join("src/k8s.io/component-base").join(path);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("package.go"), source).unwrap();
     }
+    // It fails where another test was first.
+    let _ = std::fs::rename(made.path(), &root);
+    root
+}
+
+pub fn klog_component(component: Component, compiler: &GoCompiler) -> Vec<u8> {
     let (import, start) = match component {
         Component::Normalised => {
             ("k8s.io/component-base/cli/flag", "klog.InitFlags(nil)\n    flag.InitFlags()".to_owned())
@@ -150,25 +170,26 @@ pub fn klog_component(component: Component) -> Vec<u8> {
         "package main\nimport (goflag \"flag\"; \"{import}\"; \"github.com/spf13/pflag\"; \"k8s.io/klog\")\n\
          var _ = goflag.Parse\nfunc words() []string {{ return pflag.Args() }}\nfunc main() {{\n    {start}\n{LINES}"
     );
-    go(&source, &[("GOPATH", &format!("{}:{SOURCES}", root.path().display())), ("GOARCH", "amd64")])
+    let path = format!("{}:{SOURCES}", component_base().display());
+    compiler.build(&source, &[("GOPATH", &path), ("GOARCH", "amd64")], &[])
 }
 
 /// klog without its flags: they are linked in, but nobody registers them.
-pub fn klog_without_flags() -> Vec<u8> {
-    built("package main\nimport \"k8s.io/klog\"\nfunc main() { klog.Info(\"starts\"); klog.Flush() }\n")
+pub fn klog_without_flags(compiler: &GoCompiler) -> Vec<u8> {
+    built_by(compiler, "package main\nimport \"k8s.io/klog\"\nfunc main() { klog.Info(\"starts\"); klog.Flush() }\n")
 }
 
-pub fn glog() -> Vec<u8> {
+pub fn glog(compiler: &GoCompiler) -> Vec<u8> {
     let source = r#"package main
 import ("flag"; "github.com/golang/glog")
 func main() { flag.Parse(); glog.Info("starts"); glog.Error("goes on"); glog.Flush() }
 "#;
-    built(source)
+    built_by(compiler, source)
 }
 
 /// Both, as programs had them that moved from one to the other: klog's flags are in a set of its own
 /// that the command line does not reach.
-pub fn klog_beside_glog() -> Vec<u8> {
+pub fn klog_beside_glog(compiler: &GoCompiler) -> Vec<u8> {
     let source = r#"package main
 import ("flag"; "github.com/golang/glog"; "k8s.io/klog")
 func main() {
@@ -179,7 +200,7 @@ func main() {
     klog.Info("starts"); glog.Flush(); klog.Flush()
 }
 "#;
-    built(source)
+    built_by(compiler, source)
 }
 
 /// Writes to both streams, says its words and a variable, and ends as it is told.
@@ -228,5 +249,5 @@ func main() {
     if why := child.Wait(); why != nil { log.Fatal(why) }
 }
 "#;
-    go(source, settings)
+    GoCompiler::usual().build(source, settings, &[])
 }

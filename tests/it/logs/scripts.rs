@@ -6,6 +6,7 @@ use super::programs::{klog_normalised, parts, plain};
 use super::{HOME, LOG, marks, of_rule, shelled, text};
 use crate::support::fixtures;
 use crate::support::layouts::{Layouts, findings};
+use crate::support::programs::GoCompiler;
 use crate::support::skip::or_skip;
 use crate::support::tar_layer::{Entry, program};
 
@@ -29,7 +30,8 @@ fn layouts(script: &str, app: Vec<u8>, config: &Value) -> Layouts {
 #[test]
 fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_replaced() {
     or_skip!(parts());
-    let layouts = layouts(RUN, klog_normalised(), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
+    let layouts =
+        layouts(RUN, klog_normalised(&GoCompiler::usual()), &json!({"Entrypoint": ["/run.sh"], "Cmd": ["one", "two"]}));
     let report = layouts.rebase("out").arg("--json").run().ok().json();
     let (before, after) = (layouts.container("app"), layouts.container("out"));
     let (entrypoint, cmd) = after.command();
@@ -48,7 +50,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
     assert_eq!(findings(&report["platforms"][0]), ["warn shell-removed", HOME]);
     assert!(text(of_rule(&report, "shell-removed").pop().unwrap(), "message").contains("/run.sh"));
     assert_ne!(after.execute(&["/run.sh".to_owned()]).code, Some(0));
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
 }
 
 /// The last flag wins: what CMD says about klog's files would undo what the entrypoint says.
@@ -56,7 +58,7 @@ fn the_script_of_the_cluster_autoscaler_moves_and_its_arguments_can_still_be_rep
 fn klogs_flags_are_not_given_where_cmd_would_undo_them() {
     or_skip!(parts());
     let config = json!({"Entrypoint": ["/run.sh"], "Cmd": ["--logtostderr=true", "one"]});
-    let layouts = layouts(RUN, klog_normalised(), &config);
+    let layouts = layouts(RUN, klog_normalised(&GoCompiler::usual()), &config);
     layouts.rebase("out").run().refused().says("CMD has flags that would override klog's").says("(log-flags)");
     assert!(!layouts.layout("out").exists(), "a refusal writes nothing");
     layouts.rebase("out").args(["--cmd", r#"["one"]"#]).run().ok();
@@ -111,7 +113,7 @@ fn a_script_behind_sh_c_is_read_like_one_that_is_started() {
         let after = layouts.container("out");
         assert_eq!(after.start().stdout, expected, "{config}");
         assert!(!after.command().0.iter().chain(&after.command().1).any(|word| word.contains("run.sh")), "{config}");
-        layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+        layouts.verify("oci:out:v1").run().ok().says("verified");
     }
     let loops = "#!/bin/sh\nwhile true; do /cluster-autoscaler 0; done\n";
     layouts(loops, app, &json!({"Cmd": ["/bin/sh", "-c", "./run.sh"]})).rebase("out").run().refused().says("(loop)");
@@ -128,7 +130,7 @@ fn a_script_that_is_of_no_more_use_can_be_left_out() {
     let after = layouts.container("out");
     assert_eq!(after.start().stdout, "out [one 0] quiet\n");
     assert!(!after.has("/run.sh") && after.has("/cluster-autoscaler"));
-    layouts.underpin(&["verify", "oci:out:v1"]).run().ok().says("verified");
+    layouts.verify("oci:out:v1").run().ok().says("verified");
     layouts.rebase("taken").args(["--extract", "--drop", "/run.sh"]).run().ok();
     let taken = layouts.container("taken");
     assert_eq!((taken.start().stdout.as_str(), taken.has("/run.sh")), ("out [one 0] quiet\n", false));

@@ -18,16 +18,18 @@ pub struct Package {
     pub bytes: u64,
     list: Entry,
     stanza: String,
+    /// What dpkg has of its checksums.
+    checksums: Vec<u8>,
 }
 
 /// A package that is installed on this machine; says so where it is not.
 pub fn of_this_machine(name: &str) -> Part<Package> {
     need(&["dpkg"])?;
-    let info = format!("var/lib/dpkg/info/{name}.list");
+    // Of a package that can be installed for several machines, dpkg has a list for each.
+    let both = [name.to_owned(), format!("{name}:amd64")].map(|name| format!("var/lib/dpkg/info/{name}.list"));
+    let found = both.into_iter().find(|info| Path::new("/").join(info).exists());
+    let Some(info) = found else { return Err(missing(&format!("package {name}"))) };
     let list = Path::new("/").join(&info);
-    if !list.exists() {
-        return Err(missing(&format!("package {name}")));
-    }
     let stanza = String::from_utf8(tool("dpkg", &["-s", name]).stdout).unwrap();
     let version = stanza.lines().find_map(|line| line.strip_prefix("Version: ")).unwrap().to_owned();
     let text = std::fs::read_to_string(&list).unwrap();
@@ -39,8 +41,9 @@ pub fn of_this_machine(name: &str) -> Part<Package> {
         files.push(entry);
         bytes += size;
     }
+    let checksums = std::fs::read(list.with_extension("md5sums")).unwrap_or_default();
     let list = file(&info, text).at(seconds(&list));
-    Ok(Package { name: name.to_owned(), version, files, bytes, list, stanza })
+    Ok(Package { name: name.to_owned(), version, files, bytes, list, stanza, checksums })
 }
 
 fn seconds(path: &Path) -> u64 {
@@ -73,6 +76,7 @@ pub fn by_hand(name: &str, files: &[(&str, &str)]) -> Package {
         bytes: files.iter().map(|(_, text)| text.len() as u64).sum(),
         list: file(&format!("var/lib/dpkg/info/{name}.list"), format!("/.\n{}", lines.concat())).at(2000),
         stanza: format!("Package: {name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0-1\n"),
+        checksums: Vec::new(),
     }
 }
 
@@ -86,10 +90,37 @@ impl Package {
 
     /// As distroless images have a package of this machine: unpacked, with its stanza and its checksums.
     pub fn unpacked(&self) -> Vec<Entry> {
-        let sums = std::fs::read(format!("/var/lib/dpkg/info/{}.md5sums", self.name)).unwrap();
         let status = |name: &str, bytes: Vec<u8>| file(&format!("var/lib/dpkg/status.d/{name}"), bytes);
         let control = self.stanza.lines().filter(|line| !line.starts_with("Status:")).collect::<Vec<_>>().join("\n");
-        let metadata = [status(&self.name, control.into_bytes()), status(&format!("{}.md5sums", self.name), sums)];
+        let metadata = [
+            status(&self.name, control.into_bytes()),
+            status(&format!("{}.md5sums", self.name), self.checksums.clone()),
+        ];
         self.files.iter().cloned().chain(metadata).map(|entry| entry.at(0)).collect()
     }
+}
+
+/// Several packages in one root with one database, as an installation leaves them: `/lib` and its like are links
+/// into `/usr`.
+pub fn system(packages: &[Package]) -> Vec<Entry> {
+    let merged = |path: &str| match path.split('/').next() {
+        Some("bin" | "sbin" | "lib" | "lib64") => format!("usr/{path}"),
+        _ => path.to_owned(),
+    };
+    let links = ["bin", "sbin", "lib", "lib64"].map(|name| symlink(name, &format!("usr/{name}")));
+    let files = packages.iter().flat_map(|package| package.files.iter().cloned());
+    let files = files.filter(|entry| !is_top_link(entry.path())).map(|entry| entry.moved(merged));
+    let database = packages.iter().flat_map(|package| {
+        let sums = package.list.path().replace(".list", ".md5sums");
+        [package.list.clone(), file(&sums, package.checksums.clone())]
+    });
+    let stanzas: Vec<&str> = packages.iter().map(|package| package.stanza.trim_end()).collect();
+    let status = file(STATUS, format!("{}\n", stanzas.join("\n\n")));
+    let mut seen = std::collections::HashSet::new();
+    let all = links.into_iter().chain(files).chain(database).chain([status]);
+    all.filter(|entry| seen.insert(entry.path().trim_end_matches('/').to_owned())).collect()
+}
+
+fn is_top_link(path: &str) -> bool {
+    matches!(path.trim_end_matches('/'), "bin" | "sbin" | "lib" | "lib64")
 }

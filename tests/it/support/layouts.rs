@@ -49,6 +49,12 @@ impl Layouts {
         self.underpin(&["rebase", "oci:app:v1", "--base", "oci:new:v1", "--to", &format!("oci:{out}:v1")])
     }
 
+    /// Layouts have no names to record: where the inputs are must be said.
+    pub fn verify(&self, image: &str) -> Invocation {
+        let inputs = ["--source", "oci:app:v1", "--base", "oci:new:v1", "--old-base", "oci:old:v1"];
+        self.underpin(&["verify", image]).args(inputs)
+    }
+
     pub fn plan(&self) -> Invocation {
         self.underpin(&["plan", "oci:app:v1", "--base", "oci:new:v1", "--old-base", "oci:old:v1", "--no-cache"])
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::invocation::{Invocation, Sandbox};
 use super::skip::{Part, missing};
-use super::tar_layer::{Entry, program};
+use super::tar_layer::{Entry, digest, program};
 use super::tools::tool;
 
 /// Machines there are programs for.
@@ -134,6 +134,13 @@ const DEBIAN_GO: [&str; 3] = ["/usr/lib/go-1.19/bin/go", "/usr/lib/go/bin/go", "
 /// Debian's and two current ones.
 const FEWEST_COMPILERS: usize = 3;
 
+/// The same where there may be fewer: those that are named, or the usual one. That all are there is asked for elsewhere.
+pub fn known_go_compilers() -> Vec<GoCompiler> {
+    let list = std::env::var_os(GO_COMPILERS).unwrap_or_default();
+    let named: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| path.is_file()).collect();
+    if named.is_empty() { vec![GoCompiler::usual()] } else { named.into_iter().map(GoCompiler::at).collect() }
+}
+
 /// A Go toolchain.
 #[derive(Debug, Clone)]
 pub struct GoCompiler {
@@ -179,8 +186,14 @@ impl GoCompiler {
         go.limit(std::time::Duration::from_secs(600))
     }
 
-    /// A program outside of modules. `main.pgo` is a profile of some other program.
+    /// A program outside of modules, compiled once and kept beside the build. `main.pgo` is a profile of some other
+    /// program.
     pub fn build(&self, source: &str, settings: &[(&str, &str)], flags: &[&str]) -> Vec<u8> {
+        let name = digest(format!("{} {settings:?} {flags:?} {source}", self.version).as_bytes()).replace(':', "-");
+        kept("go-programs", &name, || self.build_anew(source, settings, flags))
+    }
+
+    fn build_anew(&self, source: &str, settings: &[(&str, &str)], flags: &[&str]) -> Vec<u8> {
         built("main.go", source, |sandbox| {
             if flags.contains(&"-pgo=main.pgo") {
                 std::fs::write(sandbox.path("here").join("main.pgo"), self.profile()).unwrap();
@@ -207,6 +220,22 @@ impl GoCompiler {
 /// A Go program; `settings` are variables such as `GOARCH`. Static unless they ask for cgo.
 pub fn go(source: &str, settings: &[(&str, &str)]) -> Vec<u8> {
     GoCompiler::usual().build(source, settings, &[])
+}
+
+/// A file that is made once for all tests, and kept beside the build.
+pub fn kept(directory: &str, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join(name);
+    if let Ok(bytes) = std::fs::read(&file) {
+        return bytes;
+    }
+    let bytes = make();
+    // Whole or not at all: other tests read it.
+    let part = tempfile::NamedTempFile::new_in(&directory).unwrap();
+    std::fs::write(part.path(), &bytes).unwrap();
+    part.persist(file).unwrap();
+    bytes
 }
 
 /// A Rust program for this machine.

@@ -151,15 +151,29 @@ impl Location {
         if filled != layers.len() {
             return Err(format!("history speaks of {filled} layers, there are {}", layers.len()));
         }
-        for name in ["org.opencontainers.image.base.name", "org.opencontainers.image.base.digest"] {
-            if !manifest["annotations"][name].is_string() {
-                return Err(format!("no annotation {name}"));
-            }
-        }
+        check_record(&manifest["annotations"])?;
         let config_digest = text(&manifest["config"], "digest")?;
         let platform = platform(&config);
         Ok(Image { platform, manifest, config, layers, diff_ids, config_digest })
     }
+}
+
+/// Digests are always recorded; names are those of a registry, without a tag, and no path of this machine.
+fn check_record(annotations: &Value) -> Found<()> {
+    if !annotations["org.opencontainers.image.base.digest"].is_string() {
+        return Err("no annotation org.opencontainers.image.base.digest".to_owned());
+    }
+    let source = annotations["dev.underpin.source"].as_str().unwrap_or_default();
+    let source = source.split_once('@').map_or("", |(name, _)| name);
+    let base = annotations["org.opencontainers.image.base.name"].as_str().unwrap_or_default();
+    let is_of_two = annotations["dev.underpin.format"] != "1";
+    for name in [source, base].into_iter().filter(|name| !name.is_empty() && is_of_two) {
+        let (host, repository) = name.split_once('/').ok_or_else(|| format!("{name} is not a registry's name"))?;
+        if host.starts_with("oci") || host.starts_with('.') || host.is_empty() || repository.contains(':') {
+            return Err(format!("{name} is a path, or has a tag"));
+        }
+    }
+    Ok(())
 }
 
 fn parse(bytes: &[u8]) -> Found<Value> {
@@ -210,7 +224,7 @@ mod tests {
     fn sound() -> Recipe {
         let mut recipe = fixtures::app("linux/amd64", 100);
         for name in ["org.opencontainers.image.base.name", "org.opencontainers.image.base.digest"] {
-            recipe.annotations.insert(name.to_owned(), "x".into());
+            recipe.annotations.insert(name.to_owned(), "x.io/y".into());
         }
         recipe
     }
@@ -241,6 +255,9 @@ mod tests {
         let good = sound().build();
         let mut no_blob = good.clone();
         no_blob.blobs.pop();
+        let named = |name: &str| {
+            good.with_manifest(|manifest| manifest["annotations"]["org.opencontainers.image.base.name"] = name.into())
+        };
         let mismatch = super::super::recipe::index(Dialect::Oci, &[("linux/arm64", good.clone())]);
         for (broken, why) in [
             (Recipe { dialect: Dialect::Docker, ..sound() }.build(), "not OCI"),
@@ -249,6 +266,9 @@ mod tests {
             (good.with_config(|config| config["history"] = Value::Array(Vec::new())), "history speaks of 0"),
             (good.with_manifest(|manifest| manifest["layers"][0]["size"] = 7.into()), "not what its descriptor"),
             (good.with_manifest(|manifest| manifest["mediaType"] = Value::Null), "does not say"),
+            (named("x.io/y:v1"), "has a tag"),
+            (named("oci:/abs/dir"), "is a path"),
+            (named("../dir"), "is a path"),
             (no_blob, "blob sha256:"),
             (mismatch, "linux/arm64 is linux/amd64"),
         ] {

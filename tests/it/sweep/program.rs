@@ -1,8 +1,6 @@
 //! The observer as a program: compiled once for each set of flags, and kept beside the build.
 
-use std::path::{Path, PathBuf};
-
-use crate::support::programs::c;
+use crate::support::programs::{self, c};
 use crate::support::tar_layer::digest;
 
 const SOURCE: &str = include_str!("observe.c");
@@ -51,21 +49,6 @@ fn compiled(flags: &[String]) -> Vec<u8> {
 
 fn kept(compiler: &str, flags: &[String], source: &str) -> Vec<u8> {
     let name = digest(format!("{compiler} {flags:?} {source}").as_bytes()).replace(':', "-");
-    let file = directory().join(name);
-    if let Ok(bytes) = std::fs::read(&file) {
-        return bytes;
-    }
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let bytes = c(compiler, &flags, source);
-    // Whole or not at all: other tests read it.
-    let part = tempfile::NamedTempFile::new_in(directory()).unwrap();
-    std::fs::write(part.path(), &bytes).unwrap();
-    part.persist(file).unwrap();
-    bytes
-}
-
-fn directory() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("observers");
-    std::fs::create_dir_all(&directory).unwrap();
-    directory
+    programs::kept("observers", &name, || c(compiler, &flags, source))
 }

@@ -3,11 +3,12 @@
 use super::bases::{debian, distroless};
 use super::case::{Case, attack, ordinary};
 use super::program::{doing, tagged};
-use crate::support::programs::go;
+use crate::support::programs::{GoCompiler, known_go_compilers};
 use crate::support::tar_layer::{file, folder, program};
 
 pub fn cases() -> Vec<Case> {
-    [c_programs(), helpers(), go_programs()].concat()
+    let go = known_go_compilers();
+    [c_programs(), helpers(), go.iter().flat_map(go_programs).collect()].concat()
 }
 
 fn does(case: Case, code: &str) -> Case {
@@ -74,13 +75,16 @@ fn helpers() -> Vec<Case> {
 }
 
 /// Go keeps its strings in one piece, without ends.
-fn go_programs() -> Vec<Case> {
+fn go_programs(compiler: &GoCompiler) -> Vec<Case> {
     let source = |body: &str| {
         format!(
             "package main\nimport (\"fmt\"; \"os\"; \"os/exec\")\nfunc run(name string) {{ err := exec.Command(name).Run(); if err == nil {{ fmt.Println(\"did hook \" + name + \": ok 0\") }} else {{ fmt.Println(\"did hook \" + name + \": failed\"); os.Exit(7) }} }}\nfunc read(name string) {{ _, err := os.ReadFile(name); if err == nil {{ fmt.Println(\"did config \" + name + \": ok\") }} else {{ fmt.Println(\"did config \" + name + \": failed\"); os.Exit(7) }} }}\nfunc main() {{ fmt.Println(\"observed go\"); _ = run; _ = read; {body} }}\n"
         )
     };
-    let does = |case: Case, body: &str| case.only([program("app", go(&source(body), &[]))]);
+    let does = |case: Case, body: &str| {
+        let name = format!("{}/{}", case.name, compiler.version());
+        Case { name, ..case }.only([program("app", compiler.build(&source(body), &[], &[]))])
+    };
     let called = |name: &str| {
         format!(
             "if exec.Command(\"{name}\").Run() == nil {{ fmt.Println(\"did hook {name}: ok 0\") }} else {{ os.Exit(7) }}"
