@@ -98,7 +98,7 @@ impl Node {
 
 /// What `scripts/test` has fetched. It is skipped and failed like any part of the machine.
 fn newer() -> Part<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer/usr/bin/containerd");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer/trixie/containerd/usr/bin/containerd");
     need(&[path.to_str().unwrap()]).map(|()| path)
 }
 
