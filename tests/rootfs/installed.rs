@@ -13,7 +13,7 @@ use underpin::rootfs::merge;
 
 use crate::can_run;
 use crate::layout::Layout;
-use crate::real::debian;
+use crate::real::{debian, making};
 use crate::skip::{Part, missing, or_skip};
 
 const COPY_OVER_PACKAGES: &str = "
@@ -81,6 +81,7 @@ fn image(scripts: &[&str]) -> Part<Layout> {
     let made_by = Digest::of(scripts.join("\n").as_bytes());
     let kept: PathBuf =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("debian-installed-{}", &made_by.hex()[..12]));
+    let _lock = making(&kept);
     if let Some(layout) = Layout::kept(&kept) {
         return Ok(layout);
     }

@@ -63,14 +63,12 @@ impl Layout {
         folder.exists().then(|| Self { folder: folder.to_owned(), _temporary: None })
     }
 
-    /// Moves the image to a folder that stays, all at once. Who comes second finds it there.
+    /// Copies the image to a directory that stays, whole or not at all.
     pub fn keep(&self, folder: &Path) {
         let draft = folder.with_extension(std::process::id().to_string());
         std::fs::create_dir(&draft).unwrap();
         shell(&self.folder, &format!("cp -r image '{}'", draft.display()));
-        if std::fs::rename(&draft, folder).is_err() {
-            std::fs::remove_dir_all(&draft).unwrap();
-        }
+        std::fs::rename(&draft, folder).unwrap();
     }
 
     pub fn path(&self, name: &str) -> String {

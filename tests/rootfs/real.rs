@@ -1,6 +1,7 @@
 //! Real images: Debian, one that is shaped like Alpine's, and busybox with its hard links; each
 //! with layers upon it that delete, replace, hide and give away.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -129,9 +130,17 @@ fn a_root_that_is_shaped_like_alpines_is_as_umoci_unpacks_it() {
     });
 }
 
+/// Held while `kept` is made: the tests run at once, and whoever comes second waits and finds it there.
+pub fn making(kept: &Path) -> File {
+    let lock = File::create(kept.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
 /// Made once and kept, since a mirror is asked for it.
 pub fn debian() -> Part<PathBuf> {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian-bookworm-minbase.tar");
+    let _lock = making(&kept);
     if !kept.exists() {
         let draft = kept.with_extension(format!("{}.tar", std::process::id()));
         let mut mmdebstrap = Command::new(find("mmdebstrap").ok_or_else(|| missing("mmdebstrap"))?);
