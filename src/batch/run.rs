@@ -47,8 +47,16 @@ struct UnsavedLock {
     unsaved: usize,
 }
 
-/// Rebases all images. The rows are in the order of the entries.
-pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
+/// What a batch has done.
+pub struct BatchDone {
+    /// In the order of the entries.
+    pub rows: Vec<BatchRow>,
+    /// Whether the lock could be saved: the images are where they are also if not.
+    pub saved: Result<()>,
+}
+
+/// Rebases all images.
+pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<BatchDone> {
     let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
     let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
     let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
@@ -58,11 +66,14 @@ pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<Vec<BatchRow>> {
         }
         Ok(row)
     })?;
-    if batch.locking != Locking::Strict {
-        let state = keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (batch.save)(&state.changes)?;
-    }
-    Ok(rows)
+    let saved = match batch.locking {
+        Locking::Strict => Ok(()),
+        Locking::Use | Locking::Update => {
+            let state = keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            (batch.save)(&state.changes)
+        }
+    };
+    Ok(BatchDone { rows, saved })
 }
 
 impl LockWriter<'_> {

@@ -8,13 +8,13 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs, Work, epoch};
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
-use super::report_file::ReportArgs;
+use super::report_file::{ReportArgs, ReportFiles};
 use crate::batch::{self, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::store::Notices;
 use crate::store::Session;
-use crate::store::disk::{LockMode, LockWait, check_writable, lock_directory, sync_directory, write_file};
+use crate::store::disk::{LockMode, LockWait, OutputFile, lock_directory, sync_directory, write_file};
 use crate::yaml;
 
 /// Move many images, listed in a YAML file
@@ -71,12 +71,12 @@ impl Batch {
         let shard = self.shard()?;
         let lock_path = path.with_file_name("underpin.lock");
         let lock = self.read_lock(&lock_path)?;
-        self.check_files()?;
+        let files = self.open_files(&lock_path)?;
         let options = self.world.session_options(Work::ManyImages)?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let notices = console.notices();
         let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
-        let rows = batch::run(
+        let done = batch::run(
             &session,
             &batch::BatchRun {
                 entries: entries.iter().enumerate().filter(|(at, _)| shard.has(*at)).map(|(_, entry)| entry).collect(),
@@ -86,9 +86,9 @@ impl Batch {
                 save: &save,
             },
         )?;
-        let report = BatchReport::new(rows, session.traffic.tally());
-        self.write_files(&report)?;
-        Ok(show(console, &report))
+        let report = BatchReport::new(done.rows, session.traffic.tally());
+        let ended = console.ended(show(console, &report), done.saved);
+        Ok(console.ended(ended, files.write(&report)))
     }
 
     /// The images with their exceptions. Each needs a target.
@@ -131,18 +131,30 @@ impl Batch {
         }
     }
 
-    fn check_files(&self) -> Result<()> {
-        self.reports.check()?;
-        self.promoter.iter().try_for_each(|path| check_writable(path))
+    /// All files that will be written; the lock is saved again and again, so it is only tried.
+    fn open_files(&self, lock: &Path) -> Result<Files> {
+        if self.locking() != Locking::Strict {
+            OutputFile::open(lock).map_err(|error| error.hint("--locked does not write underpin.lock"))?;
+        }
+        let promoter = self.promoter.as_deref().map(OutputFile::open).transpose()?;
+        Ok(Files { promoter, reports: self.reports.open()? })
     }
+}
 
-    fn write_files(&self, report: &BatchReport) -> Result<()> {
-        if let Some(path) = &self.promoter {
+/// The files that the command line names, open and not written yet.
+struct Files {
+    promoter: Option<OutputFile>,
+    reports: ReportFiles,
+}
+
+impl Files {
+    fn write(self, report: &BatchReport) -> Result<()> {
+        let promoter = self.promoter.map(|file| {
             let targets = report.images.iter().flat_map(|row| &row.targets);
             let page = promoter_page(targets.map(|target| (&target.location, target.digest.as_str())))?;
-            write_file(path, page.as_bytes())?;
-        }
-        self.reports.write(report)
+            file.write(page.as_bytes())
+        });
+        promoter.unwrap_or(Ok(())).and(self.reports.write(report))
     }
 }
 

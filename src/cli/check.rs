@@ -85,19 +85,18 @@ impl Check {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let policy = self.policy()?;
         let asked = self.asked(&policy)?;
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let options = self.world.session_options(Work::ManyImages)?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let rows = parallel::map(&asked, options.jobs, |one| Ok(row(&session, one, &policy.bases)))?;
         // Only a batch file has all images that a list could speak of.
         let unmatched = if self.batch.is_some() { unmatched(&asked) } else { Vec::new() };
         let report = CheckReport::new(rows, unmatched);
-        self.reports.write(&report)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", report.json())),
             Form::Text => console.data(&report.text()),
         }
-        Ok(report.grade().into())
+        Ok(console.ended(report.grade().into(), files.write(&report)))
     }
 
     fn policy(&self) -> Result<Policy> {

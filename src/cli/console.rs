@@ -10,8 +10,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 
+use super::Ended;
 use super::args::{SayArgs, pace};
-use crate::error::{Error, printable};
+use crate::error::{Error, Result, printable};
 use crate::report::kube::Paint;
 use crate::report::{Detail, error_to_json};
 use crate::store::{Meter, Notice, Notices, Progress};
@@ -96,6 +97,18 @@ impl Console {
         self.stderr(&format!("error: {error}\n"));
         if self.form == Form::Json {
             self.data(&format!("{}\n", error_to_json(error)));
+        }
+    }
+
+    /// How a command ended whose data are on stdout, and whose files were written after that. A failure is told on
+    /// stderr only: stdout has what was done.
+    pub fn ended(&self, ended: Ended, files: Result<()>) -> Ended {
+        match files {
+            Ok(()) => ended,
+            Err(error) => {
+                self.stderr(&format!("error: {error}\n"));
+                Ended::Failed
+            }
         }
     }
 

@@ -46,18 +46,17 @@ impl Elf {
 
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let programs = Programs(self.files.iter().map(|path| (path.display().to_string(), look(path))).collect());
         console.data(&match console.form {
             Form::Json if programs.errors().count() == self.files.len() => String::new(),
             Form::Json => format!("{}\n", programs.json()),
             Form::Text => programs.text(),
         });
-        self.reports.write(&programs)?;
         for error in programs.errors() {
             console.error(error);
         }
-        Ok(programs.grade().into())
+        Ok(console.ended(programs.grade().into(), files.write(&programs)))
     }
 }
 

@@ -67,7 +67,7 @@ impl Exceptions {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let before = read_list(&self.file)?;
         let list = self.edited(&before)?;
         let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
@@ -77,14 +77,14 @@ impl Exceptions {
         let mut problems = list.problems();
         problems.extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.source))));
         let report = ExceptionListReport { path: self.file.display().to_string(), list: &list, problems };
-        self.reports.write(&report)?;
         console.say(&report.problem_lines());
         match console.form {
             _ if self.render => console.data(&render(&list, &component_bases(images.iter().flatten()))),
             Form::Json => console.data(&format!("{}\n", report.json())),
             Form::Text => console.data(&report.table()),
         }
-        Ok(if report.is_sound() { Ended::Done } else { Ended::Refused })
+        let ended = if report.is_sound() { Ended::Done } else { Ended::Refused };
+        Ok(console.ended(ended, files.write(&report)))
     }
 
     fn edited(&self, list: &ExceptionList) -> Result<ExceptionList> {

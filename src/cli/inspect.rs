@@ -53,16 +53,15 @@ impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases))?;
-        self.reports.write(&inspection)?;
         match console.form {
             Form::Json => console.data(&format!("{}\n", inspection.json())),
             Form::Text => console.data(&inspection.text()),
         }
-        Ok(Ended::Done)
+        Ok(console.ended(Ended::Done, files.write(&inspection)))
     }
 }

@@ -38,12 +38,11 @@ const EXAMPLES: &str = "Examples:
 impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         let report = run::plan(&session, &job)?;
-        self.reports.write(&report)?;
-        Ok(show(console, &report))
+        Ok(console.ended(show(console, &report), files.write(&report)))
     }
 }
 

@@ -6,13 +6,13 @@ use clap::Args;
 
 use super::args::{MoveArgs, SayArgs, SessionArgs, Work};
 use super::console::{Console, Form};
-use super::report_file::ReportArgs;
+use super::report_file::{ReportArgs, ReportFiles};
 use super::{Ended, plan};
 use crate::error::Result;
 use crate::report::{Outcome, Report, Reportable as _, losses_to_text, to_json, to_text};
 use crate::run;
 use crate::store::Session;
-use crate::store::disk::{check_writable, write_file};
+use crate::store::disk::OutputFile;
 
 /// Move an image to a new base and publish the result
 #[derive(Debug, Args)]
@@ -54,26 +54,40 @@ const EXAMPLES: &str = "Examples:
 impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
-        self.reports.check()?;
-        self.digest_file.iter().try_for_each(|path| check_writable(path))?;
+        let files = self.open_files()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         if self.dry_run {
             let report = run::plan(&session, &job)?;
-            self.write_files(&report, None)?;
-            return Ok(plan::show(console, &report));
+            return Ok(console.ended(plan::show(console, &report), files.reports.write(&report)));
         }
         let report = run::rebase(&session, &job)?;
-        let digest = report.targets.first().map(|target| target.digest.as_str());
-        self.write_files(&report, digest)?;
-        Ok(show(console, &report))
+        Ok(console.ended(show(console, &report), files.write(&report)))
     }
 
-    fn write_files(&self, report: &Report, digest: Option<&str>) -> Result<()> {
-        if let (Some(file), Some(digest)) = (&self.digest_file, digest) {
-            write_file(file, format!("{digest}\n").as_bytes())?;
+    fn open_files(&self) -> Result<Files> {
+        let digest = self.digest_file.as_deref().map(OutputFile::open).transpose()?;
+        Ok(Files { digest, reports: self.reports.open()? })
+    }
+}
+
+/// The files that the command line names, open and not written yet.
+struct Files {
+    digest: Option<OutputFile>,
+    reports: ReportFiles,
+}
+
+impl Files {
+    /// stdout has the result by now, so a failure says that it is published.
+    fn write(self, report: &Report) -> Result<()> {
+        let target = report.targets.first();
+        let digest =
+            self.digest.zip(target).map(|(file, target)| file.write(format!("{}\n", target.digest).as_bytes()));
+        let written = digest.unwrap_or(Ok(())).and(self.reports.write(report));
+        match target.filter(|_| report.outcome != Outcome::Refused) {
+            Some(target) => written.map_err(|error| error.fact("published", &target.pinned)),
+            None => written,
         }
-        self.reports.write(report)
     }
 }
 

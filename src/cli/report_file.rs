@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::error::{Error, Result};
 use crate::report::{ReportFormat, Reportable};
-use crate::store::disk::{check_writable, write_file};
+use crate::store::disk::OutputFile;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -17,13 +17,22 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// Checks that the reports can be written, before anything is published.
-    pub(super) fn check(&self) -> Result<()> {
-        self.report.iter().try_for_each(|file| check_writable(&file.path))
+    /// Opens the files, before anything is published.
+    pub(super) fn open(&self) -> Result<ReportFiles> {
+        let open = |file: &ReportFile| Ok((file.format, OutputFile::open(&file.path)?));
+        Ok(ReportFiles(self.report.iter().map(open).collect::<Result<_>>()?))
     }
+}
 
-    pub(super) fn write(&self, report: &impl Reportable) -> Result<()> {
-        self.report.iter().try_for_each(|file| file.write(report))
+/// Reports that are open and not written yet.
+#[derive(Debug)]
+pub(super) struct ReportFiles(Vec<(ReportFormat, OutputFile)>);
+
+impl ReportFiles {
+    /// Writes all of them. One that fails does not keep the others from being written.
+    pub(super) fn write(self, report: &impl Reportable) -> Result<()> {
+        let write = |(format, file): (ReportFormat, OutputFile)| file.write(format.write(report)?.as_bytes());
+        self.0.into_iter().map(write).fold(Ok(()), Result::and)
     }
 }
 
@@ -47,12 +56,5 @@ impl FromStr for ReportFile {
             let words = ReportFormat::ALL.map(ReportFormat::word);
             Error::usage(format!("expected FORMAT=FILE, where FORMAT is one of {}", words.join(", ")))
         })
-    }
-}
-
-impl ReportFile {
-    fn write(&self, report: &impl Reportable) -> Result<()> {
-        let text = self.format.write(report)?;
-        write_file(&self.path, text.as_bytes())
     }
 }

@@ -84,21 +84,21 @@ impl Translate {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let context = self.context()?;
         let script = self.script.as_deref().map(read).transpose()?;
         let translation = Translation::of(&self.argv, script.as_deref(), &context, self.strategy().as_ref());
-        self.reports.write(&translation)?;
         match (console.form, &translation.verdict) {
             (Form::Json, _) => console.data(&format!("{}\n", translation.json())),
             // A refusal goes to stderr, as all refusals do.
             (Form::Text, Verdict::Refuse(_)) => console.insist(&translation.text()),
             (Form::Text, _) => console.data(&translation.text()),
         }
-        Ok(match translation.verdict {
+        let ended = match translation.verdict {
             Verdict::Refuse(_) => Ended::Refused,
             Verdict::Translate(_) | Verdict::Unchanged(_) => Ended::Done,
-        })
+        };
+        Ok(console.ended(ended, files.write(&translation)))
     }
 
     fn context(&self) -> Result<CommandContext> {

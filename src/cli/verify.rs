@@ -74,15 +74,14 @@ impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let places = self.places.read()?;
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
         let verification = verify(&session, &image, &places)?;
-        self.reports.write(&verification)?;
         console.say(&verification.text());
         if console.form == Form::Json {
             console.data(&format!("{}\n", verification.json()));
         }
-        Ok(verification.grade().into())
+        Ok(console.ended(verification.grade().into(), files.write(&verification)))
     }
 }

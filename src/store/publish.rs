@@ -22,6 +22,13 @@ pub struct Published {
     pub change: Publication,
 }
 
+impl Published {
+    /// The error of a later target says what is published all the same.
+    fn told(error: Error, published: &Self) -> Error {
+        error.fact("published", published.location.pinned(published.digest))
+    }
+}
+
 /// Whether the target named the result before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Publication {
@@ -48,7 +55,8 @@ impl Publisher<'_> {
             scope.spawn(|| self.keep(assembled, targets));
             let mut published = Vec::new();
             for (target, sink) in targets.iter().zip(sinks) {
-                let change = self.publish_to(assembled, target, sink.as_ref(), &origins)?;
+                let outcome = self.publish_to(assembled, target, sink.as_ref(), &origins);
+                let change = outcome.map_err(|error| published.iter().fold(error, Published::told))?;
                 self.remember(assembled, target);
                 published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
             }

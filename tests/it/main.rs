@@ -40,6 +40,7 @@ mod make;
 mod module_order;
 mod node;
 mod old_base;
+mod outputs;
 mod proves;
 mod pull_faults;
 mod push_faults;

@@ -75,7 +75,7 @@ Exit codes: 0 done, or nothing to do; 1 something was refused, or with --check w
 impl Kube {
     /// Every file is processed, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        self.reports.check()?;
+        let files = self.reports.open()?;
         let inputs = inputs::find(&self.files)?;
         let images = inputs::fetch_images(&self.image, &self.world, console)?;
         let options = KubeOptions {
@@ -89,8 +89,8 @@ impl Kube {
             inputs.iter().zip(&mut looked).for_each(|(input, file)| write(input, file));
         }
         self.tell(console, &looked);
-        self.reports.write(&KubeReport { files: &looked, mode: self.mode() })?;
-        Ok(self.ended(&looked))
+        let report = KubeReport { files: &looked, mode: self.mode() };
+        Ok(console.ended(self.ended(&looked), files.write(&report)))
     }
 
     fn mode(&self) -> KubeMode {

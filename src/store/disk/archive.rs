@@ -17,6 +17,7 @@ use super::layout_reader::{self, INDEX, LayoutFiles, LayoutReader, MARKER, MARKE
 use super::lock::{self, LockMode, LockWait};
 use super::tar_reader::{TarMember, TarReader};
 use super::tar_writer::TarWriter;
+use super::user_file;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest};
 use crate::store::{Blob, Delivery, Notices, Sink, Source, Stream};
@@ -70,8 +71,8 @@ pub struct ArchiveSink {
 
 impl ArchiveSink {
     pub(super) fn new(local: &LocalImage, flavor: Flavor, notices: &Notices) -> Result<Self> {
-        // Written where a link leads, so that the link stays.
-        let path = std::fs::canonicalize(&local.path).unwrap_or_else(|_| local.path.clone());
+        user_file::refuse_link(&local.path)?;
+        let path = local.path.clone();
         let sink = Self { path, wanted: local.clone(), flavor, notices: notices.clone(), draft: Mutex::new(None) };
         sink.find().map_err(|error| sink.named(error))?;
         Ok(sink)

@@ -44,4 +44,4 @@ pub use node_record::{ImageTimes, NODES, NodeRecord};
 pub use partial::{Partial, Receiving};
 pub use regular_file::{Symlinks, open as open_regular};
 pub use timestamp::Timestamp;
-pub use user_file::{check_writable, read_file, write_file};
+pub use user_file::{OutputFile, read_file, write_file};

@@ -2,7 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
 
 use super::atomic::{self, Temp};
 use crate::error::{Error, Result};
@@ -17,33 +20,108 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether [`write_file`] has a directory to write into: better known before the work than after it.
-pub fn check_writable(path: &Path) -> Result<()> {
-    let directory = atomic::parent(path);
-    if path.is_dir() {
-        Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
-    } else if directory.is_dir() {
-        Ok(())
-    } else {
-        Err(Error::usage("cannot write the file: its directory does not exist").fact("path", path.display()))
+/// Kept free for a file until it is written, so that the work in between cannot take the last space.
+static RESERVED: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A file to write when the work is done, opened before it begins: what cannot be written is known while nothing has
+/// been published yet.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    destination: Destination,
+    /// Space in the same directory, under no name.
+    reserve: Option<File>,
+}
+
+impl OutputFile {
+    /// Proves that [`Self::write`] can write, as far as that can be known now.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| Error::io("cannot write the file", path, &error);
+        let destination = destination(path)?;
+        let reserve = match &destination {
+            Destination::Stream => {
+                access(path, Access::WRITE_OK).map_err(|error| failed(error.into()))?;
+                None
+            }
+            Destination::File(_) if !atomic::parent(path).is_dir() => {
+                return Err(
+                    Error::usage("cannot write the file: its directory does not exist").fact("path", path.display())
+                );
+            }
+            Destination::File(_) => {
+                let file =
+                    atomic::scratch(atomic::parent(path)).map_err(|error| error.fact("to write", path.display()))?;
+                file.write_all_at(&RESERVED, 0).map_err(failed)?;
+                Some(file)
+            }
+        };
+        Ok(Self { path: path.to_owned(), destination, reserve })
+    }
+
+    /// Writes the file, whole or not at all. A link that has come in between is replaced.
+    pub fn write(self, bytes: &[u8]) -> Result<()> {
+        drop(self.reserve);
+        write_to(&self.path, self.destination, bytes)
     }
 }
 
-/// Puts `bytes` into the file, whole or not at all. A pipe or a device, such as `/dev/stdout`, is
-/// written to as it is: it must not be replaced by a file.
+/// Puts `bytes` into the file, whole or not at all. A link is not followed. A pipe or a device, such as `/dev/stdout`, is written to as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_to(path, destination(path)?, bytes)
+}
+
+fn write_to(path: &Path, destination: Destination, bytes: &[u8]) -> Result<()> {
     let failed = |error| Error::io("could not write the file", path, &error);
-    match fs::metadata(path) {
-        Ok(there) if there.is_dir() => {
-            Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
+    match destination {
+        Destination::Stream => {
+            OpenOptions::new().append(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
         }
-        Ok(there) if !there.is_file() => {
-            OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
-        }
-        // A link keeps pointing to the file it points to.
-        Ok(there) => replace_file(&fs::canonicalize(path).map_err(failed)?, bytes, Some(there.permissions())),
-        Err(_) => replace_file(path, bytes, None),
+        Destination::File(permissions) => replace_file(path, bytes, permissions),
     }
+}
+
+/// What a path that the user named leads to.
+#[derive(Debug)]
+enum Destination {
+    /// A regular file, or nothing yet.
+    File(Option<Permissions>),
+    /// A pipe, a terminal or a device.
+    Stream,
+}
+
+fn destination(path: &Path) -> Result<Destination> {
+    if !names_descriptor(path) {
+        refuse_link(path)?;
+    }
+    let there = match fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Destination::File(None)),
+        Err(error) => return Err(Error::io("cannot write the file", path, &error)),
+    };
+    if there.is_dir() {
+        Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
+    } else if there.is_file() {
+        Ok(Destination::File(Some(there.permissions())))
+    } else {
+        Ok(Destination::Stream)
+    }
+}
+
+/// What is written never goes through a link: whoever can write to a shared directory could make us overwrite any
+/// file of ours.
+pub(super) fn refuse_link(path: &Path) -> Result<()> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    Err(Error::usage("cannot write the file: the path is a symbolic link, which is not followed")
+        .fact("path", path.display())
+        .hint("name the file that the link points to"))
+}
+
+/// Whether the link is one of the system's own, to an open file of ours: `/dev/stdout`, `/dev/fd/3`.
+fn names_descriptor(path: &Path) -> bool {
+    let Ok(directory) = fs::canonicalize(atomic::parent(path)) else { return false };
+    directory == Path::new("/dev") || (directory.starts_with("/proc") && directory.ends_with("fd"))
 }
 
 /// A file that was there keeps its permissions. Nobody but us looks for what a killed writer left here.
@@ -67,23 +145,53 @@ mod tests {
     #[test]
     fn devices_are_written_to_and_files_are_replaced() {
         let directory = tempfile::tempdir().unwrap();
-        let (file, link) = (directory.path().join("digest"), directory.path().join("link"));
+        let file = directory.path().join("digest");
         write_file(&file, b"one").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         fs::write(directory.path().join(".underpin-4000000-0123456789abcdef"), "half").unwrap();
-        write_file(&link, b"two").unwrap();
+        write_file(&file, b"two").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "what a killed writer left is gone");
-        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "what a killed writer left is gone");
         write_file(Path::new("/dev/null"), b"x").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         assert!(write_file(directory.path(), b"x").is_err());
         assert!(write_file(&directory.path().join("no/such"), b"x").is_err());
-        for (path, allowed) in [("digest", true), ("new", true), ("no/such", false), ("", false)] {
-            assert_eq!(check_writable(&directory.path().join(path)).is_ok(), allowed, "{path}");
+    }
+
+    #[test]
+    fn links_are_not_followed_except_to_what_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("victim"), "precious").unwrap();
+        for (link, to) in [("link", at("victim")), ("dangling", at("none")), ("device", "/dev/null".into())] {
+            std::os::unix::fs::symlink(to, at(link)).unwrap();
+            for error in [write_file(&at(link), b"x").unwrap_err(), OutputFile::open(&at(link)).unwrap_err()] {
+                assert!(error.to_string().contains("symbolic link"), "{error}");
+            }
         }
-        assert!(check_writable(Path::new("plain")).is_ok());
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+        assert!(!at("none").exists());
+        let open = File::options().append(true).open(at("victim")).unwrap();
+        let descriptor = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        OutputFile::open(Path::new(&descriptor)).unwrap().write(b"!").unwrap();
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious!");
+        // A link that comes in between is replaced.
+        let output = OutputFile::open(&at("report")).unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("report")).unwrap();
+        output.write(b"report").unwrap();
+        assert!(at("report").symlink_metadata().unwrap().is_file());
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious!");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("digest"), "old").unwrap();
+        for (path, allowed) in [("digest", true), ("new", true), ("no/such", false), ("digest/x", false), ("", false)] {
+            assert_eq!(OutputFile::open(&directory.path().join(path)).is_ok(), allowed, "{path}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left of an attempt");
+        assert!(OutputFile::open(Path::new("plain")).is_ok());
     }
 }
