@@ -114,7 +114,7 @@ impl Layers {
     /// Decides for every layer, as far as that can be done without knowing the command.
     pub(super) fn begin(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> Self {
         // What the user leaves out can still be read: a script that is inlined.
-        if options.extract { Self::default() } else { filter::layers(subject, facts, &options.keep, &[]) }
+        if options.extract { Self::default() } else { filter::layers(subject, facts, options, &[]) }
     }
 
     /// Where the words of the command lead: in the layers that go along, or in all of the image
@@ -133,7 +133,7 @@ impl Layers {
         let layers = match needs.options.extract {
             true => extract::extract(subject, facts, needs),
             false if drop.is_empty() => self,
-            false => filter::layers(subject, facts, keep, drop),
+            false => filter::layers(subject, facts, needs.options, drop),
         };
         let drop_missing = layers.not_dropped(facts, keep, drop);
         let roots = layers.roots(subject);

@@ -26,6 +26,7 @@ pub mod testing;
 
 use serde_json::{Map, Value};
 
+use crate::examine::packages::{PackageChanges, RootPackages};
 use crate::examine::{self, Facts, PlatformSubject, Shape, Subject};
 use crate::oci::{DiffId, Digest, Image};
 use crate::process::{self, Container, LeavingPackage, Setup, Startup};
@@ -65,6 +66,8 @@ pub struct Pass {
     pub draft: Draft,
     pub startup: Startup,
     pub seam: Seam,
+    /// The packages of the source, and those of the result.
+    pub packages: PackageChanges,
     /// What the rules have to say; empty until it was judged.
     pub findings: Vec<Finding>,
     /// The options that its manifest records; empty until then, and for an image that is passed on.
@@ -225,8 +228,19 @@ pub fn pass(mut subject: PlatformSubject, options: &RebaseOptions) -> Pass {
     let setup = draft.setup(&before, &subject, &leaving);
     let startup = process::look(&setup, &roots.rebased, roots.source(), draft.layers.above_base());
     let seam = seam::look(&subject, &facts, &draft.layers, &roots);
+    let packages = PackageChanges::between(&RootPackages::of(roots.source()), &RootPackages::of(&roots.rebased));
     drop(roots);
-    Pass { subject, facts, draft, startup, seam, findings: Vec::new(), recorded: RecordedOptions::new(), result: None }
+    Pass {
+        subject,
+        facts,
+        draft,
+        startup,
+        seam,
+        packages,
+        findings: Vec::new(),
+        recorded: RecordedOptions::new(),
+        result: None,
+    }
 }
 
 /// Decides everything about one platform, once [`need`] has nothing to ask for.

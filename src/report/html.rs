@@ -178,6 +178,26 @@ fn platform_section(out: &mut String, platform: &ReportedPlatform) {
     bars(out, platform);
     commands(out, platform);
     layers(out, platform);
+    packages(out, platform);
+}
+
+/// The packages, folded: a system has hundreds.
+fn packages(out: &mut String, platform: &ReportedPlatform) {
+    let Some(packages) = &platform.packages else { return };
+    let _ = writeln!(
+        out,
+        "<details>\n<summary>Packages: {}</summary>\n<table>\n<thead><tr><th>Package</th><th>Before</th><th>After</th></tr></thead>\n<tbody>",
+        escaped(&packages.summary())
+    );
+    let row = |out: &mut String, name: &str, before: &str, after: &str| {
+        let (name, before, after) = (escaped(name), escaped(before), escaped(after));
+        let _ = writeln!(out, "<tr><td><code>{name}</code></td><td>{before}</td><td>{after}</td></tr>");
+    };
+    packages.left.iter().for_each(|it| row(out, &it.name, &it.version, ""));
+    packages.arrived.iter().for_each(|it| row(out, &it.name, "", &it.version));
+    packages.changed.iter().for_each(|it| row(out, &it.name, &it.before, &it.after));
+    packages.stayed.iter().for_each(|it| row(out, &it.name, &it.version, &it.version));
+    out.push_str("</tbody>\n</table>\n</details>\n");
 }
 
 /// A layer as it is in one of the two images.

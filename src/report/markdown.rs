@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 
 use super::candidates::ReportedBase;
+use super::model::{Report, ReportedPlatform};
 use super::rows::{Row, Rows};
 use super::text::brought_line;
 use crate::error::printable;
@@ -19,7 +20,11 @@ pub fn to_markdown(rows: &Rows<'_>) -> String {
     for row in &rows.list {
         out.push_str(&line(columns.iter().map(|column| column.cell(row)).collect()));
     }
-    let says_more = |row: &&Row<'_>| !row.findings.is_empty() || row.error.is_some() || !row.candidates.is_empty();
+    let has_packages = |report: &&Report| report.platforms.iter().any(|platform| platform.packages.is_some());
+    let says_more = |row: &&Row<'_>| {
+        let has_packages = row.report.as_ref().is_some_and(has_packages);
+        !row.findings.is_empty() || row.error.is_some() || !row.candidates.is_empty() || has_packages
+    };
     for row in rows.list.iter().filter(says_more) {
         section(&mut out, row);
     }
@@ -108,6 +113,7 @@ fn section(out: &mut String, row: &Row<'_>) {
         for brought in &platform.brought {
             let _ = writeln!(out, "- brought ({}): {}", text(&platform.platform), text(&brought_line(brought)));
         }
+        packages(out, platform);
     }
     for it in &row.findings {
         let finding = &it.finding;
@@ -122,6 +128,20 @@ fn section(out: &mut String, row: &Row<'_>) {
         if !finding.fix.is_empty() {
             let _ = writeln!(out, "  fix: {}", text(&finding.fix));
         }
+    }
+}
+
+/// Packages that left, arrived or have another version; of those that stayed, the number.
+fn packages(out: &mut String, platform: &ReportedPlatform) {
+    let Some(packages) = &platform.packages else { return };
+    let _ = writeln!(out, "- packages ({}): {}", text(&platform.platform), text(&packages.summary()));
+    for (mark, line) in packages.lines().filter(|(mark, _)| *mark != '=') {
+        let word = match mark {
+            '-' => "left",
+            '+' => "arrived",
+            _ => "changed",
+        };
+        let _ = writeln!(out, "  - {word}: {}", text(&line));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::assemble::Assembled;
 use crate::elf::{Linkage, Program};
 use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
+use crate::examine::packages::{Package, PackageChanges};
 use crate::oci::Location;
 use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, TriedBase};
 use crate::policy::MissingPlatform;
@@ -107,6 +108,87 @@ pub struct ReportedPlatform {
     /// What `--bring` added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub brought: Vec<ReportedBrought>,
+    /// The packages of source and result; `None` where neither has a package that is known of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packages: Option<ReportedPackages>,
+}
+
+/// How the packages of the source became those of the result.
+#[derive(Debug, Serialize)]
+pub struct ReportedPackages {
+    pub left: Vec<ReportedPackage>,
+    pub arrived: Vec<ReportedPackage>,
+    pub changed: Vec<ReportedVersions>,
+    pub stayed: Vec<ReportedPackage>,
+    /// False where a package database was not read.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReportedPackage {
+    pub name: String,
+    pub version: String,
+    pub manager: &'static str,
+}
+
+/// A package that source and result have in other versions.
+#[derive(Debug, Serialize)]
+pub struct ReportedVersions {
+    pub name: String,
+    pub before: String,
+    pub after: String,
+    pub manager: &'static str,
+}
+
+impl ReportedPackages {
+    fn of(changes: &PackageChanges) -> Option<Self> {
+        let packages = |packages: &[Package]| packages.iter().map(ReportedPackage::from).collect();
+        let versions = changes.changed.iter().map(|changed| ReportedVersions {
+            name: changed.name.clone(),
+            before: changed.before.clone(),
+            after: changed.after.clone(),
+            manager: changed.manager.word(),
+        });
+        (!changes.is_empty()).then(|| Self {
+            left: packages(&changes.left),
+            arrived: packages(&changes.arrived),
+            changed: versions.collect(),
+            stayed: packages(&changes.stayed),
+            complete: !changes.is_partial,
+        })
+    }
+
+    /// `3 left, 1 arrived, 2 changed, 5 stayed`, without what there is none of.
+    pub(super) fn summary(&self) -> String {
+        let counts = [
+            (self.left.len(), "left"),
+            (self.arrived.len(), "arrived"),
+            (self.changed.len(), "changed"),
+            (self.stayed.len(), "stayed"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        let note = if self.complete { "" } else { " (a package database could not be read)" };
+        counts.collect::<Vec<_>>().join(", ") + note
+    }
+
+    /// What became of each, with a mark before it: `~ libc6 2.36-9 → 2.36-10`.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (char, String)> {
+        let each = |mark: char, packages: &'_ [ReportedPackage]| {
+            packages
+                .iter()
+                .map(|it| (mark, format!("{} {}", it.name, it.version).trim_end().to_owned()))
+                .collect::<Vec<_>>()
+        };
+        let changed = self.changed.iter().map(|it| ('~', format!("{} {} → {}", it.name, it.before, it.after)));
+        let others = [each('-', &self.left), each('+', &self.arrived)].concat();
+        others.into_iter().chain(changed).chain(each('=', &self.stayed))
+    }
+}
+
+impl From<&Package> for ReportedPackage {
+    fn from(package: &Package) -> Self {
+        Self { name: package.name.clone(), version: package.version.clone(), manager: package.manager.word() }
+    }
 }
 
 /// Something of the source that `--bring` named.
@@ -399,7 +481,7 @@ fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
 }
 
 fn platform(pass: &Pass) -> ReportedPlatform {
-    let Pass { subject, facts, draft, startup, findings, result, .. } = pass;
+    let Pass { subject, facts, draft, startup, packages, findings, result, .. } = pass;
     let words = |of: fn(&Command) -> &Option<Vec<String>>| ReportedWords {
         before: of(&facts.command).clone().unwrap_or_default(),
         after: of(&draft.container.command).clone().unwrap_or_default(),
@@ -419,6 +501,7 @@ fn platform(pass: &Pass) -> ReportedPlatform {
         binaries: Binary::all(startup),
         findings: findings.iter().map(ReportedFinding::from).collect(),
         brought: draft.layers.bring.brought.iter().map(ReportedBrought::from).collect(),
+        packages: ReportedPackages::of(packages),
         size: Size { before: subject.source.size(), after: in_result.map(|layer| layer.size).sum() },
         ..ReportedPlatform::unknown(subject.platform.to_string())
     }
@@ -438,6 +521,7 @@ impl ReportedPlatform {
             findings: Vec::new(),
             size: Size::default(),
             brought: Vec::new(),
+            packages: None,
         }
     }
 }

@@ -6,8 +6,8 @@ use bytesize::ByteSize;
 
 use super::candidates::base_lines;
 use super::model::{
-    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPlatform,
-    TargetChange,
+    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPackages,
+    ReportedPlatform, TargetChange,
 };
 use super::rules::explain_hint;
 use crate::error::printable;
@@ -70,6 +70,9 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
     for brought in &platform.brought {
         line(out, format_args!("  brought   {}", brought_line(brought)));
     }
+    if let Some(packages) = &platform.packages {
+        package_lines(out, packages, detail);
+    }
     if platform.old_base.is_some() {
         let before = ByteSize(platform.size.before);
         // A refused image has no size after the move.
@@ -81,6 +84,13 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
     for finding in &platform.findings {
         finding_lines(out, finding);
     }
+}
+
+/// How many packages left, arrived, changed and stayed; in full, which.
+fn package_lines(out: &mut String, packages: &ReportedPackages, detail: Detail) {
+    line(out, format_args!("  packages  {}", packages.summary()));
+    let lines = packages.lines().filter(|_| detail == Detail::Full);
+    lines.for_each(|(mark, text)| line(out, format_args!("            {mark} {}", printable(&text))));
 }
 
 /// `package iptables 1.8.9-2 (126 entries, 2.3 MiB), with libxtables12`

@@ -48,6 +48,7 @@ mod rebase;
 mod reference;
 mod reports;
 mod reproducible;
+mod scanners;
 mod seam;
 mod shells;
 mod skips;

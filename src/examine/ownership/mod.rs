@@ -13,7 +13,7 @@ mod tests;
 
 use self::generated::Generated;
 use super::packages::{self, Claim, Database, LayerPackages};
-use crate::layer::{Entry, EntryKind, LayerIndex};
+use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// Whom an entry belongs to, and why. Numbers are those of a package in its layer's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,6 +126,12 @@ fn was_managed(layer: &LayerIndex, packages: &LayerPackages) -> bool {
         is_file && matches!(paths::written(entry), Some(Ownership::Database | Ownership::Cache))
     };
     packages.database != Database::Untouched || layer.entries.iter().any(is_trace)
+}
+
+/// Whether the path is the directory of a package database, or inside it.
+#[must_use]
+pub fn is_in_database(path: &RootPath) -> bool {
+    paths::is_in_database(path)
 }
 
 /// Whom an entry belongs to where no package manager was at work.

@@ -1,7 +1,7 @@
 //! The tables of paths that say by themselves what they are.
 
 use super::Ownership;
-use crate::layer::{Entry, EntryKind};
+use crate::layer::{Entry, EntryKind, RootPath};
 
 /// What package managers and the loader themselves write, file by file. A file beside these, in the
 /// same directory, is somebody else's: an application may keep its data below `/var/lib/rpm`.
@@ -131,6 +131,16 @@ const WRITTEN: [(Ownership, &[&str]); 5] = [
     (Ownership::LoaderCache, &["etc/ld.so.cache", "var/cache/ldconfig/aux-cache"]),
     (Ownership::Settings, &["etc/apk/arch", "etc/apk/world", "etc/dnf/modules.d/*.module"]),
 ];
+
+/// The directories of package databases.
+const DATABASES: [&[u8]; 5] = [b"var/lib/dpkg", b"lib/apk", b"usr/lib/apk", b"var/lib/rpm", b"usr/lib/sysimage/rpm"];
+
+pub(super) fn is_in_database(path: &RootPath) -> bool {
+    let is_within = |directory: &&[u8]| {
+        path.as_bytes().strip_prefix(*directory).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    DATABASES.iter().any(is_within)
+}
 
 /// What rpm writes in each of its two directories.
 const RPM_DIRECTORIES: [&[u8]; 2] = [b"var/lib/rpm/", b"usr/lib/sysimage/rpm/"];

@@ -1,15 +1,17 @@
-//! The packages of a whole root, with their files: what the databases say that a container would see.
+//! The packages of a whole root: what the databases say that a container would see.
 //!
 //! Other than the claims on one layer this does not ask who wrote a file last: whoever asks for a package gets
-//! what is at its paths. A package whose database cannot be read is not there.
+//! what is at its paths. The rule this file owns: a root has one account of its packages. Whoever lists, compares,
+//! brings or attests packages asks here; a package none of whose files is there is not there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::apk;
 use super::dpkg::{Diversions, Stanza, plain};
+use super::places::RPM;
 use super::{Manager, Package};
-use crate::layer::RootPath;
-use crate::rootfs::Root;
+use crate::layer::{EntryKind, RootPath};
+use crate::rootfs::{FileNode, Root};
 
 const STATUS: &str = "var/lib/dpkg/status";
 const DIVERSIONS: &str = "var/lib/dpkg/diversions";
@@ -43,9 +45,11 @@ impl<'r> InstalledPackages<'r> {
     pub fn of(root: &Root<'r>) -> Self {
         let mut packages = Self::default();
         let mut paths = RealPaths { root, directories: HashMap::new() };
-        packages.read_lists(&mut paths);
-        packages.read_status_directory(&mut paths);
-        packages.read_apk(&mut paths);
+        for listed in listed(&mut paths) {
+            let ListedPackage { package, also, stanza, checksums, files } = listed;
+            let files = files.into_iter().filter_map(|(directory, name)| paths.real_in(directory, name)).collect();
+            packages.add(InstalledPackage { package, files, stanza, checksums }, also);
+        }
         packages
     }
 
@@ -61,69 +65,6 @@ impl<'r> InstalledPackages<'r> {
         self.owners.get(path).and_then(|at| self.packages.get(*at))
     }
 
-    fn read_lists(&mut self, paths: &mut RealPaths<'_, 'r>) {
-        let stanzas = apk::stanzas(paths.content(STATUS)).map(|text| (text, Stanza::read(text)));
-        let stanzas: Vec<_> = stanzas.filter(|(_, stanza)| stanza.is_installed() && !stanza.name.is_empty()).collect();
-        let diversions = Diversions::of(lines(paths.content(DIVERSIONS)));
-        for (text, stanza) in stanzas {
-            let name = stanza.name;
-            let suffixed = format!("{name}:{}", stanza.architecture);
-            let list = |name: &str| paths.content(&format!("{INFO}/{name}.list"));
-            let used = if list(&suffixed).is_empty() { name } else { &suffixed };
-            // A list is read once, however many stanzas lead to it.
-            if self.by_name.contains_key(used) {
-                continue;
-            }
-            let listed = lines(list(used)).filter_map(|line| line.strip_prefix(b"/"));
-            let listed: Vec<&[u8]> = listed.map(|path| diversions.real(path, name)).collect();
-            let checksums = paths.real(format!("{INFO}/{used}.md5sums").as_bytes());
-            let files = paths.all(listed);
-            self.add(InstalledPackage { package: stanza.package(), files, stanza: text, checksums }, Some(suffixed));
-        }
-    }
-
-    fn read_status_directory(&mut self, paths: &mut RealPaths<'_, 'r>) {
-        let Ok(directory) = RootPath::new(STATUS_DIRECTORY) else { return };
-        let root = paths.root;
-        let names = root.directory(&directory).filter(|(name, _)| !name.ends_with(b".md5sums"));
-        for (name, node) in names {
-            let Some(text) = root.content(node) else { continue };
-            let stanza = Stanza::read(text);
-            if stanza.name.is_empty() {
-                continue;
-            }
-            let checksums = paths.real(&[STATUS_DIRECTORY.as_bytes(), b"/", name, b".md5sums"].concat());
-            let sums = checksums.as_ref().and_then(|path| root.content(root.get(path)?)).unwrap_or_default();
-            let listed = lines(sums).filter_map(|line| {
-                let at = line.iter().position(|byte| *byte == b' ')?;
-                line.get(at..).map(<[u8]>::trim_ascii_start)
-            });
-            let files = paths.all(listed.collect());
-            self.add(InstalledPackage { package: stanza.package(), files, stanza: text, checksums }, None);
-        }
-    }
-
-    fn read_apk(&mut self, paths: &mut RealPaths<'_, 'r>) {
-        let contents = APK.map(|path| paths.content(path));
-        for text in contents.into_iter().flat_map(apk::stanzas) {
-            let value = |key: &[u8]| lines(text).find_map(|line| plain(line.strip_prefix(key)?));
-            let Some(name) = value(b"P:").filter(|name| !name.is_empty()).map(str::to_owned) else { continue };
-            let version = value(b"V:").unwrap_or_default().to_owned();
-            let mut files = Vec::new();
-            let mut directory: &[u8] = b"";
-            for line in lines(text) {
-                if let Some(path) = line.strip_prefix(b"F:") {
-                    directory = path;
-                    files.extend(paths.real(path));
-                } else if let Some(name) = line.strip_prefix(b"R:") {
-                    files.extend(paths.real_in(directory, name));
-                }
-            }
-            let package = Package { name, version, manager: Manager::Apk };
-            self.add(InstalledPackage { package, files, stanza: text, checksums: None }, None);
-        }
-    }
-
     /// Of two packages of a name the first counts, and the last owner of a path.
     fn add(&mut self, package: InstalledPackage<'r>, also: Option<String>) {
         let at = self.packages.len();
@@ -135,8 +76,209 @@ impl<'r> InstalledPackages<'r> {
     }
 }
 
+/// The packages that a root has, without their files: what a list or a comparison of them needs.
+#[derive(Debug, Default)]
+pub struct RootPackages<'r> {
+    /// Sorted by manager, name and version; each once.
+    pub packages: Vec<RootPackage<'r>>,
+    /// Databases that are there and were not read: their packages are not in the list.
+    pub unread: Vec<RootPath>,
+}
+
+/// A package and what its manager knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootPackage<'r> {
+    pub package: Package,
+    pub stanza: &'r [u8],
+}
+
+impl<'r> RootPackages<'r> {
+    #[must_use]
+    pub fn of(root: &Root<'r>) -> Self {
+        let mut paths = RealPaths { root, directories: HashMap::new() };
+        let listed = listed(&mut paths).into_iter();
+        let there = listed.filter_map(|listed| listed.is_there(&mut paths).then_some(listed));
+        let mut packages: Vec<RootPackage<'r>> =
+            there.map(|listed| RootPackage { package: listed.package, stanza: listed.stanza }).collect();
+        packages.sort_by(|one, other| one.key().cmp(&other.key()));
+        packages.dedup_by(|one, other| one.key() == other.key());
+        Self { packages, unread: unread(root) }
+    }
+}
+
+impl RootPackage<'_> {
+    fn key(&self) -> (Manager, &str, &str, &str) {
+        let Package { name, version, manager } = &self.package;
+        (*manager, name, version, self.architecture())
+    }
+
+    /// The architecture as the package manager names it; empty where it does not.
+    #[must_use]
+    pub fn architecture(&self) -> &str {
+        match self.package.manager {
+            Manager::Dpkg => self.field("Architecture:"),
+            Manager::Apk => self.field("A:"),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The source package that it was built from, with its version where that is another.
+    #[must_use]
+    pub fn built_from(&self) -> Option<(&str, &str)> {
+        let (name, version) = match self.package.manager {
+            Manager::Dpkg => {
+                let source = self.field("Source:")?;
+                let (name, version) = source.split_once(" (").unwrap_or((source, ""));
+                (name, version.trim_end_matches(')'))
+            }
+            Manager::Apk => (self.field("o:")?, ""),
+        };
+        Some((name, if version.is_empty() { &self.package.version } else { version }))
+    }
+
+    /// The licence as the package states it; dpkg's database has none.
+    #[must_use]
+    pub fn licence(&self) -> Option<&str> {
+        self.field("L:").filter(|_| self.package.manager == Manager::Apk)
+    }
+
+    fn field(&self, key: &str) -> Option<&str> {
+        let value = lines(self.stanza).find_map(|line| line.strip_prefix(key.as_bytes()))?;
+        plain(value.trim_ascii()).filter(|value| !value.is_empty())
+    }
+}
+
+/// Databases that are in the root, and whose content is not known.
+fn unread(root: &Root<'_>) -> Vec<RootPath> {
+    let known = [STATUS].into_iter().chain(APK).filter_map(|path| RootPath::new(path).ok());
+    let known = known.filter(|path| root.get(path).is_some_and(|node| is_file_without_content(root, node)));
+    let rpm = RPM.iter().filter_map(|path| RootPath::new(path).ok()).filter(|path| root.get(path).is_some());
+    let directory = RootPath::new(STATUS_DIRECTORY).into_iter().flat_map(|directory| {
+        let names = root.directory(&directory).filter(|(_, node)| is_file_without_content(root, node));
+        names.filter_map(|(name, _)| directory.join(name).ok()).collect::<Vec<_>>()
+    });
+    known.chain(rpm).chain(directory).collect()
+}
+
+fn is_file_without_content(root: &Root<'_>, node: &FileNode<'_>) -> bool {
+    matches!(node.kind(), EntryKind::File { size: 1.. }) && root.content(node).is_none()
+}
+
+/// A package as its database has it, before its files are looked for.
+struct ListedPackage<'r> {
+    package: Package,
+    /// Another name that it is found by.
+    also: Option<String>,
+    stanza: &'r [u8],
+    checksums: Option<RootPath>,
+    /// Directory and name of each of its paths.
+    files: Vec<(&'r [u8], &'r [u8])>,
+}
+
+impl ListedPackage<'_> {
+    /// Whether something of it is there. One without a list of files is taken at its word.
+    fn is_there(&self, paths: &mut RealPaths<'_, '_>) -> bool {
+        let mut has_list = false;
+        self.files.iter().any(|(directory, name)| {
+            has_list |= !name.is_empty() && *name != b".";
+            let real = paths.real_in(directory, name);
+            real.is_some_and(|path| paths.root.get(&path).is_some_and(|node| !node.is_directory()))
+        }) || !has_list
+            || self.lists_directories_only(paths)
+    }
+
+    /// Such as packages that only depend on others.
+    fn lists_directories_only(&self, paths: &mut RealPaths<'_, '_>) -> bool {
+        self.files.iter().all(|(directory, name)| {
+            let is_root = name.is_empty() || *name == b".";
+            is_root || paths.real_in(directory, name).is_some()
+        })
+    }
+}
+
+/// All that the databases list, in their order; a list that several stanzas lead to once.
+fn listed<'r>(paths: &mut RealPaths<'_, 'r>) -> Vec<ListedPackage<'r>> {
+    let mut all = Vec::new();
+    read_lists(paths, &mut all);
+    read_status_directory(paths, &mut all);
+    read_apk(paths, &mut all);
+    all
+}
+
+fn read_lists<'r>(paths: &mut RealPaths<'_, 'r>, all: &mut Vec<ListedPackage<'r>>) {
+    let stanzas = apk::stanzas(paths.content(STATUS)).map(|text| (text, Stanza::read(text)));
+    let stanzas: Vec<_> = stanzas.filter(|(_, stanza)| stanza.is_installed() && !stanza.name.is_empty()).collect();
+    let diversions = Diversions::of(lines(paths.content(DIVERSIONS)));
+    let mut used_lists = HashSet::new();
+    for (text, stanza) in stanzas {
+        let name = stanza.name;
+        let suffixed = format!("{name}:{}", stanza.architecture);
+        let list = |name: &str| paths.content(&format!("{INFO}/{name}.list"));
+        let used = if list(&suffixed).is_empty() { name } else { &suffixed };
+        if !used_lists.insert(used.to_owned()) {
+            continue;
+        }
+        let listed = lines(list(used)).filter_map(|line| line.strip_prefix(b"/"));
+        let files = listed.map(|path| split(diversions.real(path, name))).collect();
+        let checksums = paths.real(format!("{INFO}/{used}.md5sums").as_bytes());
+        all.push(ListedPackage { package: stanza.package(), also: Some(suffixed), stanza: text, checksums, files });
+    }
+}
+
+fn read_status_directory<'r>(paths: &mut RealPaths<'_, 'r>, all: &mut Vec<ListedPackage<'r>>) {
+    let Ok(directory) = RootPath::new(STATUS_DIRECTORY) else { return };
+    let root = paths.root;
+    let names = root.directory(&directory).filter(|(name, _)| !name.ends_with(b".md5sums"));
+    for (name, node) in names {
+        let Some(text) = root.content(node) else { continue };
+        let stanza = Stanza::read(text);
+        if stanza.name.is_empty() {
+            continue;
+        }
+        let checksums = paths.real(&[STATUS_DIRECTORY.as_bytes(), b"/", name, b".md5sums"].concat());
+        let sums = checksums.as_ref().and_then(|path| root.content(root.get(path)?)).unwrap_or_default();
+        let listed = lines(sums).filter_map(|line| {
+            let at = line.iter().position(|byte| *byte == b' ')?;
+            line.get(at..).map(<[u8]>::trim_ascii_start)
+        });
+        let files = listed.map(split).collect();
+        all.push(ListedPackage { package: stanza.package(), also: None, stanza: text, checksums, files });
+    }
+}
+
+fn read_apk<'r>(paths: &mut RealPaths<'_, 'r>, all: &mut Vec<ListedPackage<'r>>) {
+    let [old, new] = APK.map(|path| paths.content(path));
+    // Where `/lib` is a link, both paths lead to one file.
+    let new = if std::ptr::eq(old, new) { &[] } else { new };
+    for text in [old, new].into_iter().flat_map(apk::stanzas) {
+        let value = |key: &[u8]| lines(text).find_map(|line| plain(line.strip_prefix(key)?));
+        let Some(name) = value(b"P:").filter(|name| !name.is_empty()).map(str::to_owned) else { continue };
+        let version = value(b"V:").unwrap_or_default().to_owned();
+        let mut files = Vec::new();
+        let mut directory: &[u8] = b"";
+        for line in lines(text) {
+            if let Some(path) = line.strip_prefix(b"F:") {
+                directory = path;
+                files.push(split(path));
+            } else if let Some(name) = line.strip_prefix(b"R:") {
+                files.push((directory, name));
+            }
+        }
+        let package = Package { name, version, manager: Manager::Apk };
+        all.push(ListedPackage { package, also: None, stanza: text, checksums: None, files });
+    }
+}
+
 fn lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     content.split(|byte| *byte == b'\n')
+}
+
+/// The directory of a path, and the name in it.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
+        None => (b"", path),
+    }
 }
 
 /// Where listed paths are in the root. A directory is resolved once, however many files it is said to have.
@@ -152,16 +294,10 @@ impl<'r> RealPaths<'_, 'r> {
         found.unwrap_or_default()
     }
 
-    fn all(&mut self, listed: Vec<&[u8]>) -> Vec<RootPath> {
-        listed.into_iter().filter_map(|path| self.real(path)).collect()
-    }
-
     /// A path without links on the way, where the root has something there.
     fn real(&mut self, listed: &[u8]) -> Option<RootPath> {
-        match listed.iter().rposition(|byte| *byte == b'/') {
-            Some(at) => self.real_in(listed.get(..at)?, listed.get(at + 1..)?),
-            None => self.real_in(b"", listed),
-        }
+        let (directory, name) = split(listed);
+        self.real_in(directory, name)
     }
 
     fn real_in(&mut self, directory: &[u8], name: &[u8]) -> Option<RootPath> {

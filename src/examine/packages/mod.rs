@@ -9,6 +9,7 @@
 
 mod apk;
 mod claims;
+mod comparison;
 mod dpkg;
 mod installed;
 mod places;
@@ -18,23 +19,35 @@ pub(super) mod testing;
 use std::collections::HashMap;
 
 use self::claims::Claims;
-pub use self::installed::{InstalledPackage, InstalledPackages};
+pub use self::comparison::{ChangedPackage, PackageChanges};
+pub use self::installed::{InstalledPackage, InstalledPackages, RootPackage, RootPackages};
 use self::places::Files;
 pub(super) use self::places::MERGED;
 use crate::layer::{LayerIndex, RootPath};
 
 /// A package as its manager knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Package {
     pub name: String,
     pub version: String,
     pub manager: Manager,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manager {
     Dpkg,
     Apk,
+}
+
+impl Manager {
+    /// The word of reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Dpkg => "dpkg",
+            Self::Apk => "apk",
+        }
+    }
 }
 
 /// What a package database says of an entry; the number is the package's in its list.

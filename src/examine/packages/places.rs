@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::installed::split;
 use crate::layer::{EntryKind, LayerIndex, RootPath};
 
 /// Where a merged system has what lists still name by the old path.
@@ -88,14 +89,6 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The folder and the name in it.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
-        None => (&[], path),
-    }
-}
-
 /// One file of a database.
 pub(super) struct File<'a> {
     pub(super) path: &'a RootPath,
@@ -130,7 +123,7 @@ pub(super) struct Files<'a> {
 }
 
 /// The databases of rpm, newest format first.
-const RPM: [&[u8]; 6] = [
+pub(super) const RPM: [&[u8]; 6] = [
     b"var/lib/rpm/rpmdb.sqlite",
     b"usr/lib/sysimage/rpm/rpmdb.sqlite",
     b"var/lib/rpm/Packages.db",

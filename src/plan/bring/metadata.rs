@@ -8,7 +8,8 @@ use crate::examine::packages::{InstalledPackage, Manager};
 use crate::layer::RootPath;
 
 const STATUS_DIRECTORY: &str = "var/lib/dpkg/status.d";
-const APK_DATABASE: &str = "lib/apk/db/installed";
+/// The first is where a base without one gets it.
+const APK_DATABASES: [&str; 2] = ["lib/apk/db/installed", "usr/lib/apk/db/installed"];
 
 impl BringScene<'_> {
     /// Copyright file and metadata of every package of which something is brought.
@@ -18,29 +19,46 @@ impl BringScene<'_> {
             if let Ok(path) = RootPath::new(format!("usr/share/doc/{name}/copyright")) {
                 self.want(&path, Wanted::Needed, choice);
             }
+            self.check_version(package, choice);
             if package.package.manager == Manager::Dpkg {
                 self.describe(package, choice);
             }
         }
         let apk = choice.packages.iter().filter_map(|name| self.packages.find(name));
         let apk: Vec<_> = apk.filter(|package| package.package.manager == Manager::Apk).collect();
-        if let Some(place) = RootPath::new(APK_DATABASE).ok().filter(|_| !apk.is_empty()) {
-            choice.insert(place, Carried::Content(self.apk_database(&apk)));
+        let is_new = |package: &&InstalledPackage<'_>| self.packages_there.find(&package.package.name).is_none();
+        let apk: Vec<_> = apk.into_iter().filter(is_new).collect();
+        if let Some(place) = self.apk_place().filter(|_| !apk.is_empty()) {
+            let content = self.apk_database(&place, &apk);
+            choice.insert(place, Carried::Content(content));
+        }
+    }
+
+    /// Where the new base has its database, without links on the way.
+    fn apk_place(&self) -> Option<RootPath> {
+        let paths = || APK_DATABASES.iter().filter_map(|path| RootPath::new(*path).ok());
+        let found = paths().find_map(|path| self.rebased.resolve(&path).ok());
+        found.map(|found| found.path).or_else(|| self.place(&paths().next()?))
+    }
+
+    /// A root cannot have one package in two versions.
+    fn check_version(&self, package: &InstalledPackage<'_>, choice: &mut Choice) {
+        let name = &package.package.name;
+        let Some(there) = self.packages_there.find(name) else { return };
+        if there.package.version != package.package.version {
+            let path = package.files.first().cloned().unwrap_or_default();
+            let why = format!(
+                "the new base has package {name} in version {}, the source in version {}",
+                there.package.version, package.package.version
+            );
+            choice.conflicts.push(BringConflict { path, why });
         }
     }
 
     /// As distroless images have it: `status.d/NAME`, and the checksums beside it.
     fn describe(&self, package: &InstalledPackage<'_>, choice: &mut Choice) {
         let name = &package.package.name;
-        if let Some(there) = self.packages_there.find(name) {
-            if there.package.version != package.package.version {
-                let path = package.files.first().cloned().unwrap_or_default();
-                let why = format!(
-                    "the new base has package {name} in version {}, the source in version {}",
-                    there.package.version, package.package.version
-                );
-                choice.conflicts.push(BringConflict { path, why });
-            }
+        if self.packages_there.find(name).is_some() {
             return;
         }
         let Ok(place) = RootPath::new(format!("{STATUS_DIRECTORY}/{name}")) else { return };
@@ -51,13 +69,16 @@ impl BringScene<'_> {
         }
     }
 
-    /// The new base's database, and what is brought.
-    fn apk_database(&self, packages: &[&InstalledPackage<'_>]) -> Vec<u8> {
-        let path = RootPath::new(APK_DATABASE).ok();
-        let there = path.and_then(|path| self.rebased.content(self.rebased.get(&path)?)).unwrap_or_default();
-        let is_new = |package: &&&InstalledPackage<'_>| self.packages_there.find(&package.package.name).is_none();
-        let new = packages.iter().filter(is_new).flat_map(|package| [package.stanza.trim_ascii(), b"\n\n"]);
-        [there].into_iter().chain(new).collect::<Vec<_>>().concat()
+    /// The new base's database, and what is brought. Packages are parted by an empty line.
+    fn apk_database(&self, place: &RootPath, packages: &[&InstalledPackage<'_>]) -> Vec<u8> {
+        let there = self.rebased.get(place).and_then(|node| self.rebased.content(node)).unwrap_or_default();
+        let gap: &[u8] = match there {
+            [] | [.., b'\n', b'\n'] => b"",
+            [.., b'\n'] => b"\n",
+            _ => b"\n\n",
+        };
+        let new = packages.iter().flat_map(|package| [package.stanza.trim_ascii(), b"\n\n"]);
+        [there, gap].into_iter().chain(new).collect::<Vec<_>>().concat()
     }
 
     /// What belongs to what was named and stays behind.

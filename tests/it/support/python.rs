@@ -14,9 +14,27 @@ pub fn need_module(module: &str) -> Part<()> {
 
 /// What the script prints, or what it says when it fails.
 pub fn run<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Result<String, String> {
-    let out = Command::new(PYTHON).arg("-c").arg(script).args(args).output().map_err(|error| error.to_string())?;
+    run_in(&mut Command::new(PYTHON), script, args)
+}
+
+fn run_in<A: AsRef<OsStr>>(python: &mut Command, script: &str, args: &[A]) -> Result<String, String> {
+    let out = python.arg("-c").arg(script).args(args).output().map_err(|error| error.to_string())?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     if out.status.success() { Ok(text(out.stdout)) } else { Err(text(out.stderr)) }
+}
+
+/// Packages of PyPI, which `scripts/test` fetches: other people's readers of SBOMs and of package databases.
+const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/python");
+
+/// Whether the module was fetched.
+pub fn need_fetched(module: &str) -> Part<()> {
+    let found = run_fetched::<&str>(&format!("import {module}"), &[]);
+    found.map(drop).map_err(|_| missing(&format!("{module} of PyPI")))
+}
+
+/// As [`run`], with what was fetched.
+pub fn run_fetched<A: AsRef<OsStr>>(script: &str, args: &[A]) -> Result<String, String> {
+    run_in(Command::new(PYTHON).env("PYTHONPATH", FETCHED), script, args)
 }
 
 // The JSON Schema of `docs`, held against what commands print.
