@@ -115,7 +115,21 @@ fn drop_missing(pass: &Pass) -> Option<Finding> {
 pub(super) fn layer_odd(pass: &Pass) -> Vec<Finding> {
     let notes = pass.facts.layer_notes.iter().chain(&pass.draft.layers.notes);
     let notes = notes.map(|note| Finding::new(Rule::LayerOdd, Level::Note, note.clone()));
-    notes.chain(packages_unread(pass)).collect()
+    notes.chain(packages_unread(pass)).chain(changes_unseen(pass)).collect()
+}
+
+/// Layers whose times say nothing: a file of a package leaves with it, also one that somebody edited.
+fn changes_unseen(pass: &Pass) -> Option<Finding> {
+    let layers = pass.facts.layers.iter().filter(|_| pass.draft.layers.extracted.is_none());
+    let flat = layers.filter(|layer| layer.owners().packages.changes_unseen);
+    let digests: Vec<String> = flat.map(|layer| format!("layer {}", layer.index.digest.short())).collect();
+    list(
+        Rule::LayerOdd,
+        Level::Warn,
+        "all files of a layer have the same time: one that was edited after its package was installed leaves with the package",
+        &digests,
+        "keep what was edited: --keep PATH",
+    )
 }
 
 /// Layers whose package database says nothing, such as rpm's: all that was installed stays in them.

@@ -11,6 +11,7 @@ use crate::elf::{Language, Linkage, Program, Script};
 use crate::examine::base::Sureness;
 use crate::examine::testing::{Put as _, entry, fetched, layer};
 use crate::examine::{Fetched, LeftBehind};
+use crate::layer::{Captured, Entry, EntryKind};
 use crate::link::testing::{defining, glibc, library, needing, using};
 use crate::oci::Digest;
 use crate::oci::testing::TestImage;
@@ -79,6 +80,29 @@ fn layer_odd_where_packages_cannot_be_read() {
         assert!(finding.evidence.contains(&format!("/{path} cannot be read")), "{path}: {}", finding.evidence);
     }
     assert_eq!(found(with("var/lib/rpm/app.db")), []);
+}
+
+#[test]
+fn layer_odd_where_an_edited_file_of_a_package_looks_like_the_packages() {
+    let installed = |edited_at: i64| {
+        let mut subject = plain();
+        let layer = Arc::make_mut(&mut subject.platforms[0].layers[0]);
+        let database = [
+            ("var/lib/dpkg/status", "Package: p\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n"),
+            ("var/lib/dpkg/info/p.list", "/.\n/etc\n/etc/p.conf\n"),
+        ];
+        for (path, text) in database {
+            layer.captured.push(Captured { entry: layer.entries.len(), content: text.as_bytes().to_vec() });
+            layer.entries.push(Entry { kind: EntryKind::File { size: text.len() as u64 }, ..entry(path) });
+        }
+        layer.entries.push(Entry { mtime: edited_at, ..entry("etc/p.conf") });
+        let findings = judge(&pass(subject, &RebaseOptions::default()), &[]);
+        findings.into_iter().filter(|finding| finding.rule == Rule::LayerOdd).collect::<Vec<_>>()
+    };
+    let [flat] = &installed(0)[..] else { panic!("no warning") };
+    assert_eq!(flat.level, Level::Warn);
+    assert!(flat.message.ends_with("leaves with the package") && flat.fix.contains("--keep"), "{flat:?}");
+    assert_eq!(installed(5), [], "the time tells that it was edited, and it stays");
 }
 
 #[test]

@@ -87,16 +87,12 @@ impl<'a> Claims<'a> {
         self.claims.entry(at).or_insert(claim);
     }
 
-    pub(super) fn finish(mut self) -> LayerPackages {
+    pub(super) fn finish(self) -> LayerPackages {
         let has_ages = self.ages == Ages::Known && !self.claims.is_empty();
-        if has_ages && matches!(self.times, Times::Flat) {
-            self.note(
-                "all entries have the same time, so a changed file of a package looks like the package's".to_owned(),
-            );
-        }
+        let changes_unseen = has_ages && matches!(self.times, Times::Flat);
         let path = |at: usize| self.layer.entries.get(at).map(|entry| entry.path.clone());
         let claims = self.claims.iter().filter_map(|(at, claim)| Some((path(*at)?, *claim))).collect();
-        LayerPackages { packages: self.packages, database: Database::Read, notes: self.notes, claims }
+        LayerPackages { packages: self.packages, database: Database::Read, notes: self.notes, changes_unseen, claims }
     }
 }
 

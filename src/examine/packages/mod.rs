@@ -74,8 +74,10 @@ pub enum Database {
 pub struct LayerPackages {
     pub packages: Vec<Package>,
     pub database: Database,
-    /// What a person should know, one line each.
+    /// Why packages cannot be told from the application, one line each.
     pub notes: Vec<String>,
+    /// All entries have the same time, so a file that was changed after its package was installed looks like the package's.
+    pub changes_unseen: bool,
     claims: HashMap<RootPath, Claim>,
 }
 
@@ -95,7 +97,7 @@ impl LayerPackages {
     }
 
     fn nothing(database: Database, notes: Vec<String>) -> Self {
-        Self { packages: Vec::new(), database, notes, claims: HashMap::new() }
+        Self { packages: Vec::new(), database, notes, changes_unseen: false, claims: HashMap::new() }
     }
 }
 
