@@ -4,6 +4,9 @@
 //! `DIR/build` has `app` and `app-shell`. The programs are real: tiny static ELF files for amd64
 //! and arm64 that print one line. The bytes, and so the digests, are the same on every machine.
 //!
+//! With `demo` after DIR there are also `DIR/bases:debian-12`, of the size and with the packages of Debian's smallest
+//! image, and `DIR/build:server`, which was built on it as people build: with `apt-get install` and a shell-form command.
+//!
 //! With a number after DIR, `DIR/build` also gets `big`: an application layer of that many MiB for
 //! `scripts/bench`, compressible by about a third as programs are. With a second number, `DIR/many`
 //! has that many small applications, `a0` and on.
@@ -74,7 +77,10 @@ fn main() -> Result<()> {
     bases.index("static", &entries.fixed)?;
     build.index("app", &entries.app)?;
     build.index("app-shell", &entries.shell)?;
-    if let Some(mebibytes) = std::env::args().nth(2) {
+    let more = std::env::args().nth(2);
+    if more.as_deref() == Some("demo") {
+        demo(&mut bases, &mut build)?;
+    } else if let Some(mebibytes) = more {
         let big = big_layer(mebibytes.parse()?)?;
         let container = json!({"Entrypoint": ["/big"]});
         let history = [("ADD file:sample in /", false), ("COPY big /big", false)];
@@ -86,6 +92,93 @@ fn main() -> Result<()> {
     }
     bases.finish()?;
     build.finish()
+}
+
+/// Packages of Debian 12's smallest image, those that are larger than half a MiB, with their installed size in KiB.
+const DEBIAN: [(&str, &str, u64); 22] = [
+    ("apt", "2.6.1", 4232),
+    ("base-files", "12.4+deb12u11", 341),
+    ("bash", "5.2.15-2+b8", 7176),
+    ("coreutils", "9.1-1", 18062),
+    ("debconf", "1.5.82", 517),
+    ("debian-archive-keyring", "2023.3+deb12u2", 253),
+    ("dpkg", "1.21.22", 6566),
+    ("findutils", "4.9.0-4", 1869),
+    ("gcc-12-base", "12.2.0-14+deb12u1", 101),
+    ("gpgv", "2.2.40-1.1", 913),
+    ("grep", "3.8-5", 1168),
+    ("libapt-pkg6.0", "2.6.1", 3310),
+    ("libc-bin", "2.36-9+deb12u10", 2059),
+    ("libc6", "2.36-9+deb12u10", 12988),
+    ("libgnutls30", "3.7.9-2+deb12u4", 3227),
+    ("libstdc++6", "12.2.0-14+deb12u1", 2749),
+    ("libsystemd0", "252.36-1~deb12u1", 978),
+    ("login", "1:4.13+dfsg1-1+deb12u1", 2554),
+    ("passwd", "1:4.13+dfsg1-1+deb12u1", 2922),
+    ("perl-base", "5.36.0-7+deb12u2", 7645),
+    ("tar", "1.34+dfsg-1.2+deb12u1", 3152),
+    ("util-linux", "2.38.1-5+deb12u3", 4774),
+];
+/// What `apt-get install curl tini` adds.
+const INSTALLED: [(&str, &str, u64); 5] = [
+    ("curl", "7.88.1-10+deb12u12", 500),
+    ("libcurl4", "7.88.1-10+deb12u12", 840),
+    ("libssl3", "3.0.16-1~deb12u1", 6021),
+    ("openssl", "3.0.16-1~deb12u1", 2305),
+    ("tini", "0.19.0-1", 49),
+];
+
+/// An image as people have it, and the base that it was built on.
+fn demo(bases: &mut Layout, build: &mut Layout) -> Result<()> {
+    let debian = system_layer(&DEBIAN, &DEBIAN)?;
+    let all: Vec<_> = DEBIAN.iter().chain(&INSTALLED).copied().collect();
+    let installed = system_layer(&INSTALLED, &all)?;
+    let mut program = hello("amd64");
+    program.extend(filler(9 << 20));
+    let app = compressed(&[file("usr/local/bin/server", 0o755, &program)])?;
+    let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    let base = json!({"Env": [path], "Cmd": ["bash"]});
+    let history = [("ADD file:debian in /", false), ("CMD [\"bash\"]", true)];
+    let entry = bases.image("amd64", &[&debian], &base, &history)?;
+    bases.tag("debian-12", entry);
+    let command = "exec /usr/local/bin/server --v=2 1>>/var/log/server.log 2>&1";
+    let container = json!({"Env": [path], "Entrypoint": ["/bin/sh", "-c", command]});
+    let history = [
+        history[0],
+        history[1],
+        ("RUN /bin/sh -c apt-get update && apt-get install -y curl tini", false),
+        ("COPY server /usr/local/bin/server", false),
+        ("ENTRYPOINT [\"/bin/sh\" \"-c\" \"exec /usr/local/bin/server --v=2 1>>/var/log/server.log 2>&1\"]", true),
+    ];
+    let entry = build.image("amd64", &[&debian, &installed, &app], &container, &history)?;
+    build.tag("server", entry);
+    Ok(())
+}
+
+/// The files of `packages`, and dpkg's account of all that are there.
+fn system_layer(packages: &[(&str, &str, u64)], all: &[(&str, &str, u64)]) -> Result<Layer> {
+    let mut files = Vec::new();
+    let names: Vec<(String, String, u64)> = packages
+        .iter()
+        .map(|(name, _, size)| (format!("usr/bin/{name}"), format!("var/lib/dpkg/info/{name}.list"), *size))
+        .collect();
+    for (program, list, size) in &names {
+        files.push(file(program, 0o755, &filler(size << 10)));
+        files.push(File(list, 0o644, format!("/.\n/usr\n/usr/bin\n/{program}\n").into_bytes(), 2000));
+    }
+    if packages.iter().any(|(name, ..)| *name == "bash") {
+        files.push(file("etc/os-release", 0o644, b"ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"));
+        files.push(file("bin/sh", 0o755, &hello("amd64")));
+    }
+    let stanza = |(name, version, size): &(&str, &str, u64)| {
+        format!(
+            "Package: {name}\nStatus: install ok installed\nInstalled-Size: {size}\nArchitecture: amd64\nVersion: {version}\n\n"
+        )
+    };
+    let status: String = all.iter().map(stanza).collect();
+    // Written when the packages were installed; their files are as old as the packages.
+    files.push(File("var/lib/dpkg/status", 0o644, status.into_bytes(), 2000));
+    compressed(&files)
 }
 
 /// Small applications on one base, each with a layer of its own.
@@ -115,15 +208,10 @@ fn big_layer(mebibytes: u64) -> Result<Layer> {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut out = Hashing { to: gzip, hasher: Hasher::default() };
     out.write_all(header.as_bytes())?;
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut words = Words::default();
     let mut block = vec![0; 1 << 20];
     for at in 0..mebibytes {
-        for word in block.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&if state.is_multiple_of(3) { 0 } else { state }.to_le_bytes());
-        }
+        words.fill(&mut block);
         if at == 0 {
             let program = hello("amd64");
             block[..program.len()].copy_from_slice(&program);
@@ -132,6 +220,32 @@ fn big_layer(mebibytes: u64) -> Result<Layer> {
     }
     out.write_all(&[0; 1024])?;
     Ok(Layer { diff_id: out.hasher.finish().digest, bytes: out.to.finish()? })
+}
+
+/// Pseudo-random words, a third of them zero: they compress about as programs do.
+struct Words(u64);
+
+impl Default for Words {
+    fn default() -> Self {
+        Self(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl Words {
+    fn fill(&mut self, block: &mut [u8]) {
+        for word in block.chunks_exact_mut(8) {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            word.copy_from_slice(&if self.0.is_multiple_of(3) { 0 } else { self.0 }.to_le_bytes());
+        }
+    }
+}
+
+fn filler(bytes: u64) -> Vec<u8> {
+    let mut block = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    Words::default().fill(&mut block);
+    block
 }
 
 struct Hashing<W> {
@@ -159,10 +273,10 @@ struct Entries {
     shell: Vec<Value>,
 }
 
-struct File<'a>(&'a str, u32, Vec<u8>);
+struct File<'a>(&'a str, u32, Vec<u8>, u64);
 
 fn file<'a>(path: &'a str, mode: u32, bytes: &[u8]) -> File<'a> {
-    File(path, mode, bytes.to_vec())
+    File(path, mode, bytes.to_vec(), 0)
 }
 
 struct Layer {
@@ -172,18 +286,27 @@ struct Layer {
 
 /// A gzip file of stored blocks: no compressor, so no compressor's version can change it.
 fn layer(files: &[File<'_>]) -> Result<Layer> {
+    gzipped(files, flate2::Compression::none())
+}
+
+/// As builders write it.
+fn compressed(files: &[File<'_>]) -> Result<Layer> {
+    gzipped(files, flate2::Compression::fast())
+}
+
+fn gzipped(files: &[File<'_>], level: flate2::Compression) -> Result<Layer> {
     let mut tar = tar::Builder::new(Vec::new());
-    for File(path, mode, bytes) in files {
+    for File(path, mode, bytes, mtime) in files {
         let mut header = tar::Header::new_ustar();
         header.set_path(path)?;
         header.set_mode(*mode);
         header.set_size(bytes.len() as u64);
-        header.set_mtime(0);
+        header.set_mtime(*mtime);
         header.set_cksum();
         tar.append(&header, bytes.as_slice())?;
     }
     let tar = tar.into_inner()?;
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
     gzip.write_all(&tar)?;
     Ok(Layer { bytes: gzip.finish()?, diff_id: Digest::of(&tar) })
 }
