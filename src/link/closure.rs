@@ -25,11 +25,32 @@ pub struct Linked {
     /// The program itself is not among them; the loader is, first.
     pub files: Vec<LinkedFile>,
     pub missing: Option<Missing>,
+    /// Where not every processor of the machine will do: glibc's loader ends the program on the others.
+    pub level: Option<NeededLevel>,
 }
 
 impl Linked {
     const fn without(missing: Missing) -> Self {
-        Self { files: Vec::new(), missing: Some(missing) }
+        Self { files: Vec::new(), missing: Some(missing), level: None }
+    }
+}
+
+/// The level of x86-64 that a program is loaded with, above the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeededLevel {
+    /// 3 for `x86-64-v3`.
+    pub number: u32,
+    /// The file that says so: the program or a library.
+    pub file: RootPath,
+}
+
+impl NeededLevel {
+    /// The highest that one of the objects needs.
+    fn of(objects: &[LoadedObject<'_>]) -> Option<Self> {
+        // One bit for each level, the first for the one that all processors have.
+        let number = |object: &LoadedObject<'_>| u32::BITS - object.facts.isa_needed.leading_zeros();
+        let highest = objects.iter().rev().max_by_key(|object| number(object)).filter(|object| number(object) > 1)?;
+        Some(Self { number: number(highest), file: highest.path.clone() })
     }
 }
 
@@ -126,7 +147,8 @@ impl<'r> Linker<'r> {
         };
         let outcome = loading.load(file, request.opens);
         let missing = outcome.err().or_else(|| symbols::check(&loading, &mut self.providers));
-        let linked = Linked { files: files(&loading.objects), missing };
+        let level = NeededLevel::of(&loading.objects);
+        let linked = Linked { files: files(&loading.objects), missing, level };
         ProcessorRun { linked, depends_on_processor: loading.depends_on_processor }
     }
 

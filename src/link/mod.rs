@@ -21,6 +21,6 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use closure::{Linked, LinkedFile, Linker};
+pub use closure::{Linked, LinkedFile, Linker, NeededLevel};
 pub use environment::LoaderEnvironment;
 pub use missing::Missing;

@@ -1,6 +1,7 @@
 //! The rules about what else the application uses: tools, files, libraries, other programs, packages.
 
 use crate::layer::RootPath;
+use crate::link::Missing;
 use crate::plan::{BringOffer, BringScene, Offering, Pass};
 use crate::process::{Absent, AbsentKind, Evidence, Helper, LostPath, LostWord, Startup, WordOf};
 use crate::rules::{Finding, Level, Rule};
@@ -14,7 +15,9 @@ const OFFERED: usize = 32;
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let startup = &pass.startup;
     let is_call = |absent: &&Absent| call(absent, None).is_some();
-    let refuses = !startup.lost_words.is_empty() || startup.needs.iter().any(|absent| is_call(&absent));
+    let refuses = !startup.lost_words.is_empty()
+        || startup.needs.iter().any(|absent| is_call(&absent))
+        || startup.helpers.iter().any(|helper| helper.named_by.is_some() && !helper.can_start());
     let roots = refuses.then(|| pass.draft.layers.roots(&pass.subject));
     let scene = roots.as_ref().map(|roots| BringScene::new(roots, &pass.draft.container, &pass.subject));
     let scenes = || std::iter::repeat_n(scene.as_ref(), OFFERED).chain(std::iter::repeat(None));
@@ -24,7 +27,7 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     findings.extend(calls.filter_map(|(absent, scene)| call(absent, scene)));
     findings.extend(words(startup));
     findings.extend(files(startup));
-    findings.extend(dynamic_helpers(startup));
+    findings.extend(dynamic_helpers(startup, scene.as_ref()));
     findings.extend(packages(startup));
     findings
 }
@@ -149,7 +152,7 @@ fn collapsed(names: impl Iterator<Item = String>) -> Option<String> {
 
 /// Executables that cannot start. One that something on the start path names refuses, each by its path, so
 /// that each can be allowed; those that nothing names are one warning.
-fn dynamic_helpers(startup: &Startup) -> Vec<Finding> {
+fn dynamic_helpers(startup: &Startup, scene: Option<&BringScene<'_>>) -> Vec<Finding> {
     // Where there is no command each of them was judged as the program.
     let stuck: Vec<&Helper> =
         startup.helpers.iter().filter(|helper| !startup.is_open() && !helper.can_start()).collect();
@@ -160,16 +163,22 @@ fn dynamic_helpers(startup: &Startup) -> Vec<Finding> {
             .evidence(paths)
             .fix("leave them out of the image, or take them out with --drop PATH")
     });
-    named.map(|(helper, by)| dynamic_helper(helper, by)).chain(unnamed).collect()
+    let scenes = std::iter::repeat_n(scene, OFFERED).chain(std::iter::repeat(None));
+    named.zip(scenes).map(|((helper, by), scene)| dynamic_helper(helper, by, scene)).chain(unnamed).collect()
 }
 
-fn dynamic_helper(helper: &Helper, by: &str) -> Finding {
+fn dynamic_helper(helper: &Helper, by: &str, scene: Option<&BringScene<'_>>) -> Finding {
     let path = &helper.path;
+    let is_absent = matches!(helper.lacks, Some(Missing::Library { .. } | Missing::Interpreter { .. }));
+    let offer = scene.filter(|_| is_absent).and_then(|scene| scene.offer_libraries(path));
+    let bring = offer.map(|offer| format!("pass {offer}, ")).unwrap_or_default();
     let lacks = helper.lacks.as_ref().map(|lacks| lacks.in_place("the rebased image")).unwrap_or_default();
     Finding::new(Rule::DynamicHelper, Level::Refuse, format!("{path} cannot start: {lacks}"))
         .about(path.to_string())
         .evidence(format!("{by} names it"))
-        .fix(format!("leave it out or build it statically, or pass --allow dynamic-helper={path} if it is never run"))
+        .fix(format!(
+            "{bring}leave it out or build it statically, or pass --allow dynamic-helper={path} if it is never run"
+        ))
 }
 
 /// Packages that the image's own layers installed and that stay behind.

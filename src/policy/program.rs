@@ -10,15 +10,24 @@ use crate::plan::{BringScene, Pass};
 use crate::process::{ChainEnd, Executed, Helper, Interpreted, InterpreterNow, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
 
+/// So many times it is worked out what a `--bring` would cost, where an image has no command.
+const OFFERED: usize = 32;
+
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let Pass { startup, subject, draft, .. } = pass;
     // What becomes of a shell that is not there has rules of its own.
     let has_own_rule = draft.form.is_stuck() || interpreted::speaks_of_loss(pass);
     let end = if has_own_rule { None } else { judge_end(&startup.after, Some(&startup.before)) };
     let end = end.map(|finding| with_offer(finding, pass));
-    let chain = startup.after.chain.iter().flat_map(|executed| judge_executed(executed, startup, &subject.platform));
+    let lacks = startup.after.chain.iter().any(|executed| executed.lacks.is_some())
+        || startup.helpers.iter().any(|helper| startup.is_open() && !helper.can_start());
+    let roots = lacks.then(|| draft.layers.roots(subject));
+    let scene = roots.as_ref().map(|roots| BringScene::new(roots, &draft.container, subject));
+    let chain = startup.after.chain.iter();
+    let chain = chain.flat_map(|executed| judge_executed(executed, startup, &subject.platform, scene.as_ref()));
     let started = startup.helpers.iter().filter(|_| startup.is_open());
-    let started = started.flat_map(|helper| judge_helper(helper, &subject.platform));
+    let scenes = std::iter::repeat_n(scene.as_ref(), OFFERED).chain(std::iter::repeat(None));
+    let started = started.zip(scenes).flat_map(|(helper, scene)| judge_helper(helper, &subject.platform, scene));
     let links = pass.seam.dangling.iter().filter(|link| startup.is_open() && link.led_to_program);
     let links = links.map(|link| entrypoint_missing(&link.link, &format!("it points to {}", link.target), None));
     end.into_iter().chain(chain).chain(started).chain(links).collect()
@@ -104,7 +113,7 @@ fn entrypoint_missing(name: &str, reasons: &str, before: Option<&Start>) -> Find
     let there = before.and_then(|before| before.chain.iter().find(|executed| executed.word == name));
     let (evidence, fix) = match (there, before) {
         (Some(executed), _) => (
-            format!("{reasons}; the source has it at {}", executed.path),
+            format!("{reasons}; the source has it at {}", place_of(executed)),
             "add it to the image itself, or keep it with --keep; if the user may not execute it, change its mode or USER",
         ),
         (None, Some(_)) => {
@@ -118,6 +127,12 @@ fn entrypoint_missing(name: &str, reasons: &str, before: Option<&Start>) -> Find
         .about(name)
         .evidence(evidence)
         .fix(fix)
+}
+
+/// Where a program is; servers that come under several names are links to one of them.
+fn place_of(Executed { written, path, .. }: &Executed) -> String {
+    let path = path.to_string();
+    if *written == path { path } else { format!("{written}, a link to {path}") }
 }
 
 fn not_a_program(executed: &Executed) -> Finding {
@@ -138,33 +153,43 @@ fn refuse_file(path: &RootPath, what: &str, evidence: String) -> Finding {
         .fix("set ENTRYPOINT to a statically linked program in the image")
 }
 
-fn judge_executed(executed: &Executed, startup: &Startup, platform: &Platform) -> Vec<Finding> {
+fn judge_executed(
+    executed: &Executed,
+    startup: &Startup,
+    platform: &Platform,
+    scene: Option<&BringScene<'_>>,
+) -> Vec<Finding> {
     let Some(program) = &executed.program else { return Vec::new() };
     let is_own = executed.layer >= startup.base_layers;
-    let dynamic = executed.lacks.as_ref().map(|lacks| dynamic_binary(&executed.path, program, lacks));
+    let dynamic = executed.lacks.as_ref().map(|lacks| dynamic_binary(&executed.path, program, lacks, scene));
     let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
-    [dynamic, packed, wrong_machine(&executed.path, program, platform)].into_iter().flatten().collect()
+    let machine = wrong_machine(&executed.path, program, platform);
+    let level = if machine.is_none() { wrong_level(executed, &startup.before, platform) } else { None };
+    [dynamic, packed, machine, level].into_iter().flatten().collect()
 }
 
 /// An executable of an image without a command: whoever runs the image may start it.
-fn judge_helper(helper: &Helper, platform: &Platform) -> Vec<Finding> {
+fn judge_helper(helper: &Helper, platform: &Platform, scene: Option<&BringScene<'_>>) -> Vec<Finding> {
     let Helper { path, program, lacks, .. } = helper;
     let lacks = lacks.as_ref().map(|lacks| match (program.linkage, lacks) {
         (Linkage::Script, Missing::Interpreter { path: interpreter, .. }) => {
             let what = "is a script, and its interpreter is not in the rebased image";
             refuse_file(path, what, interpreter.clone())
         }
-        _ => dynamic_binary(path, program, lacks),
+        _ => dynamic_binary(path, program, lacks, scene),
     });
     let rest = [packed_binary(path, program), wrong_machine(path, program, platform)];
     lacks.into_iter().chain(rest.into_iter().flatten()).collect()
 }
 
-fn dynamic_binary(path: &RootPath, program: &Program, lacks: &Missing) -> Finding {
+fn dynamic_binary(path: &RootPath, program: &Program, lacks: &Missing, scene: Option<&BringScene<'_>>) -> Finding {
+    let is_absent = matches!(lacks, Missing::Library { .. } | Missing::Interpreter { .. });
+    let offer = scene.filter(|_| is_absent).and_then(|scene| scene.offer_libraries(path));
+    let bring = offer.map(|offer| format!(", or pass {offer}")).unwrap_or_default();
     Finding::new(Rule::DynamicBinary, Level::Refuse, cannot_start(path, lacks, "the rebased image"))
         .about(path.to_string())
         .evidence(needs(program))
-        .fix(linking_fix(program, lacks))
+        .fix(format!("{}{bring}", linking_fix(program, lacks)))
 }
 
 fn cannot_start(path: &RootPath, lacks: &Missing, place: &str) -> String {
@@ -218,6 +243,37 @@ fn wrong_machine(path: &RootPath, program: &Program, platform: &Platform) -> Opt
             .evidence(format!("the ELF header says {says}"))
             .fix("build the program for this platform, or correct the platform of the image"),
     )
+}
+
+/// A program that not every processor of the platform can run. Where the source's was no better, nothing is lost by
+/// the move.
+fn wrong_level(executed: &Executed, before: &Start, platform: &Platform) -> Option<Finding> {
+    let there = match (platform.architecture(), platform.variant()) {
+        ("amd64", variant) => variant.strip_prefix('v').and_then(|number| number.parse().ok()).unwrap_or(1),
+        _ => return None,
+    };
+    let (number, file, says) = needed_level(executed).filter(|(number, ..)| *number > there)?;
+    let was = before.chain.iter().filter_map(needed_level).map(|(number, ..)| number).max();
+    let level = if was.is_some_and(|was| was >= number) { Level::Warn } else { Level::Refuse };
+    let message = format!("{file} needs a processor of x86-64-v{number}, the image is for {platform}");
+    let fix = format!(
+        "choose a --base, or build the program, for all processors of amd64 (Go: GOAMD64=v1; C: without -march), or give \
+         the image the variant v{number}"
+    );
+    Some(Finding::new(Rule::WrongMachine, level, message).about(file.to_string()).evidence(says).fix(fix))
+}
+
+/// The level of x86-64 that a program or one of its libraries needs, which of them, and what says so.
+fn needed_level(executed: &Executed) -> Option<(u32, &RootPath, String)> {
+    let go = executed.program.as_ref().and_then(|program| program.go.as_ref());
+    let setting = go.and_then(|go| go.settings.iter().find(|(name, _)| name == "GOAMD64"));
+    let built = setting.and_then(|(name, value)| {
+        let number = value.strip_prefix('v')?.parse().ok().filter(|number| *number > 1)?;
+        Some((number, &executed.path, format!("it was built with {name}={value}")))
+    });
+    let loaded = executed.level.as_ref();
+    let loaded = loaded.map(|level| (level.number, &level.file, "its note of GNU properties says so".to_owned()));
+    loaded.into_iter().chain(built).max_by_key(|(number, ..)| *number)
 }
 
 /// What keeps a program from starting on a platform: what it is for, and what of its header says so.

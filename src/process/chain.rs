@@ -9,7 +9,7 @@ use super::container::DEFAULT_PATH;
 use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
-use crate::link::{Linker, LoaderEnvironment, Missing};
+use crate::link::{Linked, Linker, LoaderEnvironment, Missing, NeededLevel};
 use crate::rootfs::{Access, Credentials, FoundBy, FoundCommand, Resolved, Root};
 use crate::shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
 
@@ -33,6 +33,8 @@ pub struct Executed {
     pub stamp: FileStamp,
     /// The first thing that its loader would miss.
     pub lacks: Option<Missing>,
+    /// The level of its machine that its loader asks for.
+    pub level: Option<NeededLevel>,
     /// The number of the layer that put it there.
     pub layer: usize,
 }
@@ -192,8 +194,8 @@ impl<'r> ChainWalk<'r> {
         let environment = LoaderEnvironment::new(environment, working_dir.clone(), identity.credentials.clone());
         let program = self.root.program(file.node);
         let is_dynamic = program.is_some_and(|program| program.linkage == Linkage::Dynamic);
-        let lacks = if is_dynamic { self.linker.closure(&file.path, &environment).missing } else { None };
-        self.chain.push(executed(self.root, word, written, file, role, lacks));
+        let linked = if is_dynamic { self.linker.closure(&file.path, &environment) } else { Linked::default() };
+        self.chain.push(executed(self.root, word, written, file, role, linked));
     }
 
     /// A `#!` line: the kernel starts the interpreter with the path of the script.
@@ -401,14 +403,7 @@ pub(super) fn script_use(root: &Root<'_>, text: &str) -> Option<UsedCommands> {
     Some(used)
 }
 
-fn executed(
-    root: &Root<'_>,
-    word: &str,
-    written: &str,
-    file: &Resolved<'_>,
-    role: Role,
-    lacks: Option<Missing>,
-) -> Executed {
+fn executed(root: &Root<'_>, word: &str, written: &str, file: &Resolved<'_>, role: Role, linked: Linked) -> Executed {
     let node = file.node;
     Executed {
         word: word.to_owned(),
@@ -423,7 +418,8 @@ fn executed(
             gid: node.gid(),
             mtime: node.entry().map_or(0, |entry| entry.mtime),
         },
-        lacks,
+        lacks: linked.missing,
+        level: linked.level,
         layer: node.layer(),
     }
 }

@@ -69,11 +69,14 @@ rules! {
         fix "choose a base that has what is missing, or build it statically linked (Go: CGO_ENABLED=0; Rust: \
             `-C target-feature=+crt-static` or a musl target; C and C++: -static-pie)"
 
-    WrongMachine "wrong-machine" Program [Refuse] ByUser
+    WrongMachine "wrong-machine" Program [Refuse, Warn] ByUser
         means "The program is built for another machine than the platform that the image names: another \
-            architecture, width, byte order or float ABI."
+            architecture, width, byte order or float ABI; or it, or a library that it is loaded with, needs a \
+            higher level of x86-64 than the platform's variant has (amd64 without a variant is v1)."
         why "The kernel of a node of that platform refuses such a program with `exec format error`. The usual \
-            cause is a multi-platform build that copied one binary into every image."
+            cause is a multi-platform build that copied one binary into every image. On an older processor \
+            glibc's loader says `CPU ISA level is lower than required`, and a Go program ends likewise; that is \
+            a warning if the source needs the same level."
         example "linux/arm64 whose /app is an amd64 program"
         fix "build the program for this platform (Go: GOARCH), or correct the platform in the image's config"
 

@@ -117,3 +117,49 @@ fn a_program_of_musl_needs_its_own_loader() {
     layouts.rebase("out").run().ok();
     assert_eq!(layouts.start("out"), "C, quiet\n");
 }
+
+/// Level and message of the finding about the machine, if there is one.
+fn machine(report: &Value) -> Option<[String; 2]> {
+    let findings = report["platforms"][0]["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["rule"] == "wrong-machine")?;
+    Some(["level", "message"].map(|key| found[key].as_str().unwrap().to_owned()))
+}
+
+#[test]
+fn a_library_that_needs_a_later_processor_than_the_platform_has_is_refused() {
+    or_skip!(need(&["musl-gcc"]));
+    let library = |flags: &[&str]| {
+        let flags = [&["-shared", "-fPIC", "-Wl,-soname,libown.so"], flags].concat();
+        c("musl-gcc", &flags, "int own(void) { return 42; }\n")
+    };
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("libown.so"), library(&[])).unwrap();
+    let at = format!("-L{}", directory.path().display());
+    let source = "int own(void);\nint main(void) { return own(); }\n";
+    let app = c("musl-gcc", &[&at, "-Wl,--no-as-needed", "-lown"], source);
+    let own = |bytes: Vec<u8>| Layer::of(Pack::Gzip, &[file("usr/lib/libown.so", bytes)]);
+    let (plain, later) = (library(&[]), library(&["-Wl,-z,x86-64-v3"]));
+    let loader = std::fs::read("/lib/ld-musl-x86_64.so.1").unwrap();
+    let on = |platform: &str, bytes: &[u8]| {
+        let mut base = fixtures::new_base(platform);
+        base.layers.push(Layer::of(Pack::Gzip, &[program("lib/ld-musl-x86_64.so.1", loader.clone())]));
+        base.layers.push(own(bytes.to_vec()));
+        base
+    };
+    for (platform, before, after, expected) in [
+        ("linux/amd64", &plain, &plain, None),
+        ("linux/amd64", &plain, &later, Some("refuse")),
+        ("linux/amd64", &later, &later, Some("warn")),
+        ("linux/amd64/v2", &plain, &later, Some("refuse")),
+        ("linux/amd64/v3", &plain, &later, None),
+    ] {
+        let old = on(platform, before);
+        let source = upon(&old, [Layer::of(Pack::Gzip, &[program("app", app.clone())])], fixtures::app_config());
+        let new = on(platform, after);
+        let layouts = Layouts::new(&source.build(), &old.build(), &new.build());
+        let run = layouts.plan().arg("--json").run();
+        let run = if expected == Some("refuse") { run.refused() } else { run.ok() };
+        let message = format!("/usr/lib/libown.so needs a processor of x86-64-v3, the image is for {platform}");
+        assert_eq!(machine(&run.json()), expected.map(|level| [level.to_owned(), message]), "{run}");
+    }
+}

@@ -50,6 +50,7 @@ mod reports;
 mod reproducible;
 mod scanners;
 mod seam;
+mod services;
 mod shells;
 mod skips;
 mod spellings;

@@ -57,6 +57,8 @@ pub(super) struct Choice {
     directories: HashSet<RootPath>,
     /// Files of the source whose needs have not been looked at.
     open: VecDeque<RootPath>,
+    /// Files that the result has without them, and whose needs are looked at all the same.
+    looked_at: HashSet<RootPath>,
     pub(super) conflicts: Vec<BringConflict>,
     pub(super) bulk: Bulk,
     /// Packages of which a file is brought.
@@ -108,6 +110,13 @@ impl<'r> BringScene<'r> {
     pub fn offer_program(&self, name: &str) -> Option<BringOffer> {
         let found = self.source.search(name, &self.paths, &RootPath::root()).ok()?;
         self.offer(&RootPath::new(&found.written).ok()?, Offering::Package)
+    }
+
+    /// The `--bring` that adds what a program of the result needs to be loaded. `None` where it needs nothing that the
+    /// source has and the result lacks.
+    #[must_use]
+    pub fn offer_libraries(&self, program: &RootPath) -> Option<BringOffer> {
+        self.offer_of(BringName::Path(program.clone()), program).filter(|offer| offer.bulk.entries > 0)
     }
 
     fn offer_of(&self, name: BringName, path: &RootPath) -> Option<BringOffer> {
@@ -274,6 +283,9 @@ impl<'r> BringScene<'r> {
             if !is_there {
                 let why = self.difference(&place, real);
                 choice.conflicts.push(BringConflict { path: place, why });
+            } else if !node.is_directory() && choice.looked_at.insert(real.clone()) {
+                // The application's own program: what it is loaded with may not be there.
+                choice.open.push_back(real.clone());
             }
             return is_there;
         }

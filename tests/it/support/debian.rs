@@ -1,7 +1,8 @@
 //! Layers as Debian's package manager leaves them: with packages of this machine, or made by hand.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::skip::{Part, missing, need};
 use super::tar_layer::{Entry, file, folder, program, symlink};
@@ -25,45 +26,97 @@ pub struct Package {
 /// A package that is installed on this machine; says so where it is not.
 pub fn of_this_machine(name: &str) -> Part<Package> {
     need(&["dpkg"])?;
-    // Of a package that can be installed for several machines, dpkg has a list for each.
-    let both = [name.to_owned(), format!("{name}:amd64")].map(|name| format!("var/lib/dpkg/info/{name}.list"));
-    let found = both.into_iter().find(|info| Path::new("/").join(info).exists());
-    let Some(info) = found else { return Err(missing(&format!("package {name}"))) };
-    let list = Path::new("/").join(&info);
-    let stanza = String::from_utf8(tool("dpkg", &["-s", name]).stdout).unwrap();
-    let version = stanza.lines().find_map(|line| line.strip_prefix("Version: ")).unwrap().to_owned();
-    let text = std::fs::read_to_string(&list).unwrap();
-    let paths = text.lines().map(|line| line.trim_start_matches("/.").trim_start_matches('/'));
-    let (mut files, mut bytes) = (Vec::new(), 0);
-    for path in paths.filter(|path| !path.is_empty()) {
-        // Images of Debian are often installed without their documentation.
-        let Some((entry, size)) = packed(path) else { continue };
-        files.push(entry);
-        bytes += size;
+    DebianRoot { root: PathBuf::from("/") }.package(name)
+}
+
+/// An installed Debian in a directory.
+pub struct DebianRoot {
+    root: PathBuf,
+}
+
+impl DebianRoot {
+    /// One with servers and interpreters that many images are made of. Made once and kept, since a mirror is asked.
+    pub fn with_services() -> Part<Self> {
+        const NAMES: &str = "nginx-light,redis-server,haproxy,nodejs,python3,libgomp1";
+        const LEFT_OUT: [&str; 4] = [
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        ];
+        need(&["dpkg", "mmdebstrap"])?;
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian-bookworm-services");
+        let lock = std::fs::File::create(kept.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        if !kept.exists() {
+            let draft = kept.with_extension("draft");
+            let _ = std::fs::remove_dir_all(&draft);
+            let mut mmdebstrap = Command::new(super::skip::find("mmdebstrap").unwrap());
+            mmdebstrap.args(["--quiet", "--mode=root", "--variant=essential", "--format=directory"]);
+            mmdebstrap.arg(format!("--include={NAMES}")).args(LEFT_OUT).arg("bookworm").arg(&draft);
+            let out = mmdebstrap.output().unwrap();
+            if !out.status.success() {
+                let said = String::from_utf8_lossy(&out.stderr).into_owned();
+                return Err(missing(&format!("Debian's {NAMES}, which mmdebstrap fetches ({said})")));
+            }
+            std::fs::rename(draft, &kept).unwrap();
+        }
+        Ok(Self { root: kept })
     }
-    let checksums = std::fs::read(list.with_extension("md5sums")).unwrap_or_default();
-    let list = file(&info, text).at(seconds(&list));
-    Ok(Package { name: name.to_owned(), version, files, bytes, list, stanza, checksums })
+
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.root.join(path)).unwrap()
+    }
+
+    pub fn packages(&self, names: &[&str]) -> Part<Vec<Package>> {
+        names.iter().map(|name| self.package(name)).collect()
+    }
+
+    /// Of a package that can be installed for several machines, dpkg has a list for each.
+    fn list_of(&self, name: &str) -> Option<String> {
+        let both = [name.to_owned(), format!("{name}:amd64")].map(|name| format!("var/lib/dpkg/info/{name}.list"));
+        both.into_iter().find(|info| self.root.join(info).exists())
+    }
+
+    pub fn package(&self, name: &str) -> Part<Package> {
+        let Some(info) = self.list_of(name) else { return Err(missing(&format!("package {name}"))) };
+        let list = self.root.join(&info);
+        let admin = format!("--admindir={}", self.root.join("var/lib/dpkg").display());
+        let stanza = String::from_utf8(tool("dpkg", &[&admin, "-s", name]).stdout).unwrap();
+        let version = stanza.lines().find_map(|line| line.strip_prefix("Version: ")).unwrap().to_owned();
+        let text = std::fs::read_to_string(&list).unwrap();
+        let paths = text.lines().map(|line| line.trim_start_matches("/.").trim_start_matches('/'));
+        let (mut files, mut bytes) = (Vec::new(), 0);
+        for path in paths.filter(|path| !path.is_empty()) {
+            // Images of Debian are often installed without their documentation.
+            let Some((entry, size)) = self.packed(path) else { continue };
+            files.push(entry);
+            bytes += size;
+        }
+        let checksums = std::fs::read(list.with_extension("md5sums")).unwrap_or_default();
+        let list = file(&info, text).at(seconds(&list));
+        Ok(Package { name: name.to_owned(), version, files, bytes, list, stanza, checksums })
+    }
+
+    /// A file as it is, and its size.
+    fn packed(&self, path: &str) -> Option<(Entry, u64)> {
+        let at = self.root.join(path);
+        let data = at.symlink_metadata().ok()?;
+        let (entry, size) = if data.is_dir() {
+            (folder(&format!("{path}/")).mode(data.mode() & 0o7777), 0)
+        } else if data.is_symlink() {
+            (symlink(path, std::fs::read_link(&at).unwrap().to_str().unwrap()), 0)
+        } else {
+            let bytes = std::fs::read(&at).unwrap();
+            let size = bytes.len() as u64;
+            (file(path, bytes).mode(data.mode() & 0o7777), size)
+        };
+        Some((entry.owned(data.uid().into(), data.gid().into()).at(seconds(&at)), size))
+    }
 }
 
 fn seconds(path: &Path) -> u64 {
     u64::try_from(path.symlink_metadata().unwrap().mtime()).unwrap()
-}
-
-/// A file of this machine as it is, and its size.
-fn packed(path: &str) -> Option<(Entry, u64)> {
-    let at = Path::new("/").join(path);
-    let data = at.symlink_metadata().ok()?;
-    let (entry, size) = if data.is_dir() {
-        (folder(&format!("{path}/")), 0)
-    } else if data.is_symlink() {
-        (symlink(path, std::fs::read_link(&at).unwrap().to_str().unwrap()), 0)
-    } else {
-        let bytes = std::fs::read(&at).unwrap();
-        let size = bytes.len() as u64;
-        (file(path, bytes).mode(data.mode() & 0o7777), size)
-    };
-    Some((entry.owned(data.uid().into(), data.gid().into()).at(seconds(&at)), size))
 }
 
 /// A package of files that are written here.

@@ -83,6 +83,15 @@ impl Bundle {
 
     /// Starts these words in the surroundings that the image asks for.
     pub fn start(&self, argv: &[String]) -> Ended {
+        self.start_and_end(argv, None)
+    }
+
+    /// The same for a server: it is ended once it has said this.
+    pub fn start_until(&self, argv: &[String], said: &str) -> Ended {
+        self.start_and_end(argv, Some(said))
+    }
+
+    fn start_and_end(&self, argv: &[String], said: Option<&str>) -> Ended {
         if argv.is_empty() {
             let stderr = "the image has no command".to_owned();
             return Ended { code: None, stdout: String::new(), stderr };
@@ -94,7 +103,7 @@ impl Bundle {
         config["process"]["noNewPrivileges"] = false.into();
         config["process"]["capabilities"] = capabilities(&config["process"]["user"]["uid"]);
         std::fs::write(self.directory.join("config.json"), config.to_string()).unwrap();
-        self.run()
+        self.run(said)
     }
 
     /// The image's variables and a PATH where it has none, as containerd and Docker do. umoci writes HOME in, even
@@ -106,24 +115,28 @@ impl Bundle {
         path.into_iter().chain(own).collect()
     }
 
-    fn run(&self) -> Ended {
+    fn run(&self, said: Option<&str>) -> Ended {
         let id = format!("underpin-{}-{:x}", std::process::id(), fastrand::u64(..));
         let output = |name: &str| std::fs::File::create(self.directory.join(name)).unwrap();
         let mut runc = self.runc(&["run", "-b", &self.directory.display().to_string(), &id]);
         let runc = runc.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
-        let code = self.wait(runc.spawn().unwrap(), &id);
-        let text =
-            |name: &str| String::from_utf8_lossy(&std::fs::read(self.directory.join(name)).unwrap()).into_owned();
-        Ended { code, stdout: text("stdout"), stderr: text("stderr") }
+        let code = self.wait(runc.spawn().unwrap(), &id, said);
+        Ended { code, stdout: self.output("stdout"), stderr: self.output("stderr") }
     }
 
-    fn wait(&self, mut runc: Child, id: &str) -> Option<i32> {
+    fn output(&self, name: &str) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.directory.join(name)).unwrap()).into_owned()
+    }
+
+    fn wait(&self, mut runc: Child, id: &str, said: Option<&str>) -> Option<i32> {
         let started = Instant::now();
         loop {
             if let Some(status) = runc.try_wait().unwrap() {
                 return status.code();
             }
-            if started.elapsed() > PATIENCE {
+            let has_said =
+                said.is_some_and(|said| ["stdout", "stderr"].iter().any(|name| self.output(name).contains(said)));
+            if has_said || started.elapsed() > PATIENCE {
                 let _ = self.runc(&["kill", id, "KILL"]).status();
             }
             std::thread::sleep(Duration::from_millis(if started.elapsed() > PATIENCE { 500 } else { 3 }));
