@@ -29,6 +29,7 @@
 //! | [`plan`] | every decision: options, command, config, layers, annotations |
 //! | [`policy`] | puts the rules to a pass; the base-image policy and the exception list |
 //! | [`assemble`] | a draft to final bytes and digests |
+//! | [`attest`] | statements about a result: provenance; envelopes, keys and signatures |
 //! | [`kube`] | Kubernetes manifests as text: commands without their shell, every other byte as it was |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
 //! | [`report`] | one model, one file per format |
@@ -41,7 +42,7 @@
 //!
 //! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
 //! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
-//! archive, POSIX tar with PAX and GNU extensions, gzip, zstd; ELF and Go's build
+//! archive, in-toto statements with SLSA provenance, DSSE and sigstore bundles, POSIX tar with PAX and GNU extensions, gzip, zstd; ELF and Go's build
 //! info; YAML 1.2 and JSON manifests of Kubernetes, `JUnit` and SARIF; our own are the layer index,
 //! the cache and its records of images (`store::disk`), the settings file (`settings`), the report (`docs/reports.md`)
 //! and the `dev.underpin.*` annotations.
@@ -50,6 +51,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::too_many_lines))]
 
 pub mod assemble;
+pub mod attest;
 pub mod batch;
 pub mod check;
 pub mod cli;

@@ -3,13 +3,14 @@
 //! world says so, and it is fetched here. With `--base auto` the middle is run for one candidate after another.
 
 use crate::assemble::{self, Assembled};
+use crate::attest::{self, SourceReferrer, Statement};
 use crate::error::{Error, Result};
 use crate::examine::{Fetched, PlatformSubject, Subject};
 use crate::oci::{Location, Platform};
-use crate::plan::{self, BaseChoice, Pass, RebaseOptions, RunsAs, TriedBase};
+use crate::plan::{self, AttestKind, BaseChoice, Pass, RebaseOptions, RunsAs, TriedBase};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
-use crate::report::{Ending, Inspection, Outcome, Report};
+use crate::report::{Ending, Inspection, Outcome, Report, ReportedAttestation, TargetChange};
 use crate::rules::{Allow, Finding, Level, Rule};
 use crate::settings::Job;
 use crate::store::fetch::{Fetcher, Request};
@@ -24,6 +25,8 @@ struct Judged {
     missing: Vec<MissingPlatform>,
     /// The candidates that were judged, in order, where the base was to be chosen.
     candidates: Vec<TriedBase>,
+    /// Statements about the source, which the result leaves behind; looked up where something is attached.
+    source_referrers: Vec<SourceReferrer>,
 }
 
 impl Judged {
@@ -65,8 +68,12 @@ pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
         return Ok(report(session, job, &judged, assembled, Outcome::Refused));
     };
     let receipt = publisher(session, job, &judged).publish(assembled, &job.targets)?;
-    let outcome = if is_unchanged(&judged, &receipt) { Outcome::Unchanged } else { Outcome::Rebased };
-    Ok(report(session, job, &judged, Some((assembled, Some(&receipt))), outcome))
+    let attestations = attest(session, job, &judged, (assembled, &receipt))?;
+    let attached = attestations.iter().any(|attestation| attestation.change == TargetChange::Written);
+    let is_unchanged = is_unchanged(&judged, &receipt) && !attached;
+    let outcome = if is_unchanged { Outcome::Unchanged } else { Outcome::Rebased };
+    let report = report(session, job, &judged, Some((assembled, Some(&receipt))), outcome);
+    Ok(Report { attestations, ..report })
 }
 
 /// The same run stopped before anything is written.
@@ -114,7 +121,11 @@ pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Res
 
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.
 fn prepare(session: &Session, job: &Job) -> Result<(Judged, Option<Assembled>)> {
-    let mut judged = consider(&session.fetcher(), job)?;
+    let fetcher = session.fetcher();
+    let mut judged = consider(&fetcher, job)?;
+    if job.options.attaches() {
+        look_behind(&fetcher, job, &mut judged)?;
+    }
     let assembled = if judged.refuses() { None } else { Some(assemble(session, job, &mut judged)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         judged.add(&finding);
@@ -158,7 +169,7 @@ fn on_base(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Judged> 
     let passes = platforms.into_iter().map(|platform| pass(fetcher, &request, platform));
     let passes = passes.collect::<Result<Vec<Pass>>>()?;
     let missing = policy::missing_platforms(&image, job.options.on_missing_platform);
-    let mut judged = Judged { image, passes, missing, candidates: Vec::new() };
+    let mut judged = Judged { image, passes, missing, candidates: Vec::new(), source_referrers: Vec::new() };
     for finding in needless_allowances(job, &judged) {
         judged.add(&finding);
     }
@@ -188,6 +199,72 @@ fn assemble(session: &Session, job: &Job, judged: &mut Judged) -> Result<Assembl
     }
     let top = plan::top(&judged.image, &judged.passes, &job.options);
     assemble::join(&top, &judged.image, images)
+}
+
+/// Attaches to the published result what was asked for.
+fn attest(
+    session: &Session,
+    job: &Job,
+    judged: &Judged,
+    (assembled, receipt): (&Assembled, &Receipt),
+) -> Result<Vec<ReportedAttestation>> {
+    if !job.options.attaches() {
+        return Ok(Vec::new());
+    }
+    let attachments = attest::attachments(&statements(job, judged, assembled)?, job.signer.as_deref())?;
+    let changes = publisher(session, job, judged).attach(&attachments, receipt)?;
+    Ok(attachments
+        .iter()
+        .zip(changes)
+        .map(|(attachment, change)| ReportedAttestation::new(attachment, change))
+        .collect())
+}
+
+/// Looks for what others have stated about the source: the result leaves it behind, and its provenance names it.
+fn look_behind(fetcher: &Fetcher<'_>, job: &Job, judged: &mut Judged) -> Result<()> {
+    let images = judged.passes.iter().map(|pass| pass.subject.source.digest());
+    let mut subjects: Vec<_> = std::iter::once(judged.image.source.top.digest()).chain(images).collect();
+    subjects.dedup();
+    judged.source_referrers = fetcher.source_referrers(&job.source, &subjects)?;
+    let left: Vec<Finding> = judged.source_referrers.iter().map(stays_behind).collect();
+    for finding in &left {
+        judged.add(finding);
+    }
+    // Those inside of the source's index have been found with it.
+    let inside = judged.passes.iter().flat_map(|pass| &pass.subject.left_behind);
+    let inside = inside.map(|left| SourceReferrer::in_index(left.digest));
+    judged.source_referrers.extend(inside.collect::<Vec<_>>());
+    judged.source_referrers.sort();
+    judged.source_referrers.dedup();
+    Ok(())
+}
+
+fn stays_behind(left: &SourceReferrer) -> Finding {
+    let SourceReferrer { digest, kind, found } = left;
+    Finding::new(
+        Rule::AttestationDropped,
+        Level::Note,
+        "a statement about the source describes its bytes and is left behind",
+    )
+    .evidence(format!("{kind} {digest} ({found})"))
+    .fix("sign and attest the rebased image anew")
+}
+
+/// What is stated about the result: of the kinds that were asked for, and with a key its signature.
+fn statements(job: &Job, judged: &Judged, assembled: &Assembled) -> Result<Vec<Statement>> {
+    let mut statements = Vec::new();
+    for kind in &job.options.attest {
+        statements.extend(match kind {
+            AttestKind::Provenance => {
+                attest::provenance(&judged.image, &judged.passes, assembled, &judged.source_referrers)?
+            }
+        });
+    }
+    if job.signer.is_some() {
+        let documents = std::iter::once(&assembled.top).chain(&assembled.children);
+        statements.extend(documents.map(|document| attest::signature(&document.descriptor())));
+    }
+    Ok(statements)
 }
 
 /// What was to be allowed and is refused on no platform. What the policy allows it allows for many images.

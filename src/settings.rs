@@ -1,11 +1,13 @@
 //! What a run was asked to do, checked before the world is touched.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use serde::Deserialize;
 
+use crate::attest::SigningKey;
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform, json};
@@ -27,6 +29,8 @@ pub struct Job {
     pub exception: Option<Exception>,
     /// The rules that the policy allows for it; they are among those that the options allow.
     pub excepted_rules: Vec<Allow>,
+    /// What the result, and the statements about it, are signed with.
+    pub signer: Option<Arc<SigningKey>>,
 }
 
 impl Job {
@@ -40,6 +44,7 @@ impl Job {
             old_bases: Vec::new(),
             exception: None,
             excepted_rules: Vec::new(),
+            signer: None,
         }
     }
 
@@ -63,6 +68,11 @@ impl Job {
     pub fn check(self) -> Result<Self> {
         for target in &self.targets {
             check_target(&self.source, target)?;
+            if self.options.attaches() && matches!(target, Location::DockerArchive(_)) {
+                return Err(Error::usage("a docker archive cannot hold statements about an image")
+                    .fact("target", target)
+                    .hint("write to an oci-archive, a layout or a registry, or leave --attest and --sign-key out"));
+            }
         }
         Ok(self)
     }

@@ -18,6 +18,8 @@ const OF_IMAGE: [&str; 2] = ["source", "target"];
 const OF_ALL: [&str; 1] = ["exceptions"];
 /// The keys that locks have always begun a recipe with: another order would be a change of every line.
 const RECIPE_FIRST: [&str; 7] = ["source", "base", "old_base", "known_bases", "platforms", "logs", "log_runner"];
+/// What is recorded by what came of it, and what does not change a byte of the result.
+const NOT_OF_RECIPE: [&str; 3] = ["allow", "attest", "sign_key"];
 /// Options that a flag names in the singular.
 const ALIASES: [(&str, &str); 3] =
     [("known_base", "known_bases"), ("platform", "platforms"), ("base_candidate", "base_candidates")];
@@ -158,7 +160,11 @@ fn read_one(key: &str, value: Value, at: Position) -> Result<RebaseOptions> {
 /// In one order of keys, whatever the order in the file.
 fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<Value> {
     let mut recipe = Map::new();
-    let others = keys.options.iter().map(String::as_str).filter(|key| *key != "allow" && !RECIPE_FIRST.contains(key));
+    let others = keys
+        .options
+        .iter()
+        .map(String::as_str)
+        .filter(|key| !NOT_OF_RECIPE.contains(key) && !RECIPE_FIRST.contains(key));
     for key in RECIPE_FIRST.into_iter().chain(others) {
         if let Some(node) = settings.get(key) {
             let texts =

@@ -125,7 +125,8 @@ fn attempt(
         return Ok((refused(&entry.job, drift), LockChange::None));
     }
     let Some(locked) = locked else { return rebase(session, entry, &entry.job) };
-    if is_finished(session, &entry.job.targets, locked.result)? {
+    // What is attached to it would have to be looked at, too.
+    if !entry.job.options.attaches() && is_finished(session, &entry.job.targets, locked.result)? {
         return Ok((finished(&entry.job, locked), LockChange::None));
     }
     let mut job = locked.pin(&entry.job)?;

@@ -1,11 +1,12 @@
 //! Flags that several commands share, and how they become settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::console::Console;
 use super::environment::{cache_directory, limit};
+use super::keys::SigningKeys;
 use super::policy_args::PolicyArgs;
 use crate::error::{Error, Result};
 use crate::oci::Location;
@@ -38,6 +39,13 @@ impl MoveArgs {
         let job = Job { targets: locations(to)?, ..Job::new(self.source.parse()?, options) };
         self.policy.read()?.apply(job).check()
     }
+}
+
+/// The same job with its signing key, which only a job that publishes needs.
+pub(super) fn signed(job: Job) -> Result<Job> {
+    let key = job.options.sign_key.as_deref().map(Path::new);
+    let signer = key.map(|path| SigningKeys::default().get(path)).transpose()?;
+    Ok(Job { signer, ..job })
 }
 
 fn locations(texts: &[String]) -> Result<Vec<Location>> {

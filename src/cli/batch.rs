@@ -7,11 +7,13 @@ use clap::Args;
 use super::Ended;
 use super::args::{SayArgs, SessionArgs, Work, epoch};
 use super::console::{Console, Form};
+use super::keys::SigningKeys;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::{ReportArgs, ReportFiles};
 use crate::batch::{self, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
+use crate::settings::Job;
 use crate::store::Notices;
 use crate::store::Session;
 use crate::store::disk::{LockMode, LockWait, OutputFile, lock_directory, sync_directory, write_file};
@@ -94,14 +96,17 @@ impl Batch {
     /// The images with their exceptions. Each needs a target.
     fn entries(&self, path: &Path) -> Result<Vec<BatchEntry>> {
         let policy = self.policy.read()?;
-        let mut lists = BatchLists::beside(path);
+        let (mut lists, mut keys) = (BatchLists::beside(path), SigningKeys::default());
         let mut entries = read_batch(path)?.images;
         for entry in &mut entries {
             if entry.job.targets.is_empty() {
                 return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
             }
             let list = lists.list_for(entry, &policy)?;
-            entry.replace_job(policy.apply_list(entry.job.clone(), list.as_deref()));
+            let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&path.with_file_name(key)));
+            let signer = key.transpose().map_err(|error| error.fact("at", entry.at))?;
+            let job = Job { signer, ..entry.job.clone() };
+            entry.replace_job(policy.apply_list(job, list.as_deref()));
         }
         Ok(entries)
     }

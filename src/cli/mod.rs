@@ -11,6 +11,7 @@ mod environment;
 mod exceptions;
 mod explain;
 mod inspect;
+mod keys;
 mod kube;
 mod man;
 mod plan;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MoveArgs, SayArgs, SessionArgs, Work};
+use super::args::{MoveArgs, SayArgs, SessionArgs, Work, signed};
 use super::console::{Console, Form};
 use super::report_file::{ReportArgs, ReportFiles};
 use super::{Ended, plan};
@@ -57,6 +57,7 @@ impl Rebase {
         let files = self.open_files()?;
         let session =
             Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let job = if self.dry_run { job } else { signed(job)? };
         if self.dry_run {
             let report = run::plan(&session, &job)?;
             return Ok(console.ended(plan::show(console, &report), files.reports.write(&report)));

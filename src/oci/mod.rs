@@ -16,6 +16,7 @@ mod manifest;
 mod media_type;
 mod platform;
 mod reference;
+mod referrer;
 #[cfg(test)]
 pub mod testing;
 
@@ -31,3 +32,4 @@ pub use manifest::Manifest;
 pub use media_type::{Compression, DocumentKind, LayerType, MediaType};
 pub use platform::Platform;
 pub use reference::{Pinned, Reference, RepositoryName};
+pub use referrer::{REFERRER_LIMIT, Referrer, ReferrerList, artifact_type, fallback_tag, subject, too_many};

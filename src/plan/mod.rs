@@ -44,7 +44,8 @@ pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::need;
 pub use new_layer::NewLayer;
 pub use rebase_options::{
-    CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, RecordedName, ResultFormat,
+    AttestKind, CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, RecordedName,
+    ResultFormat,
 };
 pub use record::{
     FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, record,

@@ -116,6 +116,13 @@ pub struct RebaseOptions {
     #[arg(long = "base-candidate", value_name = "REF", help_heading = "Where")]
     #[serde(with = "texts", alias = "base_candidate")]
     pub base_candidates: Vec<Location>,
+    /// Attach this statement about the result to it, as an OCI referrer (repeatable)
+    #[arg(long, value_name = "STATEMENT", value_enum, help_heading = "Attestations")]
+    #[serde(with = "texts")]
+    pub attest: Vec<AttestKind>,
+    /// Sign the result and the statements about it with this key: a PEM file, or cosign's with its password in `COSIGN_PASSWORD`
+    #[arg(long, value_name = "FILE", help_heading = "Attestations")]
+    pub sign_key: Option<String>,
     /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
     #[arg(skip)]
     pub source_date_epoch: Option<Epoch>,
@@ -152,6 +159,8 @@ impl Default for RebaseOptions {
             expect_digest: None,
             bring: Vec::new(),
             base_candidates: Vec::new(),
+            attest: Vec::new(),
+            sign_key: None,
             source_date_epoch: None,
             format: ResultFormat::default(),
         }
@@ -245,6 +254,7 @@ impl RebaseOptions {
         sort(&mut self.drop);
         sort(&mut self.bring);
         sort(&mut self.freeze_env);
+        sort(&mut self.attest);
         self.env = last_of_each(self.env);
         self
     }
@@ -253,6 +263,12 @@ impl RebaseOptions {
     #[must_use]
     pub fn keys() -> Vec<String> {
         Self::default().members().keys().cloned().collect()
+    }
+
+    /// Whether anything is attached to the result.
+    #[must_use]
+    pub fn attaches(&self) -> bool {
+        !self.attest.is_empty() || self.sign_key.is_some()
     }
 
     /// Whether the command, the contents and the logs are left as they would be without options: only
@@ -296,6 +312,7 @@ impl RebaseOptions {
             "workdir" => text.parse::<WorkdirPath>().map(drop),
             "env" => text.parse::<Variable>().map(drop),
             "allow" => text.parse::<Allow>().map(drop),
+            "attest" => text.parse::<AttestKind>().map(drop),
             "expect_digest" => text.parse::<Digest>().map(drop),
             "source_date_epoch" => text.parse::<Epoch>().map(drop),
             _ => Ok(()),
@@ -337,6 +354,33 @@ pub enum OnMissing {
     #[default]
     Refuse,
     Skip,
+}
+
+/// A statement about a result that can be attached to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum AttestKind {
+    /// What the result was made from, and how: SLSA Provenance v1
+    Provenance,
+}
+
+impl FromStr for AttestKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let kinds = Self::value_variants();
+        kinds.iter().find(|kind| kind.to_string() == text).copied().ok_or_else(|| {
+            let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+            Error::usage("not a statement that can be attached").fact("given", text).fact("known", kinds.join(", "))
+        })
+    }
+}
+
+impl fmt::Display for AttestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Provenance => "provenance",
+        })
+    }
 }
 
 /// How output that went to a file gets there without a shell.
@@ -678,6 +722,8 @@ mod tests {
             expect_digest: Some(Digest::of(b"")),
             bring: vec!["iptables".parse().unwrap(), "/etc/x".parse().unwrap()],
             base_candidates: vec!["a.io/static:v1".parse().unwrap()],
+            attest: vec![AttestKind::Provenance],
+            sign_key: Some("cosign.key".to_owned()),
             source_date_epoch: Some(Epoch(7)),
             format: ResultFormat::default(),
         }

@@ -22,8 +22,17 @@ pub const SOURCE_KEY: &str = "dev.underpin.source";
 pub const OPTIONS_KEY: &str = "dev.underpin.options";
 
 /// What decides nothing about the bytes of a result, or is recorded in an annotation of its own.
-const NOT_RECORDED: [&str; 7] =
-    ["base", "base_candidates", "known_bases", "on_missing_platform", "expect_digest", "source_name", "base_name"];
+const NOT_RECORDED: [&str; 9] = [
+    "attest",
+    "sign_key",
+    "base",
+    "base_candidates",
+    "known_bases",
+    "on_missing_platform",
+    "expect_digest",
+    "source_name",
+    "base_name",
+];
 /// What is recorded by what came of it, not as it was written.
 const BY_OUTCOME: [&str; 4] = ["old_base", "log_runner", "platforms", "allow"];
 /// That a platform was left out: not what was asked for.

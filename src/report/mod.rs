@@ -35,7 +35,9 @@ pub use inspection::Inspection;
 pub use json::{error_to_json, to_json};
 pub use junit::to_junit;
 pub use markdown::to_markdown;
-pub use model::{Ending, LogStrategy, Named, Outcome, Report, ReportedFinding, Size, TargetChange};
+pub use model::{
+    Ending, LogStrategy, Named, Outcome, Report, ReportedAttestation, ReportedFinding, Size, TargetChange,
+};
 pub use node::{NodeCollection, NodeListing};
 pub use programs::Programs;
 pub use rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows};

@@ -7,6 +7,7 @@ use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::Assembled;
+use crate::attest::Attachment;
 use crate::elf::{Linkage, Program};
 use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
@@ -63,9 +64,37 @@ pub struct Report {
     /// The bases that were tried, smallest first, where the base was to be chosen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<ReportedBase>,
+    /// The statements about the result that are attached to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attestations: Vec<ReportedAttestation>,
     /// `None` where images of a batch shared it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Tally>,
+}
+
+/// A statement about the result, or its signature.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReportedAttestation {
+    /// The digest of the manifest that was attached.
+    pub digest: String,
+    /// The index or manifest that it is about.
+    pub subject: String,
+    pub predicate_type: String,
+    pub artifact_type: String,
+    pub change: TargetChange,
+}
+
+impl ReportedAttestation {
+    #[must_use]
+    pub fn new(attachment: &Attachment, change: publish::Publication) -> Self {
+        Self {
+            digest: attachment.manifest.digest().to_string(),
+            subject: attachment.subject.to_string(),
+            predicate_type: attachment.predicate_type.clone(),
+            artifact_type: attachment.referrer().artifact_type,
+            change: change.into(),
+        }
+    }
 }
 
 /// An image by the reference it was given and the digest this resolved to.
@@ -402,6 +431,7 @@ impl Report {
             platforms: platforms(ending),
             log_runner: image.runner.as_ref().map(named),
             candidates: ending.candidates.iter().map(ReportedBase::from).collect(),
+            attestations: Vec::new(),
             traffic: Some(ending.traffic),
         }
     }
@@ -455,15 +485,20 @@ impl Reportable for Report {
 
 fn targets(ending: &Ending<'_>) -> Vec<Target> {
     if let Some(receipt) = ending.receipt {
-        let change = |change| match change {
-            publish::Publication::Written => TargetChange::Written,
-            publish::Publication::AlreadyThere => TargetChange::AlreadyThere,
-        };
         let published = receipt.targets.iter();
-        return published.map(|target| Target::new(&target.location, target.digest, change(target.change))).collect();
+        return published.map(|target| Target::new(&target.location, target.digest, target.change.into())).collect();
     }
     let Some(assembled) = ending.assembled.filter(|_| ending.outcome != Outcome::Refused) else { return Vec::new() };
     ending.targets.iter().map(|target| Target::new(target, assembled.top.digest(), TargetChange::Planned)).collect()
+}
+
+impl From<publish::Publication> for TargetChange {
+    fn from(change: publish::Publication) -> Self {
+        match change {
+            publish::Publication::Written => Self::Written,
+            publish::Publication::AlreadyThere => Self::AlreadyThere,
+        }
+    }
 }
 
 impl Target {

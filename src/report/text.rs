@@ -224,6 +224,18 @@ fn ending_lines(out: &mut String, report: &Report) {
         };
         line(out, format_args!("{word}  {}  {}", printable(&target.reference), target.digest));
     }
+    for attestation in &report.attestations {
+        let word = if attestation.change == TargetChange::Written { "attached " } else { "attached before" };
+        let subject = shortened(&format!("@{}", attestation.subject));
+        line(
+            out,
+            format_args!(
+                "{word}  {} about {}",
+                printable(&attestation.predicate_type),
+                subject.trim_start_matches('@')
+            ),
+        );
+    }
     let Some(traffic) = &report.traffic else { return };
     let (down, up) = (ByteSize(traffic.bytes_down), ByteSize(traffic.bytes_up));
     let requests = plural(usize::try_from(traffic.requests).unwrap_or(usize::MAX), "request");

@@ -1,11 +1,13 @@
 //! From the assembled result to its targets: blobs, then manifests, the tag last.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 
 use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
 use super::{Blob, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
+use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, RepositoryName};
 
@@ -62,6 +64,25 @@ impl Publisher<'_> {
             }
             Ok(Receipt { targets: published })
         })
+    }
+
+    /// Attaches statements about the result to it, at every target that has it. Yields for each statement whether any of
+    /// them lacked it.
+    pub fn attach(&self, attachments: &[Attachment], receipt: &Receipt) -> Result<Vec<Publication>> {
+        let mut written = HashSet::new();
+        for target in &receipt.targets {
+            let attached = self.tools.places.sink(&target.location).and_then(|sink| sink.attach(attachments));
+            written.extend(attached.map_err(|error| {
+                error
+                    .fact("target", &target.location)
+                    .hint("the result itself is published; run again to attach the rest")
+            })?);
+        }
+        let is_written = |attachment: &Attachment| written.contains(&attachment.manifest.digest());
+        let change = |attachment: &Attachment| {
+            if is_written(attachment) { Publication::Written } else { Publication::AlreadyThere }
+        };
+        Ok(attachments.iter().map(change).collect())
     }
 
     /// Keeps what was made and is small. The inherited layers are kept on their way.

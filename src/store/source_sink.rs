@@ -6,8 +6,9 @@ use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
 use super::registry::Registry;
 use super::session::Network;
 use super::{Notices, Progress};
+use crate::attest::Attachment;
 use crate::error::{Error, Kind, Result};
-use crate::oci::{Descriptor, Digest, Document, Location, MediaType, RepositoryName};
+use crate::oci::{Descriptor, Digest, Document, Location, MediaType, Referrer, RepositoryName};
 
 /// Bytes on their way. Not verified: whoever reads them hashes them.
 pub type Stream = Box<dyn Read + Send>;
@@ -28,6 +29,13 @@ pub trait Source: Send + Sync {
 
     /// The repository that a registry could mount blobs from; `None` for places on disk.
     fn repository(&self) -> Option<&RepositoryName>;
+
+    /// The manifests that say they are about `subject`, with a filter those of that type; also those of which only the
+    /// manifest itself tells.
+    fn referrers(&self, subject: Digest, filter: Option<&str>) -> Result<Vec<Referrer>>;
+
+    /// What another tag of the same place leads to; `None` where there is no such tag.
+    fn tagged(&self, tag: &str) -> Result<Option<Document>>;
 }
 
 /// A place that an image is written to. Blobs first, then documents, the tag last: until
@@ -44,6 +52,9 @@ pub trait Sink: Send + Sync {
 
     /// Puts `top` and makes the target name it, atomically.
     fn tag(&self, top: &Document) -> Result<()>;
+
+    /// Makes sure that the statements are attached to their subjects, which are there. Yields those that were not.
+    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>>;
 }
 
 /// A blob that a sink should have.
@@ -166,6 +177,14 @@ impl Source for CachedImage {
 
     fn repository(&self) -> Option<&RepositoryName> {
         self.location.repository()
+    }
+
+    fn referrers(&self, subject: Digest, _: Option<&str>) -> Result<Vec<Referrer>> {
+        Err(self.lacks("what is attached to the image: only its registry knows").fact("digest", subject))
+    }
+
+    fn tagged(&self, tag: &str) -> Result<Option<Document>> {
+        Err(self.lacks("the other tags of its repository").fact("tag", tag))
     }
 }
 

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the values at the bottom to the command line. `docs/architecture.md` explains each.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "error", "yaml", "oci", "elf", "layer", "rootfs", "shell", "link", "process", "examine", "rules", "plan", "policy",
-    "assemble", "kube", "store", "report", "settings", "run", "verify", "check", "batch", "cli",
+    "assemble", "attest", "kube", "store", "report", "settings", "run", "verify", "check", "batch", "cli",
 ];
 
 fn sources() -> Vec<(String, String)> {

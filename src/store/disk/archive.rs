@@ -12,14 +12,16 @@ use serde_json::Map;
 
 use super::atomic;
 use super::docker_manifest::DockerManifest;
+use super::layout::not_in;
 use super::layout_index::{self, LayoutIndex};
 use super::layout_reader::{self, INDEX, LayoutFiles, LayoutReader, MARKER, MARKER_BYTES};
 use super::lock::{self, LockMode, LockWait};
 use super::tar_reader::{TarMember, TarReader};
 use super::tar_writer::TarWriter;
 use super::user_file;
+use crate::attest::Attachment;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest};
+use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest, Referrer};
 use crate::store::{Blob, Delivery, Notices, Sink, Source, Stream};
 
 /// `oci-archive:FILE[:TAG][@DIGEST]`
@@ -167,6 +169,38 @@ impl ArchiveSink {
         draft.commit(&self.path)
     }
 
+    /// Writes the archive again, with the statements in it.
+    fn put_attachments(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+        if self.flavor == Flavor::Docker {
+            return Err(Error::input("a docker archive cannot hold statements about an image")
+                .hint("write to oci-archive: or oci:, or to a registry"));
+        }
+        let directory = atomic::parent(&self.path);
+        let _held = lock::directory(directory, LockMode::Exclusive, LockWait::default(), &self.notices)?;
+        let old = self.old()?.ok_or_else(|| Error::input("there is no archive to attach statements to"))?;
+        let mut contents = layout_reader::contents(&old)?.unwrap_or_else(LayoutIndex::empty);
+        let missing = not_in(&contents, attachments);
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut draft = self.start()?;
+        keep_others(&mut draft, &old)?;
+        for new in &missing {
+            let manifest = (new.manifest.descriptor(), new.manifest.bytes().to_vec());
+            for (of, bytes) in [&new.config, &new.layer, &manifest] {
+                let name = layout_reader::blob_name(&of.digest);
+                if !draft.has(&name) {
+                    draft.add_blob(&name, of, Box::new(std::io::Cursor::new(bytes.clone())))?;
+                }
+            }
+        }
+        let referrers: Vec<Referrer> = missing.iter().map(|new| new.referrer()).collect();
+        contents.attach(&referrers);
+        draft.add(INDEX, &contents.bytes()?)?;
+        draft.commit(&self.path)?;
+        Ok(missing.iter().map(|new| new.manifest.digest()).collect())
+    }
+
     fn check_kind(&self, top: &Document) -> Result<()> {
         if self.flavor == Flavor::Docker && top.kind() == DocumentKind::Index {
             return Err(single_platform());
@@ -245,6 +279,10 @@ impl Sink for ArchiveSink {
 
     fn tag(&self, top: &Document) -> Result<()> {
         self.publish(top).map_err(|error| self.named(error))
+    }
+
+    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+        self.put_attachments(attachments).map_err(|error| self.named(error))
     }
 }
 

@@ -17,7 +17,7 @@ use super::{layout_reader, verified};
 use crate::error::{Error, Result};
 use crate::oci::{
     Compression, DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LayerType, LocalImage, Manifest,
-    MediaType, RepositoryName, json,
+    MediaType, Referrer, RepositoryName, json,
 };
 use crate::store::{Notices, Source, Stream};
 
@@ -198,6 +198,14 @@ impl Source for DockerArchive {
 
     fn repository(&self) -> Option<&RepositoryName> {
         None
+    }
+
+    fn referrers(&self, _: Digest, _: Option<&str>) -> Result<Vec<Referrer>> {
+        Ok(Vec::new())
+    }
+
+    fn tagged(&self, _: &str) -> Result<Option<Document>> {
+        Ok(None)
     }
 }
 

@@ -16,8 +16,9 @@ use super::layout_reader::{self, INDEX, LayoutFiles, LayoutReader, MARKER, MARKE
 use super::lock::{self, LockGuard, LockMode, LockWait};
 use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::verified;
+use crate::attest::Attachment;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, LocalImage};
+use crate::oci::{Descriptor, Digest, Document, LocalImage, Referrer};
 use crate::store::{Blob, Delivery, Notices, Sink, Source};
 
 /// `oci:DIR[:TAG][@DIGEST]`
@@ -181,6 +182,27 @@ impl LayoutSink {
         }
     }
 
+    fn put_attachments(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+        let there = self.contents()?;
+        let missing = not_in(&there, attachments);
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        for new in &missing {
+            for (of, bytes) in [&new.config, &new.layer] {
+                self.write_blob(of, &|| Ok(Box::new(std::io::Cursor::new(bytes.clone()))))?;
+            }
+            self.put_top(&new.manifest)?;
+        }
+        let referrers: Vec<Referrer> = missing.iter().map(|new| new.referrer()).collect();
+        let _held = self.lock()?;
+        let mut contents = self.contents()?;
+        if contents.attach(&referrers) == IndexChange::Made {
+            atomic::replace(&self.tree.path(INDEX), &contents.bytes()?)?;
+        }
+        Ok(missing.iter().map(|new| new.manifest.digest()).collect())
+    }
+
     fn put_top(&self, document: &Document) -> Result<()> {
         let bytes = document.bytes().to_vec();
         self.write_blob(&document.descriptor(), &|| Ok(Box::new(std::io::Cursor::new(bytes.clone())))).map(drop)
@@ -208,6 +230,16 @@ impl Sink for LayoutSink {
     fn tag(&self, top: &Document) -> Result<()> {
         self.put_tag(top).map_err(|error| self.named(error))
     }
+
+    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+        self.put_attachments(attachments).map_err(|error| self.named(error))
+    }
+}
+
+/// The attachments that `index.json` does not list.
+pub(super) fn not_in<'a>(contents: &LayoutIndex, attachments: &'a [Attachment]) -> Vec<&'a Attachment> {
+    let is_listed = |new: &Attachment| contents.entries().iter().any(|entry| entry.digest == new.manifest.digest());
+    attachments.iter().filter(|new| !is_listed(new)).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LocalImage, MediaType, json};
+use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LocalImage, MediaType, Referrer, json};
 
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
@@ -83,7 +83,7 @@ impl LayoutIndex {
 
     /// The image that was put without a name, where there is exactly one.
     pub fn unnamed(&self) -> Option<&Descriptor> {
-        let mut found = self.entries.iter().filter(|entry| name_of(entry).is_none());
+        let mut found = self.images().filter(|entry| name_of(entry).is_none());
         let first = found.next()?;
         found.all(|other| other.digest == first.digest).then_some(first)
     }
@@ -109,8 +109,40 @@ impl LayoutIndex {
         }
     }
 
+    /// Statements about images stand beside them and are none.
     fn images(&self) -> impl Iterator<Item = &Descriptor> {
-        self.entries.iter().filter(|entry| DocumentKind::of(&entry.media_type).is_ok())
+        let list = self.object.get("manifests").and_then(Value::as_array);
+        let is_attached = move |at: usize| {
+            list.and_then(|list| list.get(at)).is_some_and(|entry| {
+                entry.get("artifactType").and_then(Value::as_str).is_some_and(|artifact| !artifact.is_empty())
+            })
+        };
+        let entries = self.entries.iter().enumerate();
+        let images = entries.filter(move |(at, entry)| name_of(entry).is_some() || !is_attached(*at));
+        images.map(|(_, entry)| entry).filter(|entry| DocumentKind::of(&entry.media_type).is_ok())
+    }
+
+    /// What may be a statement about an image: a manifest without a name.
+    pub fn unnamed_manifests(&self) -> impl Iterator<Item = &Descriptor> {
+        let is_manifest =
+            |entry: &&Descriptor| matches!(DocumentKind::of(&entry.media_type), Ok(DocumentKind::Manifest));
+        self.entries.iter().filter(|entry| name_of(entry).is_none()).filter(is_manifest)
+    }
+
+    /// Adds manifests that are about images.
+    pub fn attach(&mut self, referrers: &[Referrer]) -> IndexChange {
+        let mut change = IndexChange::None;
+        for referrer in referrers {
+            if self.entries.iter().any(|entry| entry.digest == referrer.descriptor.digest) {
+                continue;
+            }
+            if let Some(list) = self.list() {
+                list.push(referrer.to_value());
+            }
+            self.entries.push(referrer.descriptor.clone());
+            change = IndexChange::Made;
+        }
+        change
     }
 
     fn only(&self) -> Result<&Descriptor> {

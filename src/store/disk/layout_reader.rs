@@ -6,7 +6,10 @@ use super::layout_index::LayoutIndex;
 use super::regular_file::Section;
 use super::verified;
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, RepositoryName, json};
+use crate::oci::{
+    DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, REFERRER_LIMIT, Referrer, RepositoryName,
+    json, subject, too_many,
+};
 use crate::store::{Source, Stream};
 
 pub const MARKER: &str = "oci-layout";
@@ -87,6 +90,23 @@ fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType
     Document::read(bytes, declared)
 }
 
+/// The manifests in `index.json` that say they are about `of`, whatever their entries say.
+pub fn referrers(files: &impl LayoutFiles, contents: &LayoutIndex, of: Digest) -> Result<Vec<Referrer>> {
+    let candidates: Vec<&Descriptor> = contents.unnamed_manifests().filter(|entry| entry.digest != of).collect();
+    if candidates.len() > REFERRER_LIMIT {
+        return Err(too_many(candidates.len()));
+    }
+    let mut found: Vec<Referrer> = Vec::new();
+    for entry in candidates {
+        let document = document(files, entry)?;
+        let is_new = |document: &Document| found.iter().all(|other| other.descriptor.digest != document.digest());
+        if subject(&document) == Some(of) && is_new(&document) {
+            found.push(Referrer::of(&document));
+        }
+    }
+    Ok(found)
+}
+
 /// A layout with the image that was asked for.
 pub struct LayoutReader<F> {
     files: F,
@@ -133,5 +153,24 @@ impl<F: LayoutFiles> Source for LayoutReader<F> {
 
     fn repository(&self) -> Option<&RepositoryName> {
         None
+    }
+
+    fn referrers(&self, of: Digest, filter: Option<&str>) -> Result<Vec<Referrer>> {
+        let listed = || match contents(&self.files)? {
+            Some(contents) => referrers(&self.files, &contents, of),
+            None => Ok(Vec::new()),
+        };
+        let mut found = listed().map_err(|error| self.named(error))?;
+        found.retain(|referrer| filter.is_none_or(|filter| referrer.artifact_type == filter));
+        Ok(found)
+    }
+
+    fn tagged(&self, tag: &str) -> Result<Option<Document>> {
+        let tagged = || {
+            let contents = contents(&self.files)?;
+            let entry = contents.as_ref().map(|contents| contents.named(tag)).transpose()?.flatten();
+            entry.map(|entry| document(&self.files, entry)).transpose()
+        };
+        tagged().map_err(|error| self.named(error))
     }
 }

@@ -1,6 +1,7 @@
 //! From names to a [`Subject`]: resolves each tag once, reads the documents, finds the old base,
 //! and reads every layer above it. After this nothing is asked of the network but to publish.
 
+mod attached;
 mod images;
 mod layers;
 mod lookup;

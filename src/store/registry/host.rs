@@ -1,5 +1,6 @@
 //! A registry's host: where its API is, and how it is spoken to. Decided once per run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use reqwest::{StatusCode, Url};
@@ -50,6 +51,7 @@ pub(super) struct Host {
     /// Held by the request that finds out the way.
     pub(super) deciding: tokio::sync::Mutex<()>,
     challenge: Mutex<Option<Challenge>>,
+    without_referrers: AtomicBool,
 }
 
 impl Host {
@@ -68,6 +70,7 @@ impl Host {
             settled,
             deciding: tokio::sync::Mutex::default(),
             challenge: Mutex::default(),
+            without_referrers: AtomicBool::new(false),
         }
     }
 
@@ -98,6 +101,15 @@ impl Host {
     /// The way in that the registry asked for last; asking for a token first saves a refusal.
     pub(super) fn challenge(&self) -> Option<Challenge> {
         self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it was found out that it has no referrers API: then it is not asked again.
+    pub(super) fn lacks_referrers(&self) -> bool {
+        self.without_referrers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_without_referrers(&self) {
+        self.without_referrers.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn remember(&self, challenge: &Challenge) {

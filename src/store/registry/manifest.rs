@@ -102,6 +102,11 @@ impl Repository {
 
     /// Puts a document under a tag or its digest, and makes sure that it is there.
     pub(super) async fn put_manifest(&self, document: &Document, target: &str) -> Result<()> {
+        self.put_answered(document, target).await.map(drop)
+    }
+
+    /// The same, with what the registry answered.
+    pub(super) async fn put_answered(&self, document: &Document, target: &str) -> Result<RegistryAnswer> {
         let call = self
             .call(Method::PUT, &format!("/manifests/{target}"))
             .header(CONTENT_TYPE, document.media_type().as_str())
@@ -110,7 +115,8 @@ impl Repository {
         loop {
             let answer = self.client().send(&call).await?;
             if answer.status.is_success() {
-                return self.confirm(document, target, &call, &answer).await;
+                self.confirm(document, target, &call, &answer).await?;
+                return Ok(answer);
             }
             let complaint = Complaint::of(&answer.body);
             match settling.next().filter(|_| complaint.is(&UNSETTLED)) {

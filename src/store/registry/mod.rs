@@ -3,6 +3,7 @@
 //! ```text
 //! repository     the interface: Source and Sink of one repository
 //!   manifest       manifests and indexes by tag and digest
+//!   referrers      manifests about a manifest: the API, and the tag schema
 //!   download       blobs down, resumed after a break
 //!   upload         blobs up: found, mounted or sent, in chunks where one PUT is too large
 //! client         one call: transport, credentials, redirects, attempts
@@ -27,6 +28,7 @@ mod host_limits;
 mod http_client;
 mod http_error;
 mod manifest;
+mod referrers;
 mod repository;
 mod retry;
 mod timeouts;

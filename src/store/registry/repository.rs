@@ -10,8 +10,9 @@ use super::download::Download;
 use super::host::Host;
 use super::http_client::Payload;
 use super::token::TokenScope;
+use crate::attest::Attachment;
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, Reference, RepositoryName};
+use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
@@ -54,6 +55,10 @@ impl Repository {
 
     pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        &self.host
     }
 
     pub(super) fn name(&self) -> &RepositoryName {
@@ -125,6 +130,14 @@ impl Source for Repository {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(self.name())
     }
+
+    fn referrers(&self, subject: Digest, filter: Option<&str>) -> Result<Vec<Referrer>> {
+        self.runtime.run(self.list_referrers(subject, filter))
+    }
+
+    fn tagged(&self, tag: &str) -> Result<Option<Document>> {
+        self.runtime.run(self.tagged(tag))
+    }
 }
 
 impl Sink for Repository {
@@ -149,5 +162,9 @@ impl Sink for Repository {
 
     fn tag(&self, top: &Document) -> Result<()> {
         self.runtime.run(self.put_tag(top, &self.target()))
+    }
+
+    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+        self.attach_all(attachments)
     }
 }

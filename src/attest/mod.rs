@@ -1,0 +1,23 @@
+//! Statements about a result, and the signatures over them: bytes in, bytes out.
+//!
+//! ```text
+//! provenance ─┐
+//! (others)    ├► Statement ► Attachment (a manifest with a `subject`) ► store
+//! signature ──┘      └ with a key: in a signed envelope, in a sigstore bundle
+//! ```
+//!
+//! The rule this directory owns: a statement is *about* a digest and never in it, and the same inputs give the same
+//! bytes: no time, no random number, no place. So a second run finds what the first one attached.
+
+mod attachment;
+mod bundle;
+mod key;
+mod pem;
+mod provenance;
+mod statement;
+
+pub use attachment::{Attachment, IN_TOTO, PREDICATE_TYPE, attachments};
+pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement};
+pub use key::{PublicKey, SigningKey};
+pub use provenance::{PROVENANCE, SourceReferrer, provenance};
+pub use statement::{SIGNATURE, Statement, signature};

@@ -1,0 +1,50 @@
+//! The signing key that a flag or a batch file names, read once and before anything else is done.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use zeroize::Zeroizing;
+
+use crate::attest::SigningKey;
+use crate::error::{Error, Result};
+use crate::store::disk::{ask_password, read_file};
+
+/// A larger file is no key.
+const LARGEST: u64 = 64 << 10;
+const PASSWORD: &str = "COSIGN_PASSWORD";
+
+/// Keys by their file, each opened once: a password is asked for once.
+#[derive(Default)]
+pub(super) struct SigningKeys(HashMap<PathBuf, Arc<SigningKey>>);
+
+impl SigningKeys {
+    pub(super) fn get(&mut self, path: &Path) -> Result<Arc<SigningKey>> {
+        if let Some(key) = self.0.get(path) {
+            return Ok(Arc::clone(key));
+        }
+        let key = Arc::new(read(path).map_err(|error| error.fact("key", path.display()))?);
+        self.0.insert(path.to_owned(), Arc::clone(&key));
+        Ok(key)
+    }
+}
+
+fn read(path: &Path) -> Result<SigningKey> {
+    // A crash must not leave the key in a file.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let bytes = read_file(path, LARGEST).map_err(|error| Error::io("could not read the signing key", path, &error))?;
+    let bytes = Zeroizing::new(bytes);
+    let text = std::str::from_utf8(&bytes).map_err(|_| Error::usage("the signing key is not a PEM file"))?;
+    SigningKey::read(text, &|| password(path))
+}
+
+fn password(path: &Path) -> Result<Zeroizing<String>> {
+    if let Ok(password) = std::env::var(PASSWORD) {
+        return Ok(Zeroizing::new(password));
+    }
+    ask_password(&format!("password of {}: ", path.display())).ok_or_else(|| {
+        Error::usage("the signing key is encrypted, and there is no terminal to ask for its password")
+            .hint(format!("set {PASSWORD}"))
+    })
+}

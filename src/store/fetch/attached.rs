@@ -1,0 +1,51 @@
+//! What others have stated about an image: its referrers, and cosign's tags of old.
+
+use super::{Fetcher, Opened};
+use crate::attest::SourceReferrer;
+use crate::error::Result;
+use crate::oci::{Digest, Location, Referrer, artifact_type, fallback_tag, subject};
+use crate::store::parallel;
+
+/// The tags under which cosign 1 and 2 keep signatures, attestations and SBOMs: `sha256-HEX` with one of these.
+const SUFFIXES: [&str; 3] = [".sig", ".att", ".sbom"];
+/// Written into lists for an artifact with an empty config, whatever its type is.
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+
+impl Fetcher<'_> {
+    /// Everything that is published about these manifests and indexes of the source, sorted.
+    pub fn source_referrers(&self, source: &Location, subjects: &[Digest]) -> Result<Vec<SourceReferrer>> {
+        let opened = self.source(source)?;
+        let found = parallel::map(subjects, self.tools.jobs, |subject| about(&opened, *subject))?;
+        let mut found: Vec<SourceReferrer> = found.into_iter().flatten().collect();
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+}
+
+fn about(opened: &Opened, of: Digest) -> Result<Vec<SourceReferrer>> {
+    let mut found = Vec::new();
+    for referrer in opened.place.referrers(of, None)? {
+        let digest = referrer.descriptor.digest;
+        let Some(kind) = kind(opened, referrer, of)? else { continue };
+        found.push(SourceReferrer { digest, kind, found: "referrer".to_owned() });
+    }
+    for suffix in SUFFIXES {
+        if let Some(document) = opened.place.tagged(&format!("{}{suffix}", fallback_tag(&of)))? {
+            let layer = document.object().get("layers").and_then(|layers| layers.get(0));
+            let kind = layer.and_then(|layer| layer.get("mediaType")).and_then(|kind| kind.as_str());
+            let kind = kind.unwrap_or_else(|| artifact_type(&document)).to_owned();
+            found.push(SourceReferrer { digest: document.digest(), kind, found: format!("tag {suffix}") });
+        }
+    }
+    Ok(found)
+}
+
+/// The type of a referrer; where the list does not say it, as the manifest does. `None` for one that is about something else.
+fn kind(opened: &Opened, referrer: Referrer, of: Digest) -> Result<Option<String>> {
+    if !["", EMPTY].contains(&referrer.artifact_type.as_str()) {
+        return Ok(Some(referrer.artifact_type));
+    }
+    let document = opened.place.document(&referrer.descriptor)?;
+    Ok((subject(&document) == Some(of)).then(|| artifact_type(&document).to_owned()))
+}
