@@ -58,7 +58,7 @@ fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {
     fetcher.inspect(&job.source, &options.platforms, (options.old_base.as_ref(), &options.known_bases))
 }
 
-/// The ladder's answer; where it has no name, the bases of the policy are held against the layers.
+/// The ladder's answer; where it has no name, the layers are compared with the bases that somebody named.
 fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform) -> Stand {
     let current = match CurrentBase::of(&of.old_base) {
         CurrentBase::Named(location) => CurrentBase::Named(location),
@@ -70,9 +70,10 @@ fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform)
 fn candidates(question: &Question<'_>) -> Vec<Location> {
     let job = question.job;
     let recorded = question.list.and_then(|list| list.exception_for(&job.source));
-    let recorded = recorded.and_then(|exception| exception.base.parse().ok());
+    let recorded = recorded.map(|exception| question.policy.recorded_images(&exception.base)).unwrap_or_default();
     let mut all: Vec<Location> = job.options.known_bases.clone();
-    for location in question.policy.images().into_iter().chain(recorded).chain(job.options.base.location().cloned()) {
+    let base = job.options.base.location();
+    for location in question.policy.comparable(base).into_iter().chain(recorded).chain(base.cloned()) {
         if !all.contains(&location) {
             all.push(location);
         }

@@ -69,6 +69,9 @@ const EXAMPLES: &str = "Examples:
   # all images of a release
   underpin check --batch batch.yaml --exceptions exceptions.md --report junit=junit.xml
 
+  # by the policy of Kubernetes today
+  underpin check --policy kubernetes --exceptions exceptions.md registry.example/etcd:v3
+
   # with your own bases
   underpin check registry.example/app:v1 \\
       --allow-base registry.example/static --exception-base registry.example/debian
@@ -102,16 +105,18 @@ impl Check {
     fn policy(&self) -> Result<Policy> {
         let mut policy = self.policy.read()?;
         if !self.allow_base.is_empty() {
+            policy.bases.choose(&self.allow_base);
             policy.bases.allowed.clone_from(&self.allow_base);
         }
         if !self.exception_base.is_empty() {
+            policy.bases.choose(&self.exception_base);
             policy.bases.with_exception.clone_from(&self.exception_base);
         }
         Ok(policy)
     }
 
     fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
-        let base = self.base.clone().map_or_else(|| default_base(&policy.bases), Ok)?;
+        let base = policy.versioned(self.base.clone().map_or_else(|| default_base(&policy.bases), Ok)?);
         let candidates = if base == BaseChoice::Auto { policy.candidates() } else { Vec::new() };
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let one = |image: &String| {

@@ -12,17 +12,22 @@ use super::report_file::ReportArgs;
 use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::oci::Location;
-use crate::policy::exceptions::{Component, ComponentBase, ExceptionList, LARGEST, component_names, render};
+use crate::policy::exceptions::{
+    Component, ComponentBase, EMPTY_PAGE, ExceptionList, LARGEST, NewException, component_names, render,
+};
 use crate::report::{ExceptionListReport, Reportable as _};
-use crate::store::disk::{read_file, write_file};
+use crate::store::disk::{is_there, read_file, write_file};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Exceptions {
-    /// Markdown file with the table
+    /// Markdown file with one table or more
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Make the file, with a table that has no rows yet
+    #[arg(long, conflicts_with_all = ["remove", "section"])]
+    init: bool,
     /// Print the list as JSON on stdout
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -35,6 +40,15 @@ pub struct Exceptions {
     /// Why it cannot move; may contain Markdown links
     #[arg(long, value_name = "TEXT", requires = "add")]
     reason: Option<String>,
+    /// Heading above the table that the row goes into [default: the table for the base]
+    #[arg(long, value_name = "HEADING", requires = "add")]
+    section: Option<String>,
+    /// Who looks after the component, where the table has a column for it
+    #[arg(long, value_name = "TEXT", requires = "add")]
+    owner: Option<String>,
+    /// Whether the component is supported, where the table has a column for it
+    #[arg(long, value_name = "TEXT", requires = "add")]
+    supported: Option<String>,
     /// Remove the row for this component
     #[arg(long, value_name = "COMPONENT", conflicts_with = "render")]
     remove: Option<Component>,
@@ -59,6 +73,9 @@ const EXAMPLES: &str = "Examples:
   # the component has moved
   underpin exceptions exceptions.md --remove kube-proxy
 
+  # begin a list
+  underpin exceptions --init new-exceptions.md
+
 Exit codes: 0 the list is valid; 1 a row is a duplicate, or lacks a component or a reason; 2 wrong usage, or a file could not be read.";
 
 impl Exceptions {
@@ -68,10 +85,10 @@ impl Exceptions {
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let files = self.reports.open()?;
-        let before = read_list(&self.file)?;
+        let before = self.before()?;
         let list = self.edited(&before)?;
         let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
-        if list.page() != before.page() {
+        if self.init || list.page() != before.page() {
             write_file(&self.file, list.page().as_bytes())?;
         }
         let mut problems = list.problems();
@@ -87,11 +104,26 @@ impl Exceptions {
         Ok(console.ended(ended, files.write(&report)))
     }
 
+    /// The list as it is, or the one that is begun.
+    fn before(&self) -> Result<ExceptionList> {
+        if !self.init {
+            return read_list(&self.file);
+        }
+        if is_there(&self.file) {
+            return Err(Error::usage("the file exists already, and --init makes a new one")
+                .fact("path", self.file.display())
+                .hint("leave --init out to read or edit it"));
+        }
+        ExceptionList::read(EMPTY_PAGE)
+    }
+
     fn edited(&self, list: &ExceptionList) -> Result<ExceptionList> {
         match (&self.add, &self.base, &self.reason, &self.remove) {
             (Some(component), Some(base), Some(reason), _) => {
                 let _: Location = base.parse()?;
-                list.with(component, base, reason)
+                let (section, owner) = (self.section.as_deref(), self.owner.as_deref());
+                let supported = self.supported.as_deref();
+                list.with(&NewException { component, base, reason, section, owner, supported })
             }
             (.., Some(component)) => list.without(component),
             _ => Ok(list.clone()),
@@ -112,8 +144,15 @@ fn component_bases<'a>(images: impl Iterator<Item = &'a BatchEntry>) -> Vec<Comp
 
 /// The list in the file.
 pub(super) fn read_list(path: &Path) -> Result<ExceptionList> {
-    let bytes =
-        read_file(path, LARGEST).map_err(|error| Error::io("could not read the exception list", path, &error))?;
+    let bytes = read_file(path, LARGEST).map_err(|error| {
+        let failed = Error::io("could not read the exception list", path, &error);
+        match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                failed.hint(format!("begin a list: underpin exceptions --init {}", path.display()))
+            }
+            _ => failed,
+        }
+    })?;
     let page = String::from_utf8(bytes)
         .map_err(|_| Error::input("the exception list is not UTF-8").fact("path", path.display()))?;
     ExceptionList::read(&page).map_err(|error| error.fact("path", path.display()))

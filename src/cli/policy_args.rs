@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::plan::BaseChoice;
 use crate::policy::exceptions::ExceptionList;
-use crate::policy::{BasePolicy, PolicyFile};
+use crate::policy::{BasePolicy, Dependency, PolicyFile, PolicyPreset};
 use crate::settings::Job;
 use crate::store::disk::read_file;
 
@@ -21,9 +21,13 @@ pub struct PolicyArgs {
     /// Exception list: a Markdown table of components that may keep their base
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     exceptions: Option<PathBuf>,
-    /// Base-image policy: a YAML file with `allow_bases`, `exception_bases`, `base_candidates`, `exceptions`, `excepted_rules`
-    #[arg(long, value_name = "FILE", help_heading = "Policy")]
+    /// Base-image policy: `kubernetes` for that of Kubernetes today, or a YAML file with `allow_bases`, `exception_bases`,
+    /// `base_candidates`, `exceptions`, `excepted_rules`
+    #[arg(long, value_name = "kubernetes|FILE", help_heading = "Policy")]
     policy: Option<PathBuf>,
+    /// Versions of bases that are named without a tag: a YAML file like Kubernetes' build/dependencies.yaml
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
+    dependencies: Option<PathBuf>,
 }
 
 /// The base-image policy with its exception list.
@@ -38,15 +42,34 @@ const LARGEST: u64 = 1 << 20;
 
 impl PolicyArgs {
     pub(super) fn read(&self) -> Result<Policy> {
-        let Some(path) = &self.policy else {
-            let list = self.exceptions.as_deref().map(read_list).transpose()?.map(Arc::new);
-            return Ok(Policy { bases: BasePolicy::default(), list });
-        };
+        let (mut bases, beside) = self.bases()?;
+        if let Some(path) = &self.dependencies {
+            bases.versions = versions(path, &bases)?;
+        }
+        let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?.map(Arc::new);
+        Ok(Policy { bases, list })
+    }
+
+    /// The policy, and the exception list that it names.
+    fn bases(&self) -> Result<(BasePolicy, Option<PathBuf>)> {
+        let Some(path) = &self.policy else { return Ok((BasePolicy::default(), None)) };
+        // A file of that name is `./kubernetes`.
+        if let Some(preset) = path.to_str().and_then(PolicyPreset::named) {
+            return Ok((preset.policy(), None));
+        }
         let file = PolicyFile::read(&read_text(path, LARGEST)?).map_err(|error| error.fact("path", path.display()))?;
         let beside = file.exceptions.as_ref().map(|name| path.parent().unwrap_or(Path::new("")).join(name));
-        let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?.map(Arc::new);
-        Ok(Policy { bases: file.policy, list })
+        Ok((file.policy, beside))
     }
+}
+
+fn versions(path: &Path, bases: &BasePolicy) -> Result<Vec<Location>> {
+    let read = Dependency::read_all(&read_text(path, LARGEST)?);
+    let versions = bases.versions_in(&read.map_err(|error| error.fact("path", path.display()))?);
+    if versions.is_empty() {
+        return Err(Error::input("the file records no version of a base of the policy").fact("path", path.display()));
+    }
+    Ok(versions)
 }
 
 impl Policy {
@@ -54,6 +77,14 @@ impl Policy {
     pub(super) fn candidates(&self) -> Vec<Location> {
         let BasePolicy { candidates, .. } = &self.bases;
         if candidates.is_empty() { self.bases.allowed_images() } else { candidates.clone() }
+    }
+
+    /// The base in the version that the file of dependencies records, where it is named without one.
+    pub(super) fn versioned(&self, base: BaseChoice) -> BaseChoice {
+        match base {
+            BaseChoice::Image(location) => BaseChoice::Image(self.bases.at_version(location)),
+            BaseChoice::Auto => BaseChoice::Auto,
+        }
     }
 
     /// Tells the job whether its source may keep its base, and what there is to choose from.
@@ -66,6 +97,7 @@ impl Policy {
         if job.options.base == BaseChoice::Auto && job.options.base_candidates.is_empty() {
             job.options.base_candidates.clone_from(&self.bases.candidates);
         }
+        job.options.base = self.versioned(job.options.base);
         match list.and_then(|list| list.exception_for(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,

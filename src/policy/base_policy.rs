@@ -1,7 +1,8 @@
 //! The base-image policy: which bases are allowed, which only with an exception, and the file that says so.
 //!
 //! The default is the Kubernetes proposal's: `distroless/static`, and `debian-base` with an entry in the
-//! exception list. A policy file replaces it in whole or in part:
+//! exception list. `kubernetes` is what Kubernetes does today: the images of its `build-image` repositories, each
+//! with an entry. A policy file replaces the default in whole or in part:
 //!
 //! ```yaml
 //! allow_bases: [gcr.io/distroless/static]
@@ -13,7 +14,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::exceptions::without_architecture;
+use super::dependencies::Dependency;
+use super::exceptions::{is_short_for, without_architecture};
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
@@ -30,6 +32,18 @@ const ALLOWED: [&str; 4] = [
 /// `debian-base` in its former and present repositories.
 const WITH_EXCEPTION: [&str; 3] =
     ["k8s.gcr.io/debian-base", "k8s.gcr.io/build-image/debian-base", "registry.k8s.io/build-image/debian-base"];
+
+/// The bases that Kubernetes' images are built on today, beside `distroless/static`. Its own list records an exception
+/// for each image on one of them.
+const KUBERNETES_WITH_EXCEPTION: [&str; 4] = [
+    "registry.k8s.io/build-image/go-runner",
+    "registry.k8s.io/build-image/distroless-iptables",
+    "registry.k8s.io/build-image/debian-base",
+    "registry.k8s.io/build-image/setcap",
+];
+/// Its images are served by `registry.k8s.io` under the same names.
+const RETIRED: &str = "k8s.gcr.io";
+const RETIRED_NOW: &str = "registry.k8s.io";
 
 /// A base as a policy names it. Without a tag or digest it means all of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,9 +124,21 @@ impl BaseName {
     }
 }
 
-/// `debian-base-amd64` is `debian-base` for one platform.
+/// `debian-base-amd64` is `debian-base` for one platform, and a retired registry's images are those of its successor.
 fn same_repository(one: &RepositoryName, other: &RepositoryName) -> bool {
-    one.host() == other.host() && without_architecture(one.repository()) == without_architecture(other.repository())
+    same_host(one.host(), other.host())
+        && without_architecture(one.repository()) == without_architecture(other.repository())
+}
+
+/// Whether both names are of one registry.
+#[must_use]
+pub(super) fn same_host(one: &str, other: &str) -> bool {
+    let today = |host: &str| -> bool { host == RETIRED || host == RETIRED_NOW };
+    one == other || (today(one) && today(other))
+}
+
+fn is_retired(location: &Location) -> bool {
+    location.repository().is_some_and(|name| name.host() == RETIRED)
 }
 
 /// The two lists, and the rules that an exception covers.
@@ -124,14 +150,44 @@ pub struct BasePolicy {
     pub excepted_rules: Vec<Allow>,
     /// What `--base auto` chooses from where neither the command line nor the batch file says; smallest first.
     pub candidates: Vec<Location>,
+    /// Those of its bases that the user chose, and not a default: only these may cause a request.
+    pub chosen: Vec<Location>,
+    /// Its bases with the tag that a file of dependencies records for them.
+    pub versions: Vec<Location>,
 }
 
 impl Default for BasePolicy {
     fn default() -> Self {
         let names = |names: &[&str]| names.iter().filter_map(|name| name.parse().ok()).collect();
         let (allowed, with_exception) = (names(&ALLOWED), names(&WITH_EXCEPTION));
-        Self { allowed, with_exception, excepted_rules: Vec::new(), candidates: Vec::new() }
+        let (candidates, chosen, versions) = (Vec::new(), Vec::new(), Vec::new());
+        Self { allowed, with_exception, excepted_rules: Vec::new(), candidates, chosen, versions }
     }
+}
+
+/// A policy that has a name instead of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyPreset {
+    Kubernetes,
+}
+
+impl PolicyPreset {
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        (name == "kubernetes").then_some(Self::Kubernetes)
+    }
+
+    #[must_use]
+    pub fn policy(self) -> BasePolicy {
+        let mut policy = BasePolicy::default();
+        policy.with_exception = kubernetes_bases().map(BaseName::Image).collect();
+        policy.chosen = images(policy.with_exception.iter());
+        policy
+    }
+}
+
+fn kubernetes_bases() -> impl Iterator<Item = Location> {
+    KUBERNETES_WITH_EXCEPTION.iter().filter_map(|name| name.parse().ok())
 }
 
 impl BasePolicy {
@@ -145,9 +201,70 @@ impl BasePolicy {
         self.with_exception.iter().any(|base| base.covers(current))
     }
 
-    /// The images that it names, to be compared with an image that does not name its base.
+    /// The bases that the user chose.
+    pub fn choose(&mut self, names: &[BaseName]) {
+        self.chosen.extend(images(names.iter()));
+    }
+
+    /// What may be compared with an image that does not name its base, where the move is to `base`: the bases that
+    /// the user chose, and those of the policy in the registry that is asked for `base` in any case.
     #[must_use]
-    pub fn images(&self) -> Vec<Location> {
+    pub fn comparable(&self, base: Option<&Location>) -> Vec<Location> {
+        let host = |location: &Location| location.repository().map(|name| name.host().to_owned());
+        let asked = base.and_then(host);
+        let beside = self.images().into_iter().filter(|location| asked.is_some() && host(location) == asked);
+        let all = self.chosen.iter().cloned().chain(beside).map(|location| self.at_version(location));
+        self.versions.iter().cloned().chain(all).collect()
+    }
+
+    /// A base that is named without a tag, in the version that is recorded for it.
+    #[must_use]
+    pub fn at_version(&self, base: Location) -> Location {
+        let Location::Registry(name) = &base else { return base };
+        if name.tag().is_some() || name.digest().is_some() {
+            return base;
+        }
+        let version = self.versions.iter().find(|version| version.repository() == base.repository()).cloned();
+        version.unwrap_or(base)
+    }
+
+    /// The bases that a row of an exception list means. A name without a registry means a base of the policy, or of
+    /// Kubernetes, that is called so; else it is read as an image is.
+    #[must_use]
+    pub fn recorded(&self, text: &str) -> Vec<BaseName> {
+        let all = self.images().into_iter().chain(kubernetes_bases());
+        let (name, tag) = text.split_once(':').map_or((text, None), |(name, tag)| (name, Some(tag)));
+        let mut short: Vec<BaseName> = Vec::new();
+        for base in all.filter(|base| is_short_for(name, base)) {
+            let base = tag.map_or_else(|| Some(base.clone()), |tag| with_tag(&base, tag)).map(BaseName::Image);
+            short.extend(base.filter(|base| !short.contains(base)));
+        }
+        if short.is_empty() { text.parse().into_iter().collect() } else { short }
+    }
+
+    /// The images that such a row has compared with the layers: not those of a registry that is no more, unless
+    /// the row itself names it.
+    #[must_use]
+    pub fn recorded_images(&self, text: &str) -> Vec<Location> {
+        let all = images(self.recorded(text).iter()).into_iter();
+        let asked = all.filter(|location| text.contains('/') || !is_retired(location));
+        asked.map(|location| self.at_version(location)).collect()
+    }
+
+    /// The bases of the policy in the versions that the file records, each once.
+    #[must_use]
+    pub fn versions_in(&self, dependencies: &[Dependency]) -> Vec<Location> {
+        let mut versions = Vec::new();
+        for base in self.images().into_iter().chain(kubernetes_bases()).filter(|base| !is_retired(base)) {
+            let version = dependencies.iter().find(|dependency| dependency.is_of(&base));
+            let version = version.and_then(|dependency| with_tag(&base, &dependency.version));
+            versions.extend(version.filter(|version| !versions.contains(version)));
+        }
+        versions
+    }
+
+    /// The images that it names.
+    fn images(&self) -> Vec<Location> {
         images(self.allowed.iter().chain(&self.with_exception))
     }
 
@@ -156,6 +273,11 @@ impl BasePolicy {
     pub fn allowed_images(&self) -> Vec<Location> {
         images(self.allowed.iter())
     }
+}
+
+/// The same repository at this tag.
+fn with_tag(base: &Location, tag: &str) -> Option<Location> {
+    format!("{}:{tag}", base.repository()?).parse().ok()
 }
 
 fn images<'n>(names: impl Iterator<Item = &'n BaseName>) -> Vec<Location> {
@@ -178,9 +300,11 @@ impl PolicyFile {
         let members = document.members(&KEYS)?;
         let mut policy = BasePolicy::default();
         if let Some(names) = list::<BaseName>(members, "allow_bases")? {
+            policy.choose(&names);
             policy.allowed = names;
         }
         if let Some(names) = list::<BaseName>(members, "exception_bases")? {
+            policy.choose(&names);
             policy.with_exception = names;
         }
         if let Some(rules) = list::<Allow>(members, "excepted_rules")? {
@@ -240,6 +364,77 @@ mod tests {
         assert!(policy.allows_with_exception(&current("k8s.gcr.io/debian-base:v1.0.0")));
         assert!(!policy.allows_with_exception(&current("k8s.gcr.io/debian-iptables:v1")));
         assert!(!policy.allows(&CurrentBase::Scratch) && !policy.allows(&CurrentBase::Unnamed));
+    }
+
+    #[test]
+    fn the_retired_registry_is_the_one_of_today() {
+        let current = |name: &str| CurrentBase::Named(name.parse().unwrap());
+        let policy = PolicyPreset::named("kubernetes").unwrap().policy();
+        for (base, allowed, excepted) in [
+            ("gcr.io/distroless/static:latest", true, false),
+            ("registry.k8s.io/build-image/go-runner:v2.4.0", false, true),
+            ("k8s.gcr.io/build-image/go-runner:v2.3.0", false, true),
+            ("registry.k8s.io/build-image/distroless-iptables:v0.7.1", false, true),
+            ("registry.k8s.io/build-image/debian-base-arm64:bookworm-v1.0.4", false, true),
+            ("k8s.gcr.io/build-image/setcap:buster-v2.0.4", false, true),
+            ("registry.k8s.io/pause:3.10", false, false),
+            ("evil.io/build-image/go-runner:v2", false, false),
+        ] {
+            let current = current(base);
+            assert_eq!(
+                (policy.allows(&current), policy.allows_with_exception(&current)),
+                (allowed, excepted),
+                "{base}"
+            );
+        }
+        assert!(BasePolicy::default().allows_with_exception(&current("registry.k8s.io/debian-base:v1")));
+        assert_eq!(PolicyPreset::named("policy.yaml"), None);
+    }
+
+    #[test]
+    fn nothing_is_compared_that_nobody_named() {
+        let hosts = |policy: &BasePolicy, base: &str| -> Vec<String> {
+            let base = base.parse().unwrap();
+            let mut hosts: Vec<String> = policy.comparable(Some(&base)).iter().map(ToString::to_string).collect();
+            for host in &mut hosts {
+                host.truncate(host.find('/').unwrap_or_default());
+            }
+            hosts.dedup();
+            hosts
+        };
+        let default = BasePolicy::default();
+        assert_eq!(hosts(&default, "gcr.io/distroless/static"), ["gcr.io"]);
+        assert_eq!(hosts(&default, "oci:new:v1"), [""; 0]);
+        assert_eq!(hosts(&default, "registry.example/static"), [""; 0]);
+        let file = PolicyFile::read("exception_bases: [a.io/b]\n").unwrap().policy;
+        assert_eq!(hosts(&file, "registry.example/static"), ["a.io"]);
+        let today = PolicyPreset::Kubernetes.policy();
+        assert_eq!(hosts(&today, "registry.example/static"), ["registry.k8s.io"], "and not the retired one");
+    }
+
+    #[test]
+    fn a_name_without_a_registry_is_a_base_that_is_known() {
+        let shown = |name: String| name.strip_suffix(":latest").map(str::to_owned).unwrap_or(name);
+        let names = |text: &str| -> Vec<String> {
+            BasePolicy::default().recorded(text).iter().map(|name| shown(name.to_string())).collect()
+        };
+        assert_eq!(names("debian-base"), WITH_EXCEPTION);
+        assert_eq!(names("go-runner"), ["registry.k8s.io/build-image/go-runner"]);
+        assert_eq!(names("go-runner:v2"), ["registry.k8s.io/build-image/go-runner:v2"]);
+        assert_eq!(names("ruby:2.7-slim-buster"), ["docker.io/library/ruby:2.7-slim-buster"]);
+        assert_eq!(names("k8s.gcr.io/debian-iptable"), ["k8s.gcr.io/debian-iptable"]);
+        assert_eq!(names(""), [""; 0]);
+        let asked = |text: &str| -> Vec<String> {
+            BasePolicy::default().recorded_images(text).iter().map(|name| shown(name.to_string())).collect()
+        };
+        assert_eq!(asked("debian-base"), ["registry.k8s.io/build-image/debian-base"]);
+        let versions = vec!["registry.k8s.io/build-image/debian-base:v9".parse().unwrap()];
+        let policy = BasePolicy { versions, ..BasePolicy::default() };
+        assert_eq!(policy.recorded_images("debian-base"), policy.versions);
+        assert_eq!(policy.comparable(None), policy.versions);
+        let tagged: Location = "registry.k8s.io/build-image/debian-base:v1".parse().unwrap();
+        assert_eq!(policy.at_version(tagged.clone()), tagged);
+        assert_eq!(asked("k8s.gcr.io/debian-base"), ["k8s.gcr.io/debian-base"], "the row names the registry");
     }
 
     #[test]

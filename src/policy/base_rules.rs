@@ -4,7 +4,7 @@
 //! An exception lets a component stay on its base. It says nothing about a move: what refuses a move
 //! refuses it still.
 
-use super::base_policy::{BaseName, BasePolicy, CurrentBase};
+use super::base_policy::{BasePolicy, CurrentBase};
 use super::exceptions::Exception;
 
 use crate::rules::{Finding, Level, Rule};
@@ -70,7 +70,7 @@ pub fn judge_base(
     let findings = match (verdict, recorded) {
         (BaseVerdict::Allowed, None) => Vec::new(),
         (BaseVerdict::Allowed, Some(exception)) => vec![no_longer_needed(current, exception)],
-        (_, Some(exception)) => by_exception(verdict, current, exception, movable),
+        (_, Some(exception)) => by_exception((policy, verdict), current, exception, movable),
         (BaseVerdict::WithException, None) => vec![
             Finding::new(
                 Rule::ExceptionMissing,
@@ -106,11 +106,16 @@ fn no_longer_needed(current: &CurrentBase, exception: &Exception) -> Finding {
     .fix(format!("remove line {line} of the list: underpin exceptions FILE --remove {component}"))
 }
 
-fn by_exception(verdict: BaseVerdict, current: &CurrentBase, exception: &Exception, movable: &Movable) -> Vec<Finding> {
+fn by_exception(
+    (policy, verdict): (&BasePolicy, BaseVerdict),
+    current: &CurrentBase,
+    exception: &Exception,
+    movable: &Movable,
+) -> Vec<Finding> {
     let Exception { component, reason, .. } = exception;
-    let names = exception.base.parse::<BaseName>().ok();
-    let is_of_this_base = names.as_ref().is_some_and(|base| base.covers(current));
-    let is_of_another = names.is_some() && !is_of_this_base && *current != CurrentBase::Unnamed;
+    let names = policy.recorded(&exception.base);
+    let is_of_this_base = names.iter().any(|base| base.covers(current));
+    let is_of_another = !names.is_empty() && !is_of_this_base && *current != CurrentBase::Unnamed;
     if is_of_another && verdict == BaseVerdict::NotAllowed {
         return vec![
             Finding::new(
@@ -166,6 +171,10 @@ fn way_out(component: &str, current: &CurrentBase, movable: &Movable) -> String 
                 "fix what stops it, or record an exception: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
             )
         }
+        _ if *current == CurrentBase::Unnamed => {
+            "name the base that it may be on with --known-base REF, or rebase it: underpin rebase IMAGE --to TARGET"
+                .to_owned()
+        }
         _ => "rebase it: underpin rebase IMAGE --to TARGET".to_owned(),
     }
 }
@@ -180,6 +189,9 @@ mod tests {
             base: base.to_owned(),
             reason: "needs a shell".to_owned(),
             links: Vec::new(),
+            section: String::new(),
+            owner: String::new(),
+            supported: String::new(),
             line: 7,
             lost: String::new(),
         }
@@ -189,6 +201,7 @@ mod tests {
     fn a_base_is_allowed_excepted_or_refused() {
         const STATIC: &str = "gcr.io/distroless/static:latest";
         const DEBIAN: &str = "k8s.gcr.io/debian-base:v1";
+        const GO_RUNNER: &str = "registry.k8s.io/build-image/go-runner:v2.4.0";
         const IPTABLES: &str = "k8s.gcr.io/debian-iptables:v1";
         let stop = || Movable::No(vec!["it needs a shell".to_owned()]);
         for (stands_on, recorded, movable, expected) in [
@@ -210,6 +223,10 @@ mod tests {
             (IPTABLES, Some("k8s.gcr.io/debian-base"), stop(), &["refuse base-not-allowed"]),
             ("", None, stop(), &["refuse base-not-allowed"]),
             ("", Some("k8s.gcr.io/debian-base"), stop(), &["excepted exception-recorded", "warn exception-recorded"]),
+            (DEBIAN, Some("debian-base"), stop(), &["excepted exception-recorded"]),
+            (GO_RUNNER, Some("go-runner"), stop(), &["excepted exception-recorded"]),
+            (GO_RUNNER, Some("distroless-iptables"), stop(), &["refuse base-not-allowed"]),
+            ("evil.io/go-runner:v2", Some("go-runner"), stop(), &["refuse base-not-allowed"]),
             ("scratch", None, Movable::Yes, &["refuse base-not-allowed"]),
         ] {
             let current = match stands_on {

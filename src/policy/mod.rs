@@ -6,6 +6,7 @@
 mod base_policy;
 mod base_rules;
 mod command;
+mod dependencies;
 mod difference;
 pub mod exceptions;
 mod interpreted;
@@ -19,6 +20,7 @@ mod tests;
 mod user;
 mod workdir;
 
-pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile};
+pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset};
 pub use base_rules::{BaseVerdict, Movable, judge_base};
+pub use dependencies::Dependency;
 pub use judge::{MissingPlatform, judge, judge_alone, missing_platforms};

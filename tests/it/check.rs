@@ -1,8 +1,11 @@
 //! The presubmit: what images stand on, whether they may, and whether they could move.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 
 use crate::support::fixtures;
+use crate::support::http::{Answer, serve};
 use crate::support::invocation::Run;
 use crate::support::layouts::{Layouts, upon};
 use crate::support::programs::{Machine, prints};
@@ -154,4 +157,60 @@ fn an_exception_does_not_make_a_refused_move_right() {
         crate::support::layouts::findings(&report["platforms"][0]).contains(&"excepted needs-shell".to_owned()),
         "{report}"
     );
+}
+
+/// The hosts that underpin wants to reach, by a proxy that lets it reach none.
+fn asked(layouts: &Layouts, flags: &[&str]) -> Vec<String> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let proxy = serve(move |request| {
+        noted.lock().unwrap().push(request.target.clone());
+        Answer::new(403)
+    });
+    let args = ["check", "--no-cache", "oci:piped:v1"];
+    let check = layouts.underpin(&args).args(flags).hurried();
+    check.env("HTTPS_PROXY", format!("http://{}", proxy.host())).run().refused();
+    let mut hosts = seen.lock().unwrap().clone();
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+#[test]
+fn no_registry_is_asked_that_nobody_named() {
+    let layouts = layouts();
+    assert_eq!(asked(&layouts, &["--base", "oci:new:v1"]), [""; 0]);
+    assert_eq!(asked(&layouts, &[]), ["gcr.io:443"], "the default base, and nothing else");
+    let today = ["--base", "oci:new:v1", "--policy", "kubernetes"];
+    assert_eq!(asked(&layouts, &today), ["registry.k8s.io:443"], "and not the retired one");
+    let named = ["--base", "oci:new:v1", "--exception-base", "k8s.gcr.io/debian-base"];
+    assert_eq!(asked(&layouts, &named), ["k8s.gcr.io:443"], "the user named it");
+}
+
+#[test]
+fn bases_have_the_versions_that_a_file_of_dependencies_records() {
+    let layouts = layouts();
+    let file = "dependencies:\n- {name: 'registry.k8s.io/debian-base: dependents', version: bookworm-v1}\n- {name: zeitgeist, version: v1}\n";
+    std::fs::write(layouts.layout("dependencies.yaml"), file).unwrap();
+    let flags = ["--allow-base", "oci:new:v1", "--policy", "kubernetes", "--dependencies", "dependencies.yaml"];
+    let run = check(&layouts, &["piped"], &flags).refused();
+    let run = run.says("registry.k8s.io/build-image/debian-base:bookworm-v1 was not compared");
+    assert!(!run.stderr.contains("build-image/debian-base:latest was"), "{run}");
+    std::fs::write(layouts.layout("dependencies.yaml"), "dependencies: [{name: zeitgeist, version: v1}]\n").unwrap();
+    check(&layouts, &["piped"], &flags).fails("input").says("no version of a base of the policy");
+}
+
+#[test]
+fn todays_list_names_bases_by_their_last_part() {
+    let layouts = layouts();
+    let page =
+        "### Release: `old`\n\n| Image Name | Reasons for exception |\n|---|---|\n| piped | Requires a shell |\n";
+    std::fs::write(layouts.layout("list.md"), page).unwrap();
+    // The base of that name is in the policy.
+    let policy = "allow_bases: oci:new:v1\nexception_bases: [registry.example/base/old]\n";
+    std::fs::write(layouts.layout("policy.yaml"), policy).unwrap();
+    let flags = ["--policy", "policy.yaml", "--exceptions", "list.md", "--json"];
+    let run = check(&layouts, &["piped"], &flags).ok();
+    assert_eq!(said(&run), ["excepted exception-recorded", "warn exception-recorded"], "nothing proves its base");
+    assert_eq!(run.json()["images"][0]["exception"]["base"], "old");
 }

@@ -6,6 +6,8 @@ use crate::support::invocation::{Run, Sandbox};
 
 const SEED: &str = include_str!("../../testdata/base-image-exception-list.md");
 
+const SECTIONS: &str = include_str!("../../testdata/base-image-exception-list-sections.md");
+
 fn with_list(page: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("here").join("list.md"), page).unwrap();
@@ -71,4 +73,35 @@ fn a_list_that_cannot_be_relied_on_is_refused() {
     let sandbox = with_list(bad);
     exceptions(&sandbox, &[]).refused().says("list.md:4: a: the component is recorded twice").says("gives no reason");
     exceptions(&with_list("# nothing\n"), &[]).fails("input").says("no table of exceptions");
+}
+
+#[test]
+fn a_list_with_several_tables_is_edited_in_the_right_one() {
+    let sandbox = with_list(SECTIONS);
+    let listed = exceptions(&sandbox, &["--json"]).ok().json();
+    assert_eq!(listed.as_array().unwrap().len(), 17);
+    assert_eq!(listed[1]["base"], "distroless-iptables");
+    assert_eq!(listed[1]["section"], "Release: distroless-iptables");
+    let add = ["--add", "n", "--base", "debian:12", "--reason", "Requires a shell"];
+    exceptions(&sandbox, &add).fails("input").says("such as --section 'Non-release images'");
+    exceptions(&sandbox, &[&add[..], &["--section", "Non-release images", "--owner", "@me"]].concat()).ok();
+    assert!(page(&sandbox).contains("\n| n | debian:12 | @me |  | Requires a shell |\n\n## Non-org images\n"));
+    exceptions(&sandbox, &["--remove", "n"]).ok();
+    assert_eq!(page(&sandbox), SECTIONS);
+    assert!(exceptions(&sandbox, &["--render"]).ok().stdout.contains("| kube-proxy | distroless-iptables |"));
+}
+
+#[test]
+fn a_list_is_begun_with_init_and_never_overwritten() {
+    let sandbox = Sandbox::new();
+    let add = ["--add", "etcd", "--base", "k8s.gcr.io/debian-base", "--reason", "Requires a shell"];
+    exceptions(&sandbox, &add).fails("local-io").says("underpin exceptions --init list.md");
+    sandbox.underpin(["exceptions", "--init", "list.md"]).run().ok();
+    let begun = page(&sandbox);
+    exceptions(&sandbox, &add).ok();
+    assert_eq!(page(&sandbox), format!("{begun}| etcd | k8s.gcr.io/debian-base | Requires a shell |\n"));
+    sandbox.underpin(["exceptions", "--init", "list.md"]).run().fails("usage").says("exists already");
+    std::fs::remove_file(sandbox.path("here").join("list.md")).unwrap();
+    exceptions(&sandbox, &[&["--init"], &add[..]].concat()).ok();
+    assert_eq!(page(&sandbox), format!("{begun}| etcd | k8s.gcr.io/debian-base | Requires a shell |\n"));
 }

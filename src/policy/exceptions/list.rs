@@ -13,12 +13,19 @@ use crate::oci::Location;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exception {
     pub component: String,
-    /// As it is written; empty where the list does not say.
+    /// As it is written, in its column or in the heading of its table; empty where the list does not say.
     pub base: String,
     pub reason: String,
-    /// Where base and reason link to.
+    /// Where component, base and reason link to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
+    /// The heading above its table, where the list has several tables.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub section: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub supported: String,
     /// The line of the page, from 1.
     pub line: usize,
     /// Text after the last column, which no reader of the page sees.
@@ -26,11 +33,12 @@ pub struct Exception {
     pub lost: String,
 }
 
-/// A page with its exceptions. Invariant: `table` was read from `page`.
+/// A page with its exceptions. Invariant: `tables` was read from `page`, and there is one at least.
 #[derive(Debug, Clone)]
 pub struct ExceptionList {
     pub(super) page: String,
-    pub(super) table: ExceptionTable,
+    pub(super) tables: Vec<ExceptionTable>,
+    /// The rows of all tables, in the order of the page.
     exceptions: Vec<Exception>,
     /// The first row of each component.
     rows: HashMap<String, usize>,
@@ -39,12 +47,15 @@ pub struct ExceptionList {
 impl ExceptionList {
     /// Reads the page; rows with mistakes are kept, and [`Self::problems`] names them.
     pub fn read(page: &str) -> Result<Self> {
-        let table = table::find(page)?;
+        let tables = table::find(page)?;
         let mut lines = LineNumbers { page, at: 0, line: 1 };
-        let exceptions: Vec<Exception> = table.rows.iter().map(|row| exception(&table, row, lines.of(row))).collect();
+        let sections = if tables.len() > 1 { Sections::Shown } else { Sections::OnlyOne };
+        let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+        let exceptions: Vec<Exception> =
+            rows.map(|(table, row)| exception((table, sections), row, lines.of(row))).collect();
         let rows = exceptions.iter().enumerate().rev().map(|(at, exception)| (exception.component.clone(), at));
         let rows = rows.collect();
-        Ok(Self { page: page.to_owned(), table, exceptions, rows })
+        Ok(Self { page: page.to_owned(), tables, exceptions, rows })
     }
 
     #[must_use]
@@ -69,14 +80,26 @@ impl ExceptionList {
     }
 }
 
-fn exception(table: &ExceptionTable, row: &TableRow, line: usize) -> Exception {
-    let base = table.columns.base.map(|at| row.cell(at)).unwrap_or_default();
-    let reason = row.cell(table.columns.reason);
+/// Whether the section of a row says anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sections {
+    Shown,
+    OnlyOne,
+}
+
+fn exception((table, sections): (&ExceptionTable, Sections), row: &TableRow, line: usize) -> Exception {
+    let columns = &table.columns;
+    let (component, reason) = (row.cell(columns.component), row.cell(columns.reason));
+    let base = row.optional_cell(columns.base);
+    let section = if sections == Sections::Shown { table.heading.text.clone() } else { String::new() };
     Exception {
-        component: row.cell(table.columns.component).text,
-        base: base.text,
+        component: component.text,
+        base: table.base().map_or(base.text, str::to_owned),
         reason: reason.text,
-        links: base.links.into_iter().chain(reason.links).collect(),
+        links: component.links.into_iter().chain(base.links).chain(reason.links).collect(),
+        section,
+        owner: row.optional_cell(columns.owner).text,
+        supported: row.optional_cell(columns.supported).text,
         line,
         lost: row.lost.clone(),
     }
@@ -162,6 +185,8 @@ fn of_row(exception: &Exception) -> Vec<(Gravity, String)> {
     let mut found = Vec::new();
     if exception.component.is_empty() {
         found.push((Gravity::Refuse, "the row names no component".to_owned()));
+    } else if is_broken_link(&exception.component) {
+        found.push((Gravity::Refuse, "the page does not define this link".to_owned()));
     } else if exception.component.parse::<Component>().is_err() {
         found.push((Gravity::Refuse, "the component is not the name of an image".to_owned()));
     }
@@ -174,8 +199,15 @@ fn of_row(exception: &Exception) -> Vec<(Gravity, String)> {
     }
     if exception.base.is_empty() {
         found.push((Gravity::Warn, "the row names no base".to_owned()));
+    } else if is_broken_link(&exception.base) {
+        found.push((Gravity::Warn, format!("the page does not define this link: {}", exception.base)));
     } else if exception.base.parse::<Location>().is_err() {
         found.push((Gravity::Warn, format!("the base is not the name of an image: {}", exception.base)));
     }
     found
+}
+
+/// `[etcd]` is shown as it is written where the page has no `[etcd]: URL`.
+fn is_broken_link(text: &str) -> bool {
+    text.starts_with('[') && text.ends_with(']')
 }

@@ -1,4 +1,4 @@
-//! The exception list: the Markdown table of components that may stay on their base, and why.
+//! The exception list: the Markdown tables of components that may stay on their base, and why.
 //!
 //! The rule of this directory: the page belongs to people. It is read as it is, and an edit changes
 //! one line and no other byte.
@@ -12,7 +12,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-pub use edit::{ComponentBase, render};
+pub use edit::{ComponentBase, EMPTY_PAGE, NewException, render};
 pub use list::{Exception, ExceptionList, Gravity, Problem};
 pub use table::LARGEST;
 
@@ -91,4 +91,16 @@ pub fn without_architecture(name: &str) -> &str {
         Some((name, architecture)) if ARCHITECTURES.contains(&architecture) && !name.is_empty() => name,
         _ => name,
     }
+}
+
+/// Whether a list means this image by a name without a registry: `debian-base` is short for
+/// `registry.k8s.io/build-image/debian-base`, in any version unless it names one.
+#[must_use]
+pub fn is_short_for(short: &str, image: &Location) -> bool {
+    let Location::Registry(image) = image else { return false };
+    let (name, tag) = short.split_once(':').map_or((short, None), |(name, tag)| (name, Some(tag)));
+    let last = image.name().repository().rsplit('/').next().unwrap_or_default();
+    !name.is_empty()
+        && without_architecture(last) == without_architecture(name)
+        && (tag.is_none() || tag == image.tag())
 }

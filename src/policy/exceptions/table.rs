@@ -1,4 +1,4 @@
-//! The table of a Markdown page that people keep by hand: which bytes are which row.
+//! The tables of a Markdown page that people keep by hand: which bytes are which row, and under which heading.
 //!
 //! The page is only read. What a row says is its text as a reader sees it; link
 //! targets are kept beside it.
@@ -12,14 +12,25 @@ use crate::error::{Error, Result};
 /// A larger page is not read: nobody maintains such a list by hand.
 pub const LARGEST: u64 = 4 << 20;
 
-/// The one table that lists components, and where it is.
+/// A table that lists components, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExceptionTable {
     pub columns: TableColumns,
     pub rows: Vec<TableRow>,
+    /// The nearest heading above it.
+    pub heading: Heading,
+    /// The bytes of its header's line.
+    pub header: Range<usize>,
     /// Where the line after its last one begins.
     pub end: usize,
     pub nesting: Nesting,
+}
+
+impl ExceptionTable {
+    /// The base of all its rows, where no column names it: what the heading shows as code.
+    pub fn base(&self) -> Option<&str> {
+        self.columns.base.is_none().then_some(self.heading.code.as_str()).filter(|base| !base.is_empty())
+    }
 }
 
 /// Whether rows can be added and removed line by line.
@@ -30,6 +41,14 @@ pub(super) enum Nesting {
     Nested,
 }
 
+/// A heading as a reader sees it. Both are empty above the first one of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Heading {
+    pub text: String,
+    /// The first code span in it.
+    pub code: String,
+}
+
 /// Which column holds what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TableColumns {
@@ -37,6 +56,8 @@ pub(super) struct TableColumns {
     pub component: usize,
     pub base: Option<usize>,
     pub reason: usize,
+    pub owner: Option<usize>,
+    pub supported: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +79,15 @@ impl TableRow {
     pub fn cell(&self, at: usize) -> TableCell {
         self.cells.get(at).cloned().unwrap_or_default()
     }
+
+    /// The cell of a column that not every table has.
+    pub fn optional_cell(&self, at: Option<usize>) -> TableCell {
+        at.map(|at| self.cell(at)).unwrap_or_default()
+    }
 }
 
-/// Finds the table whose header names components and reasons.
-pub(super) fn find(page: &str) -> Result<ExceptionTable> {
+/// Finds the tables whose header names components and reasons, in the order of the page.
+pub(super) fn find(page: &str) -> Result<Vec<ExceptionTable>> {
     let mut found: Vec<ExceptionTable> = Vec::new();
     for raw in tables(page) {
         let Some((header, rows)) = raw.rows.split_first() else { continue };
@@ -69,27 +95,30 @@ pub(super) fn find(page: &str) -> Result<ExceptionTable> {
             let nesting = if raw.depth == 0 { Nesting::TopLevel } else { Nesting::Nested };
             // Without rows the table ends with the line below its header.
             let end = rows.last().map_or_else(|| next_line(page, header.line.end), |row| row.line.end);
-            found.push(ExceptionTable { columns, rows: rows.to_vec(), end, nesting });
+            let (heading, header) = (raw.heading, header.line.clone());
+            found.push(ExceptionTable { columns, rows: rows.to_vec(), heading, header, end, nesting });
         }
     }
-    let no_table = || {
-        Error::input("the page has no table of exceptions")
-            .hint("add a table whose header has the words Component, Base and Reason, with one row for each component")
-    };
-    match found.len() {
-        0 | 1 => found.pop().ok_or_else(no_table),
-        count => Err(Error::input("the page has more than one table of exceptions").fact("tables", count)),
+    if found.is_empty() {
+        return Err(Error::input("the page has no table of exceptions").hint(
+            "add a table whose header has the words Component (or Image Name), Base and Reason, with one row for each component",
+        ));
     }
+    Ok(found)
 }
 
 impl TableColumns {
     fn read(header: &TableRow) -> Option<Self> {
-        let named = |word: &str| header.cells.iter().position(|cell| cell.text.to_lowercase().contains(word));
+        let texts: Vec<String> = header.cells.iter().map(|cell| cell.text.to_lowercase()).collect();
+        let named = |word: &str| texts.iter().position(|text| text.contains(word));
+        let image = || texts.iter().position(|text| text.contains("image") && !text.contains("base"));
         Some(Self {
             count: header.cells.len(),
-            component: named("component")?,
+            component: named("component").or_else(image)?,
             base: named("base"),
             reason: named("reason")?,
+            owner: named("owner"),
+            supported: named("supported"),
         })
     }
 }
@@ -97,22 +126,28 @@ impl TableColumns {
 /// A table as the parser shows it: the header is its first row.
 struct RawTable {
     rows: Vec<TableRow>,
+    heading: Heading,
     depth: usize,
 }
 
 #[derive(PartialEq, Eq)]
 enum Reading {
     Page,
+    Heading,
     Cell,
 }
 
 fn tables(page: &str) -> Vec<RawTable> {
     let mut tables: Vec<RawTable> = Vec::new();
-    let (mut depth, mut last_cell) = (0_usize, 0);
+    let (mut depth, mut last_cell, mut heading) = (0_usize, 0, Heading::default());
     let mut reading = Reading::Page;
     for (event, range) in Parser::new_ext(page, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
-            Event::Start(Tag::Table(_)) => tables.push(RawTable { rows: Vec::new(), depth }),
+            Event::Start(Tag::Heading { .. }) => (heading, reading) = (Heading::default(), Reading::Heading),
+            Event::End(TagEnd::Heading(_) | TagEnd::TableCell) => reading = Reading::Page,
+            Event::Start(Tag::Table(_)) => {
+                tables.push(RawTable { rows: Vec::new(), heading: heading.clone(), depth });
+            }
             Event::Start(Tag::TableHead | Tag::TableRow) => {
                 last_cell = range.start;
                 let line = line_start(page, range.start)..line_end(page, range.end);
@@ -121,21 +156,21 @@ fn tables(page: &str) -> Vec<RawTable> {
                 }
             }
             Event::End(TagEnd::TableHead | TagEnd::TableRow) => {
-                if let Some(row) = tables.last_mut().and_then(|table| table.rows.last_mut()) {
+                if let Some(row) = last_row(&mut tables) {
                     row.lost = behind(page, last_cell..range.end);
                 }
             }
             Event::Start(Tag::TableCell) => {
                 last_cell = range.end.max(last_cell);
                 reading = Reading::Cell;
-                if let Some(row) = tables.last_mut().and_then(|table| table.rows.last_mut()) {
+                if let Some(row) = last_row(&mut tables) {
                     row.cells.push(TableCell::default());
                 }
             }
             Event::Start(Tag::BlockQuote(_) | Tag::List(_) | Tag::Item) => depth += 1,
             Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item) => depth = depth.saturating_sub(1),
-            Event::End(TagEnd::TableCell) => reading = Reading::Page,
             event if reading == Reading::Cell => write_cell(&mut tables, &event),
+            event if reading == Reading::Heading => heading.write(&event),
             _ => {}
         }
     }
@@ -145,10 +180,30 @@ fn tables(page: &str) -> Vec<RawTable> {
     tables
 }
 
+fn last_row(tables: &mut [RawTable]) -> Option<&mut TableRow> {
+    tables.last_mut().and_then(|table| table.rows.last_mut())
+}
+
+impl Heading {
+    /// Adds what a reader sees.
+    fn write(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Text(text) => self.text.push_str(text),
+            Event::Code(code) => {
+                self.text.push_str(code);
+                if self.code.is_empty() {
+                    code.trim().clone_into(&mut self.code);
+                }
+            }
+            Event::SoftBreak | Event::HardBreak => self.text.push(' '),
+            _ => {}
+        }
+    }
+}
+
 /// Adds what a reader sees to the cell that is being read.
 fn write_cell(tables: &mut [RawTable], event: &Event<'_>) {
-    let row = tables.last_mut().and_then(|table| table.rows.last_mut());
-    let Some(cell) = row.and_then(|row| row.cells.last_mut()) else { return };
+    let Some(cell) = last_row(tables).and_then(|row| row.cells.last_mut()) else { return };
     match event {
         Event::Text(text) | Event::Code(text) => cell.text.push_str(text),
         Event::InlineHtml(html) if html.starts_with("<br") => cell.text.push(' '),

@@ -5,6 +5,9 @@ use crate::oci::Location;
 
 const SEED: &str = include_str!("../../../testdata/base-image-exception-list.md");
 
+/// Today's shape: several tables, the base in a heading, names as reference links.
+const SECTIONS: &str = include_str!("../../../testdata/base-image-exception-list-sections.md");
+
 fn list(page: &str) -> ExceptionList {
     ExceptionList::read(page).unwrap()
 }
@@ -14,7 +17,16 @@ fn page(rows: &str) -> String {
 }
 
 fn added(list: &ExceptionList, component: &str, base: &str, reason: &str) -> crate::error::Result<ExceptionList> {
-    list.with(&component.parse().unwrap(), base, reason)
+    added_to(list, None, (component, base, reason))
+}
+
+fn added_to(
+    list: &ExceptionList,
+    section: Option<&str>,
+    (component, base, reason): (&str, &str, &str),
+) -> crate::error::Result<ExceptionList> {
+    let component = &component.parse().unwrap();
+    list.with(&NewException { component, base, reason, section, owner: None, supported: None })
 }
 
 #[test]
@@ -35,6 +47,88 @@ fn the_list_that_people_keep_parses_as_it_is() {
     assert_eq!((of("kube-proxy").line, of("kube-scheduler").line), (10, 25));
     let problems: Vec<_> = seed.problems().iter().map(|problem| (problem.gravity, problem.line)).collect();
     assert_eq!(problems, [(Gravity::Warn, 16)], "one row names no base");
+}
+
+#[test]
+fn the_list_with_several_tables_parses_with_all_its_rows() {
+    let list = list(SECTIONS);
+    assert_eq!(list.exceptions().len(), 17);
+    assert_eq!(list.problems(), []);
+    let of = |name: &str| list.exceptions().iter().find(|exception| exception.component == name).unwrap();
+    for (component, base, section, supported) in [
+        ("distroless-iptables", "debian-base", "Release: debian-base", ""),
+        ("kube-proxy", "distroless-iptables", "Release: distroless-iptables", ""),
+        ("kubectl", "go-runner", "Release: go-runner", ""),
+        ("etcd", "debian-base", "Non-release images", "Y"),
+        ("fluentd-elasticsearch", "ruby:2.7-slim-buster", "Non-release images", "U"),
+        ("stackdriver-logging-agent", "debian:buster", "Non-org images", "U"),
+    ] {
+        let row = of(component);
+        let said = [row.base.as_str(), row.section.as_str(), row.supported.as_str()];
+        assert_eq!(said, [base, section, supported], "{component}");
+    }
+    assert!(of("etcd").owner.ends_with("cluster/images/etcd/OWNERS"));
+    assert_eq!(of("fluentd-gcp-scaler").owner, "");
+    let links = &of("kube-proxy").links;
+    assert!(matches!(links.as_slice(), [link] if link.contains("build/common.sh")), "{links:?}");
+    let reason = &of("kube-apiserver").reason;
+    assert_eq!(reason, "go-runner (distroless++)[1][2]");
+}
+
+#[test]
+fn a_row_goes_into_the_table_for_its_base_and_back_out() {
+    let sections = list(SECTIONS);
+    let debian = "registry.k8s.io/build-image/debian-base";
+    for (section, base, after, row) in [
+        (None, "go-runner", "| [kubectl][core-images] |", "| n | r |"),
+        (None, "registry.k8s.io/build-image/go-runner:v2", "| [kubectl][core-images] |", "| n | r |"),
+        (None, debian, "| [distroless-iptables] |", "| n | r |"),
+        (Some("Non-release images"), debian, "| [node-problem-detector] |", &format!("| n | {debian} |  |  | r |")),
+        (Some("non-ORG"), "debian:12", "| [stackdriver-logging-agent] |", "| n | debian:12 |  |  | r |"),
+        (Some("Release: `go-runner`".trim_matches('`')), "go-runner", "", ""),
+    ] {
+        let edited = added_to(&sections, section, ("n", base, "r"));
+        if row.is_empty() {
+            assert!(edited.is_err(), "the heading is matched as it is seen");
+            continue;
+        }
+        let edited = edited.unwrap();
+        let at = edited.page().find(&format!("{row}\n")).unwrap();
+        let above = edited.page()[..at].lines().last().unwrap();
+        assert!(above.starts_with(after), "{section:?} {base}: {above}");
+        assert_eq!(edited.without(&"n".parse().unwrap()).unwrap().page(), SECTIONS, "{section:?} {base}");
+    }
+}
+
+#[test]
+fn where_a_row_goes_is_never_guessed() {
+    let sections = list(SECTIONS);
+    for (section, base, expected) in [
+        (None, "debian:12", "several tables that the row could go into"),
+        (None, "ruby:3", "several tables"),
+        (Some("images"), "debian:12", "several tables"),
+        (Some("no such"), "debian:12", "no such section"),
+        (Some("Release: go-runner"), "debian-base", "on another base"),
+    ] {
+        let error = added_to(&sections, section, ("n", base, "r")).unwrap_err();
+        assert!(error.what().contains(expected), "{section:?} {base}: {error}");
+    }
+    let (component, supported) = (&"n".parse().unwrap(), Some("Y"));
+    let new = NewException { component, base: "go-runner", reason: "r", section: None, owner: Some("@o"), supported };
+    assert!(sections.with(&new).unwrap_err().what().contains("no column for --owner"));
+    let edited = sections.with(&NewException { base: "debian:12", section: Some("Non-org images"), ..new }).unwrap();
+    assert!(edited.page().contains("\n| n | debian:12 | @o | Y | r |\n"), "{}", edited.page());
+}
+
+#[test]
+fn a_link_that_the_page_does_not_define_is_a_mistake() {
+    let undefined = "|Image Name|Base Image|Reasons|\n|-|-|-|\n|[etcd]|[debian-base]|shell|\n";
+    let problems: Vec<_> = list(undefined).problems().into_iter().map(|it| (it.gravity, it.message)).collect();
+    let not_defined = |more: &str| format!("the page does not define this link{more}");
+    assert_eq!(problems, [(Gravity::Refuse, not_defined("")), (Gravity::Warn, not_defined(": [debian-base]"))]);
+    let defined = format!("{undefined}\n[etcd]: https://x.y\n[debian-base]: https://x.z\n");
+    assert_eq!(list(&defined).problems(), []);
+    assert_eq!(list(&defined).exceptions()[0].links, ["https://x.y", "https://x.z"]);
 }
 
 #[test]
@@ -59,8 +153,8 @@ fn what_is_wrong_with_a_row_is_said_with_its_line() {
 }
 
 #[test]
-fn a_page_without_the_table_or_with_two_is_refused() {
-    for bad in ["", "text", "| Name | Age |\n|---|---|\n| a | b |\n", &format!("{0}\n{0}", page("|a|b|c|"))] {
+fn a_page_without_the_table_is_refused() {
+    for bad in ["", "text", "| Name | Age |\n|---|---|\n| a | b |\n", "| Base Image | Reason |\n|---|---|\n"] {
         assert!(ExceptionList::read(bad).is_err(), "{bad}");
     }
     let two = format!("| x | y |\n|---|---|\n| component | reason |\n\n{}", page("|a|b|c|"));
@@ -113,6 +207,22 @@ fn a_removed_row_is_the_only_change() {
 }
 
 #[test]
+fn a_row_added_and_removed_leaves_every_page_as_it_was() {
+    for page in [
+        "|Component|Base|Reason|\n|-|-|-|\n|a|b|c|",
+        "|Component|Base|Reason|\r\n|-|-|-|\r\n|a|b|c|",
+        "|Component|Base|Reason|\r\n|-|-|-|\r\n|a|b|c|\r\n",
+        "|Component|Base|Reason|\n|-|-|-|\n\n\n",
+        EMPTY_PAGE,
+        SEED,
+    ] {
+        let edited = added(&list(page), "n", "x", "y").unwrap();
+        assert_ne!(edited.page(), page);
+        assert_eq!(edited.without(&"n".parse().unwrap()).unwrap().page(), page);
+    }
+}
+
+#[test]
 fn an_image_is_found_by_the_names_that_people_use() {
     let list = list(&page("|etcd|b|c|\n|k8s.gcr.io/kube-dns|b|c|"));
     for (image, expected) in [
@@ -150,4 +260,14 @@ fn the_rendered_list_has_every_component_once() {
     ] {
         assert_eq!(page.lines().filter(|other| *other == line).count(), 1, "{line}\n{page}");
     }
+}
+
+#[test]
+fn owners_and_support_are_rendered_where_the_list_has_them() {
+    let page = render(&list(SECTIONS), &[]);
+    assert!(
+        page.contains("| Component | Base Image | Exception | Owner | Supported |\n| --- | --- | --- | --- | --- |\n")
+    );
+    assert!(page.contains("| etcd | debian-base | Requires shell to do data migration | https://"), "{page}");
+    assert!(page.contains("| kube-proxy | distroless-iptables | Requires iptables |  |  |"), "{page}");
 }

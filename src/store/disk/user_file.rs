@@ -20,6 +20,11 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether the path leads to anything, be it a link to nothing.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 /// Kept free for a file until it is written, so that the work in between cannot take the last space.
 static RESERVED: [u8; 64 << 10] = [0; 64 << 10];
 
