@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::plan::{KlogStyle, LogChoice};
 use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
-use crate::shell::{CommandContext, Declared, ImageContext, Verdict};
+use crate::shell::{CommandContext, Declared, ImageContext, Programs, Verdict};
 use crate::store::disk::{Symlinks, open_regular};
 
 /// Translate a shell-form command to exec form, or explain why it cannot be; runs nothing
@@ -106,7 +106,7 @@ impl Translate {
         let declared: BTreeMap<String, Declared> = self.env.iter().map(|text| declared(text)).collect::<Result<_>>()?;
         Ok(match self.kube {
             None => CommandContext::Image(ImageContext { frozen, ..ImageContext::default() }),
-            Some(KubePlace::Command) => CommandContext::Container { declared, frozen },
+            Some(KubePlace::Command) => CommandContext::Container { declared, frozen, programs: Programs::Unknown },
             Some(KubePlace::Probe) => CommandContext::Probe { declared },
             Some(KubePlace::Hook) => CommandContext::Hook,
         })

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use super::container::{self, Mounted, mounted};
 use super::logs;
-use super::refusal::{CommandNote, KubeRefusal};
+use super::refusal::{AlreadyDone, CommandNote, ImageFlag, KubeRefusal};
 use super::template::{self, MaskedText};
+use super::tools;
 use super::tree::{ManifestTree, TreeNodeId};
 use super::workload::{CommandKind, CommandSite, words};
 use super::{KubeOptions, ProgramFacts, ProgramQuery};
 use crate::rules::Rule;
 use crate::shell::logs::Applied;
-use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Verdict};
+use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Programs, Verdict};
 
 /// What becomes of a command.
 #[derive(Debug, Clone)]
@@ -59,7 +60,10 @@ impl Decider<'_> {
         };
         let line: Vec<String> = command.iter().chain(&args).cloned().collect();
         let decision = self.decision(site, &command, &args, &mut notes);
-        let decision = decision.unwrap_or_else(|why| Decision::Refuse(Box::new(why)));
+        let mut decision = decision.unwrap_or_else(|why| Decision::Refuse(Box::new(why)));
+        if let Decision::Refuse(why) = &mut decision {
+            why.done = AlreadyDone { template: self.options.template.flag(), image: self.image_flag(site.container) };
+        }
         DecidedCommand { before: line, decision, notes }
     }
 
@@ -79,7 +83,7 @@ impl Decider<'_> {
         if command.is_empty() && !is_whole_command(args, facts(""))? {
             return Ok(Decision::Unchanged);
         }
-        match shell::translate(&line, None, &context(site.what, &declared)) {
+        match self.translate(site, &line, &declared) {
             Verdict::Unchanged(shell_notes) => {
                 notes.extend(shell_notes.iter().map(CommandNote::from));
                 for program in starters(&line, shell::init_len(&line)) {
@@ -97,10 +101,11 @@ impl Decider<'_> {
                 template::check(self.masked, &line, &exec)?;
                 for program in starters(&exec.argv(), exec.init.len()) {
                     self.check_program(site.container, program, facts(program), notes)?;
+                    self.check_tool(site.container, program)?;
                 }
                 let facts = facts(exec.program.first().map_or("", String::as_str));
                 let applied = self.apply(site.what, &line, &exec, facts.as_ref(), notes)?;
-                check_is_last(&applied.argv, &context(site.what, &declared))?;
+                check_is_last(&applied.argv, &context(site.what, &declared, Programs::Unknown))?;
                 notes.splice(0..0, exec.notes.iter().chain(&applied.notes).map(CommandNote::from));
                 self.note_unmounted_log(site, &exec, &applied, notes);
                 notes.extend(container_wide(&exec));
@@ -108,6 +113,35 @@ impl Decider<'_> {
                 Ok(Decision::Change(Box::new(change(command, args, &exec, applied))))
             }
         }
+    }
+
+    /// Where the image is at hand, the script that `sh -c` does nothing but start is a program like any other.
+    fn translate(&self, site: &CommandSite, line: &[String], declared: &BTreeMap<String, Declared>) -> Verdict {
+        let verdict = shell::translate(line, None, &context(site.what, declared, Programs::Unknown));
+        let is_script =
+            matches!(&verdict, Verdict::Refuse(refusal) if refusal.reason == shell::Reason::TargetIsShellScript);
+        if !is_script || self.image_flag(site.container) == ImageFlag::NotGiven {
+            return verdict;
+        }
+        match shell::translate(line, None, &context(site.what, declared, Programs::LookedUp)) {
+            Verdict::Translate(exec) if exec.log.is_none() => Verdict::Translate(exec),
+            _ => verdict,
+        }
+    }
+
+    fn image_flag(&self, container: TreeNodeId) -> ImageFlag {
+        let asked = self.ask(container, &BTreeMap::new(), "");
+        if asked.is_some() { ImageFlag::Given } else { ImageFlag::NotGiven }
+    }
+
+    /// A tool of the old base is not assumed to be in an image that nobody has looked at.
+    fn check_tool(&self, container: TreeNodeId, program: &str) -> Result<(), KubeRefusal> {
+        let is_brought = mounted(self.tree, container, program) == Mounted::OnVolume;
+        if self.image_flag(container) == ImageFlag::Given || is_brought || !tools::is_of_a_base(program) {
+            return Ok(());
+        }
+        let detail = format!("{program} is a tool that a base without a shell does not have either");
+        Err(KubeRefusal::new(Rule::ToolUnproven, detail))
     }
 
     fn ask(&self, container: TreeNodeId, declared: &BTreeMap<String, Declared>, program: &str) -> Option<ProgramFacts> {
@@ -216,9 +250,11 @@ fn check_is_last(line: &[String], context: &CommandContext) -> Result<(), KubeRe
     }
 }
 
-fn context(what: CommandKind, declared: &BTreeMap<String, Declared>) -> CommandContext {
+fn context(what: CommandKind, declared: &BTreeMap<String, Declared>, programs: Programs) -> CommandContext {
     match what {
-        CommandKind::Command => CommandContext::Container { declared: declared.clone(), frozen: Frozen::default() },
+        CommandKind::Command => {
+            CommandContext::Container { declared: declared.clone(), frozen: Frozen::default(), programs }
+        }
         CommandKind::Probe(_) => CommandContext::Probe { declared: declared.clone() },
         CommandKind::Hook(_) => CommandContext::Hook,
     }

@@ -79,9 +79,10 @@ impl<'a> ParsedManifest<'a> {
             })),
         };
         let position = lines.position(self.at(site, &outcome));
+        let object = names.get(site.pod).cloned().unwrap_or_default();
         ManifestCommand {
-            object: names.get(site.pod).cloned().unwrap_or_default(),
-            container: self.tree.text_at(site.container, "name").unwrap_or_default().to_owned(),
+            object: ObjectName { name: self.masked.shown(&object.name), ..object },
+            container: self.masked.shown(self.tree.text_at(site.container, "name").unwrap_or_default()),
             what: site.what,
             position,
             before: shown(decided.before),

@@ -21,11 +21,12 @@ mod scalar;
 mod template;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod tree;
 mod workload;
 mod yaml;
 
-pub use refusal::{CommandNote, KubeRefusal};
+pub use refusal::{AlreadyDone, CommandNote, ImageFlag, KubeRefusal, TemplateFlag};
 pub use workload::{CommandKind, ObjectName};
 
 pub use crate::yaml::Position;
@@ -57,6 +58,15 @@ pub enum Template {
     Rendered,
     /// The placeholders of `cluster/gce/manifests` are kept as words.
     Salt,
+}
+
+impl Template {
+    const fn flag(self) -> TemplateFlag {
+        match self {
+            Self::Rendered => TemplateFlag::NotGiven,
+            Self::Salt => TemplateFlag::Given,
+        }
+    }
 }
 
 /// A program, and where a container would look for it.
@@ -155,7 +165,7 @@ pub fn rewrite(text: &str, options: &KubeOptions<'_>) -> Result<RewrittenManifes
     };
     let read = match ParsedManifest::read(text, options.template) {
         Ok(read) => read,
-        Err(error) => return unrendered(mark, text, &error).ok_or(error),
+        Err(error) => return unrendered((mark, text), options, &error).ok_or(error),
     };
     let mut rewritten = read.rewrite(options)?;
     rewritten.text.insert_str(0, mark);
@@ -163,10 +173,11 @@ pub fn rewrite(text: &str, options: &KubeOptions<'_>) -> Result<RewrittenManifes
 }
 
 /// A text that cannot be read because it is a template.
-fn unrendered(mark: &str, text: &str, error: &Error) -> Option<RewrittenManifest> {
+fn unrendered((mark, text): (&str, &str), options: &KubeOptions<'_>, error: &Error) -> Option<RewrittenManifest> {
     let (at, placeholder) = template::first(text)?;
     let detail = format!("{placeholder} has not been filled in ({})", error.what());
-    let why = KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), detail);
+    let done = AlreadyDone { template: options.template.flag(), ..AlreadyDone::default() };
+    let why = KubeRefusal { done, ..KubeRefusal::new(Rule::Shell(Reason::UnrenderedTemplate), detail) };
     let refused = Some((why, Position::of(text, at)));
     Some(RewrittenManifest { text: format!("{mark}{text}"), commands: Vec::new(), refused })
 }

@@ -28,23 +28,57 @@ pub struct KubeRefusal {
     pub detail: String,
     /// The construct, where it is one of the shell's.
     pub refusal: Option<Box<Refusal>>,
+    /// What the user did already, and is not told to do.
+    pub done: AlreadyDone,
+}
+
+/// What could be advised, and was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AlreadyDone {
+    pub template: TemplateFlag,
+    pub image: ImageFlag,
+}
+
+/// Whether `--template` was given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TemplateFlag {
+    Given,
+    #[default]
+    NotGiven,
+}
+
+/// Whether `--image` named the container's image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ImageFlag {
+    Given,
+    #[default]
+    NotGiven,
 }
 
 impl KubeRefusal {
     pub(super) fn new(rule: Rule, detail: impl Into<String>) -> Self {
-        Self { rule, detail: detail.into(), refusal: None }
+        Self { rule, detail: detail.into(), refusal: None, done: AlreadyDone::default() }
     }
 
     /// What a person could do about it.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
-        hint(self.rule)
+        match (self.rule, self.done) {
+            (Rule::Shell(Reason::UnrenderedTemplate), AlreadyDone { template: TemplateFlag::Given, .. }) => {
+                "fill the placeholder in first: it is not one whose value is known to be one word or a list of words"
+            }
+            (Rule::LogStrategyOpen, AlreadyDone { image: ImageFlag::Given, .. }) => {
+                "put kube-log-runner into the image, or use --logs stdout"
+            }
+            (rule, _) => hint(rule),
+        }
     }
 }
 
 impl From<Refusal> for KubeRefusal {
     fn from(refusal: Refusal) -> Self {
-        Self { rule: Rule::Shell(refusal.reason), detail: refusal.detail.clone(), refusal: Some(Box::new(refusal)) }
+        let (rule, detail) = (Rule::Shell(refusal.reason), refusal.detail.clone());
+        Self { refusal: Some(Box::new(refusal)), ..Self::new(rule, detail) }
     }
 }
 

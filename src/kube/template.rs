@@ -19,6 +19,7 @@ const LISTS: &[&str] = &[
     "etcd_apiserver_creds",
     "etcd_extra_args",
     "etcdctl_certs",
+    "konnectivity_args",
     "quota_bytes",
     "api_servers_with_port",
     "kubeconfig",
@@ -63,9 +64,11 @@ enum Spot {
     ContainerField,
     /// On lines of its own in YAML.
     Line,
+    /// Right behind an item of a YAML list in brackets: it brings the comma for what it adds.
+    Behind,
 }
 
-const SPOTS: [Spot; 4] = [Spot::Inside, Spot::Value, Spot::ContainerField, Spot::Line];
+const SPOTS: [Spot; 5] = [Spot::Inside, Spot::Value, Spot::ContainerField, Spot::Line, Spot::Behind];
 /// The first of the characters that hide placeholders: they have no meaning of their own.
 const FIRST: u32 = 0xE000;
 const LAST: u32 = 0xF8FF;
@@ -101,8 +104,10 @@ impl MaskedText {
             let spot = match language {
                 Language::Json => context.spot(),
                 Language::Yaml if is_alone(&masked.text, before, after) => Spot::Line,
+                Language::Yaml if is_behind_item(&masked.text, before) => Spot::Behind,
                 Language::Yaml => Spot::Inside,
             };
+            masked.members |= language == Language::Yaml && after.starts_with(':');
             masked.text.push_str(before);
             let mask = masked.hide(placeholder, spot)?;
             masked.text.push_str(&mask);
@@ -163,6 +168,8 @@ impl MaskedText {
                 Spot::Inside => (placeholder.len(), kind(placeholder)),
                 // The quotes around it are no part of the word.
                 Spot::Value => (placeholder.len().saturating_sub(2), kind(placeholder)),
+                // Nor is the comma.
+                Spot::Behind => (placeholder.len().saturating_sub(1), kind(placeholder)),
                 Spot::ContainerField | Spot::Line => (placeholder.len(), PlaceholderKind::Unknown),
             };
             (at..at + len, placeholder, kind)
@@ -224,6 +231,7 @@ fn mask(number: usize, len: usize, spot: Spot) -> Option<String> {
         Spot::Value => format!("\"{c}{}\"", fill(2)?),
         Spot::ContainerField => format!("\"{c}{}\":0", fill(4)?),
         Spot::Line => format!("#{c}{}", fill(1)?),
+        Spot::Behind => format!(",{c}{}", fill(1)?),
     })
 }
 
@@ -247,6 +255,17 @@ fn is_alone(text: &str, before: &str, after: &str) -> bool {
     let rest = after.lines().next().unwrap_or_default();
     let only = rest.split("{{").all(|part| part.split_once("}}").map_or(part, |(_, behind)| behind).trim().is_empty());
     start && only
+}
+
+/// Whether an item in quotes ends right here, in a list in brackets that begins on the same line.
+fn is_behind_item(text: &str, before: &str) -> bool {
+    let line = match before.rfind('\n') {
+        Some(end) => before.get(end + 1..).unwrap_or_default().to_owned(),
+        None => [text.lines().next_back().filter(|_| !text.ends_with('\n')).unwrap_or_default(), before].concat(),
+    };
+    let mut scan = JsonScan::default();
+    scan.read(&line);
+    line.ends_with('"') && !scan.is_string && scan.brackets.last() == Some(&'[')
 }
 
 /// Where JSON text has got to.
@@ -363,6 +382,24 @@ mod tests {
         );
         assert!(parsed.is_ok(), "{parsed:?}");
         super::super::yaml::read(&MaskedText::of(yaml, Language::Yaml).unwrap().text).unwrap();
+    }
+
+    #[test]
+    fn a_placeholder_behind_an_item_is_an_item() {
+        let text =
+            "command: [ \"/proxy-server\"{{ konnectivity_args }} ]\nb: {{ x }}\nc: exec \"{{ x }}\"\nd: [\"a{{x}}\"]\n";
+        let masked = MaskedText::of(text, Language::Yaml).unwrap();
+        assert_eq!(masked.shown(&masked.text), text);
+        let tree = super::super::yaml::read(&masked.text).unwrap();
+        let items = tree.items(tree.get(tree.roots[0], "command").unwrap());
+        let words: Vec<&str> = items.iter().filter_map(|item| tree.text(*item)).collect();
+        assert_eq!((words.len(), words[0]), (2, "/proxy-server"));
+        let found = masked.within(words[1]);
+        assert_eq!(found, [(0..words[1].len(), "{{ konnectivity_args }}", PlaceholderKind::Several)]);
+        assert_eq!(
+            tree.text_at(tree.roots[0], "c").map(|text| masked.shown(text)).as_deref(),
+            Some("exec \"{{ x }}\"")
+        );
     }
 
     #[test]

@@ -425,6 +425,14 @@ rules! {
         example "command: [sh, -c, exec /app >>/var/log/app.log 2>&1]"
         fix "choose --logs klog, --logs runner or --logs stdout, or name the image with --image NAME=LOCATION"
 
+    ToolUnproven "tool-unproven" Manifest [Refuse] Never
+        means "Without its shell the command would start a tool such as sleep, cat or echo, and no image was given to check \
+            that it has it."
+        why "Such tools come from the base, or from the shell itself. A base without a shell has none of them, and then the \
+            command, probe or hook fails."
+        example "lifecycle: {preStop: {exec: {command: [sh, -c, sleep 15]}}}"
+        fix "name the image with --image NAME=LOCATION to have it checked, or do it in the program (for a pause before the end: preStop.sleep)"
+
     NotWords "not-words" Manifest [Refuse] Never
         means "An item of `command` or `args` is not a string."
         why "The API server rejects numbers, booleans and mappings there."

@@ -368,7 +368,7 @@ fn check_script(
     shell: &Invocation<'_>,
     expander: &mut Expander<'_>,
 ) -> Result<(), Unsupported> {
-    let is_looked_up = expander.context.working_dir().is_some() && matches!(shell.script, ScriptAt::Word(_));
+    let is_looked_up = expander.context.looks_up_programs() && matches!(shell.script, ScriptAt::Word(_));
     if is_looked_up || !looks_like_script(name) {
         return Ok(());
     }

@@ -29,7 +29,7 @@ pub enum CommandContext {
     /// The config of an image, or a command without anything around it.
     Image(ImageContext),
     /// `command` and `args` of a container. Of the image's own variables only `frozen` are known.
-    Container { declared: BTreeMap<String, Declared>, frozen: Frozen },
+    Container { declared: BTreeMap<String, Declared>, frozen: Frozen, programs: Programs },
     /// An exec probe.
     Probe { declared: BTreeMap<String, Declared> },
     /// A lifecycle hook.
@@ -57,6 +57,15 @@ pub enum Surroundings {
         /// The names of all variables that the image sets.
         variables: BTreeSet<String>,
     },
+}
+
+/// Whether the caller has the image of a container, and looks into it for the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Programs {
+    /// A name has to tell whether it is a script.
+    #[default]
+    Unknown,
+    LookedUp,
 }
 
 /// Who reads the exit status of a command.
@@ -115,7 +124,7 @@ impl CommandContext {
     pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
         let (declared, frozen, others) = match self {
             Self::Image(ImageContext { frozen, surroundings, .. }) => (None, Some(frozen), surroundings.variables()),
-            Self::Container { declared, frozen } => (Some(declared), Some(frozen), None),
+            Self::Container { declared, frozen, .. } => (Some(declared), Some(frozen), None),
             Self::Probe { declared } => (Some(declared), None, None),
             Self::Hook => (None, None, None),
         };
@@ -130,6 +139,11 @@ impl CommandContext {
             Self::Probe { .. } => ExitStatusUse::ZeroOrNot,
             Self::Container { .. } | Self::Hook => ExitStatusUse::Exact,
         }
+    }
+
+    /// Whether the caller looks at the file that is started, whatever its name.
+    pub(super) fn looks_up_programs(&self) -> bool {
+        matches!(self, Self::Container { programs: Programs::LookedUp, .. }) || self.working_dir().is_some()
     }
 
     /// The directory that the shell is started in, where the image is at hand.
@@ -316,7 +330,7 @@ mod tests {
 
     fn container(names: &[(&str, Declared)]) -> CommandContext {
         let declared = names.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        CommandContext::Container { declared, frozen: Frozen::default() }
+        CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown }
     }
 
     fn seen(source: &ExpandedScript) -> String {

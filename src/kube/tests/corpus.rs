@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{KubeOutcome, LogChoice, options, rewrite};
-use crate::shell::{CommandContext, Declared, Frozen, Verdict, translate};
+use crate::kube::tools::is_of_a_base;
+use crate::shell::{CommandContext, Declared, Frozen, Programs, Verdict, translate};
 
 fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
@@ -30,7 +31,7 @@ fn manifest(row: &Value) -> (Value, CommandContext) {
         }
         _ => {
             container["command"] = row["argv"].clone();
-            CommandContext::Container { declared, frozen: Frozen::default() }
+            CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown }
         }
     };
     (json!({"kind": "Pod", "spec": {"containers": [container]}}), context)
@@ -70,6 +71,7 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
                     let is_alone = exec.environment.is_empty() && exec.workdir.is_none();
                     assert!(
                         why.rule.id() == "env-taken"
+                            || why.rule.id() == "tool-unproven" && is_of_a_base(&exec.argv()[0])
                             || (!is_alone || exec.log.is_some())
                                 && !matches!(context, CommandContext::Container { .. }),
                         "{text}\n{why:?}"
@@ -80,5 +82,5 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
         }
     }
     println!("{rows} rows, {changed} changed texts");
-    assert!(rows > 100 && changed > 100, "{rows} {changed}");
+    assert!(rows > 100 && changed > 80, "{rows} {changed}");
 }

@@ -87,3 +87,30 @@ fn arguments_alone_are_a_command_where_the_image_has_no_entrypoint() {
     assert_eq!(verdict(&NOTHING, LogChoice::Auto, args), "unchanged");
     assert_eq!(verdict(&One { entrypoint: &[], ..NOTHING }, LogChoice::Auto, args), "/app -x");
 }
+
+#[test]
+fn a_script_that_the_image_can_run_needs_no_shell_around_it() {
+    let script = One { has: "/script.sh", ..NOTHING };
+    for (lines, expected) in [
+        ("command: [/script.sh]", "kept"),
+        ("command: [bash, -c, /script.sh]", "/script.sh"),
+        ("command: [sh, -c, exec /script.sh --now]", "/script.sh --now"),
+        ("command: [bash, -c, /other.sh]", "entrypoint-missing"),
+        ("command: [bash, -c, exec /script.sh >>/l 2>&1]", "target-is-shell-script"),
+        ("command: [bash, /script.sh]", "target-is-shell-script"),
+    ] {
+        assert_eq!(verdict(&script, LogChoice::Auto, lines), expected, "{lines}");
+    }
+}
+
+#[test]
+fn tools_and_logs_are_proven_on_the_image_and_it_is_not_asked_for_again() {
+    let sleep = One { has: "sleep", ..NOTHING };
+    assert_eq!(verdict(&sleep, LogChoice::Auto, "command: [sh, -c, sleep 5]"), "sleep 5");
+    assert_eq!(verdict(&NOTHING, LogChoice::Auto, "command: [sh, -c, sleep 5]"), "entrypoint-missing");
+    let text = pod("image: i\ncommand: [sh, -c, /app >>/l 2>&1]");
+    let rewritten = rewrite(&text, &KubeOptions { images: &NOTHING, ..options(LogChoice::Auto) }).unwrap();
+    let [command] = rewritten.commands.as_slice() else { panic!() };
+    let KubeOutcome::Refused(why) = &command.outcome else { panic!("{command:?}") };
+    assert!(!why.hint().contains("--image"), "{}", why.hint());
+}

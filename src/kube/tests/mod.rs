@@ -1,6 +1,7 @@
 //! Manifests as a whole.
 
 mod corpus;
+mod gce;
 mod golden;
 mod hostile;
 mod images;

@@ -21,6 +21,18 @@ fn each_rule_fires_and_its_twin_does_not() {
             "command: [sh, -c, A=1 /app]\nlivenessProbe: {exec: {command: [/app, $(B)]}}",
         ),
         ("log-strategy-open", "command: [sh, -c, /app >>/l 2>&1]", "command: [sh, -c, /app >/dev/null 2>&1]"),
+        ("tool-unproven", "command: [sh, -c, exec sleep 5]", "command: [sh, -c, exec /app/sleep 5]"),
+        ("tool-unproven", "command: [sh, -c, /bin/cat /x]", "command: [sh, -c, /opt/cat /x]"),
+        (
+            "tool-unproven",
+            "lifecycle: {preStop: {exec: {command: [sh, -c, sleep 15]}}}",
+            "lifecycle: {preStop: {exec: {command: [sh, -c, /app drain]}}}",
+        ),
+        (
+            "tool-unproven",
+            "command: [sh, -c, exec /bin/mount /x]",
+            "volumeMounts: [{name: v, mountPath: /bin}]\ncommand: [sh, -c, exec /bin/mount /x]",
+        ),
         ("multiple-commands", "command: [sh, -c, a; b]", "command: [sh, -c, b]"),
         ("unrendered-template", "command: [sh, -c, 'exec /app {{params}}']", "command: [sh, -c, exec /app params]"),
         (
@@ -155,5 +167,23 @@ fn a_log_that_is_on_no_volume_is_noted() {
         assert_eq!(is_noted, expected, "{mounts}");
         let is_assumed = rewritten.commands[0].notes.iter().any(|note| note.rule == Rule::RunnerAssumed);
         assert!(is_assumed, "nobody looked into the image");
+    }
+}
+
+#[test]
+fn hints_do_not_offer_what_was_done() {
+    let hint = |text: &str, options: &KubeOptions<'_>| {
+        let rewritten = rewrite(text, options).unwrap();
+        let of_file = rewritten.refused.map(|(why, _)| why.hint());
+        let of_command = rewritten.commands.first().and_then(|command| match &command.outcome {
+            KubeOutcome::Refused(why) => Some(why.hint()),
+            _ => None,
+        });
+        of_file.or(of_command).unwrap()
+    };
+    let salt = KubeOptions { template: Template::Salt, ..options(LogChoice::Auto) };
+    for text in [pod("command: [sh, -c, 'exec /app {{ .Values.x }}']"), "a: [{{ x }}: }\n".to_owned()] {
+        assert!(hint(&text, &options(LogChoice::Auto)).contains("--template salt"), "{text}");
+        assert!(!hint(&text, &salt).contains("--template"), "{text}");
     }
 }

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::super::logs::{Spelling, Strategy, apply};
 use super::super::{
-    CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, LogCopy, LogStreams, OpenMode, Verdict, translate,
+    CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, LogCopy, LogStreams, OpenMode, Programs, Verdict,
+    translate,
 };
 
 fn rows() -> Vec<Value> {
@@ -23,7 +24,7 @@ fn context(row: &Value) -> CommandContext {
         (Some("dockerfile"), _) => CommandContext::Image(ImageContext::default()),
         (_, Some("readinessProbe" | "livenessProbe")) => CommandContext::Probe { declared },
         (_, Some("preStop")) => CommandContext::Hook,
-        _ => CommandContext::Container { declared, frozen: Frozen::default() },
+        _ => CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown },
     }
 }
 

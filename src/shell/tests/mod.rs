@@ -5,7 +5,7 @@ mod hostile;
 mod refusals;
 mod translations;
 
-use super::{CommandContext, Declared, Frozen, ImageContext, Verdict, translate};
+use super::{CommandContext, Declared, Frozen, ImageContext, Programs, Verdict, translate};
 
 fn words<S: AsRef<str>>(argv: &[S]) -> Vec<String> {
     argv.iter().map(|word| word.as_ref().to_owned()).collect()
@@ -18,7 +18,7 @@ fn image() -> CommandContext {
 /// A container that declares these names, each one plain word.
 fn container(names: &[&str]) -> CommandContext {
     let declared = names.iter().map(|name| ((*name).to_owned(), Declared::OneWord)).collect();
-    CommandContext::Container { declared, frozen: Frozen::default() }
+    CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown }
 }
 
 /// `sh -c SCRIPT` in an image.

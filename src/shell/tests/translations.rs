@@ -2,8 +2,8 @@
 
 use super::super::logs::{Strategy, apply};
 use super::super::{
-    CommandContext, Declared, ExitStatusUse, Frozen, GlobStart, ImageContext, LogCopy, LogStreams, OpenMode, Reason,
-    Surroundings, Trailing, Verdict, translate,
+    CommandContext, Declared, ExitStatusUse, Frozen, GlobStart, ImageContext, LogCopy, LogStreams, OpenMode, Programs,
+    Reason, Surroundings, Trailing, Verdict, translate,
 };
 use super::{bash, container, image, sh, words};
 
@@ -169,7 +169,7 @@ fn values_decide_what_may_stand_without_quotes() {
         let context = if probe {
             CommandContext::Probe { declared }
         } else {
-            CommandContext::Container { declared, frozen: Frozen::default() }
+            CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown }
         };
         matches!(translate(&words(&["sh", "-c", script]), None, &context), Verdict::Translate(_))
     };

@@ -123,6 +123,67 @@ fn folders_patterns_and_streams_are_read() {
     assert_eq!(stream("--check").refused().stdout, "-\n");
 }
 
+/// As `helm template` and `kustomize build` print it: comments that name sources, an empty document, hooks, a config
+/// map with a template of its own, and a string whose lines are indented less.
+const RENDERED: &str = r#"---
+# Source: app/templates/configmap.yaml
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: alerts
+data:
+  rules.yaml: |
+    summary: "{{ $labels.instance }} is down"
+---
+# Source: app/templates/empty.yaml
+---
+# Source: app/templates/crd.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: snapshots.example.com
+spec:
+  versions:
+  - additionalPrinterColumns:
+    - description: "Name of the content to which the snapshot
+    intends to bind"
+      name: Content
+---
+# Source: app/templates/job.yaml
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: app-migrate
+  annotations:
+    "helm.sh/hook": pre-install
+spec:
+  template:
+    spec:
+      containers:
+        - name: migrate
+          image: "registry.example/app:v1"
+          command: ["sh", "-c", "exec /app migrate"]
+"#;
+
+#[test]
+fn what_helm_and_kustomize_print_is_read_from_stdin() {
+    let sandbox = Sandbox::new();
+    let stream = |text: &str, flags: &str| {
+        write(&sandbox, "rendered", text);
+        let line = format!("cat rendered | {} kube {flags} -", crate::support::invocation::binary());
+        sandbox.program("sh", ["-c", &line]).run()
+    };
+    let expected = RENDERED.replace(r#""sh", "-c", "exec /app migrate""#, r#""/app", "migrate""#);
+    assert_eq!(stream(RENDERED, "--write").ok().stdout, expected);
+    assert_eq!(stream(&expected, "--check").ok().stdout, "");
+    let json =
+        "{\"kind\":\"Pod\",\"spec\":{\"containers\":[{\"name\":\"a\",\"command\":[\"sh\",\"-c\",\"exec /a\"]}]}}\n";
+    let two = [json, json].concat();
+    assert_eq!(stream(&two, "--write").ok().stdout, two.replace(r#""sh","-c","exec /a""#, r#""/a""#));
+    let sleeps = RENDERED.replace("exec /app migrate", "sleep 5");
+    stream(&sleeps, "--check").refused().says("[tool-unproven] sleep is a tool");
+}
+
 #[test]
 fn one_bad_file_does_not_stop_the_others() {
     let sandbox = Sandbox::new();
