@@ -57,6 +57,10 @@ impl LinkFlags {
     pub const FILTER: Self = Self(1 << 6);
     /// It is at a fixed address, so that no other program can load it.
     pub const FIXED: Self = Self(1 << 7);
+    /// Its header is one that glibc's loader does not accept of a library.
+    pub const ODD_HEADER: Self = Self(1 << 8);
+    /// Programs may not copy its protected data (`GNU_PROPERTY_1_NEEDED`).
+    pub const NO_COPIES: Self = Self(1 << 9);
 
     #[must_use]
     pub const fn has(self, flag: Self) -> bool {
@@ -101,6 +105,17 @@ pub struct SymbolUse {
     pub bound: BoundWhen,
     /// Its bytes are copied into the program, so that the program itself does not count as where it is.
     pub is_copied: bool,
+    pub kind: SymbolKind,
+}
+
+/// What a file takes a symbol for that it uses. One that every thread has its own of is found and read in another way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SymbolKind {
+    /// The file does not say.
+    #[default]
+    Any,
+    Shared,
+    ThreadLocal,
 }
 
 /// When a loader that binds lazily looks for a symbol.
@@ -151,12 +166,15 @@ impl NameHash {
     }
 }
 
-/// The symbols that a file defines: the hash of the name and the raw version (bit 15: not the default one) of
-/// each, as sorted records, in which they are found without being taken apart.
+/// The symbols that a file defines: the hash of the name and the raw version (bit 15: not the default one; bit 14, which
+/// no version has: thread-local) of each, as sorted records, in which they are found without being taken apart.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SymbolDefinitions(Vec<u8>);
 
 impl SymbolDefinitions {
+    /// The bit of a version that says that the symbol is thread-local.
+    pub const THREAD_LOCAL: u16 = 0x4000;
+
     pub(crate) fn new(symbols: impl Iterator<Item = (NameHash, u16)>) -> Self {
         let mut records: Vec<[u8; RECORD]> = symbols.map(|(hash, version)| record(hash, version)).collect();
         records.sort_unstable();

@@ -28,6 +28,8 @@ pub(super) struct ElfHeader {
     pub machine: elf::Machine,
     pub flags: u32,
     pub entry: u64,
+    /// Whether glibc's loader maps a library with such a header; the kernel asks for less.
+    pub is_usual: bool,
     table: HeaderTable,
     sections: HeaderTable,
 }
@@ -57,6 +59,20 @@ pub(super) struct ProgramHeaderRange {
     pub count: usize,
 }
 
+/// System, its version and padding as glibc accepts them (`elf/dl-load.c`): none, or GNU's with its first versions.
+fn is_usual(head: &[u8], machine: elf::Machine) -> bool {
+    const GNU: u8 = 3;
+    const ARM_AEABI: u8 = 64;
+    let Some(&[form, system, version, ref padding @ ..]) = head.get(6..16) else { return false };
+    let is_system = matches!(system, 0 | GNU) || (system == ARM_AEABI && machine == elf::EM_ARM);
+    let latest = match (system, machine) {
+        (_, elf::EM_MIPS) => 5,
+        (GNU, _) => 1,
+        _ => 0,
+    };
+    form == 1 && is_system && version <= latest && padding.iter().all(|byte| *byte == 0)
+}
+
 pub(super) fn is_elf(head: &[u8]) -> bool {
     head.starts_with(&elf::ELFMAG)
 }
@@ -83,6 +99,7 @@ impl ElfHeader {
             machine: header.e_machine(endian),
             flags: header.e_flags(endian).0,
             entry: header.e_entry(endian).into(),
+            is_usual: header.e_version(endian) == 1 && is_usual(head, header.e_machine(endian)),
             table: HeaderTable {
                 offset: header.e_phoff(endian).into(),
                 row: header.e_phentsize(endian),

@@ -13,7 +13,7 @@ use super::dynamic::Dynamic;
 use super::dynamic_facts::{DynamicFacts, LinkFlags};
 use super::header::{Checked, Malformed, require};
 use super::header::{ElfHeader, LARGEST, float_abi, machine_name};
-use super::loader_facts;
+use super::loader_facts::{self, NoteFacts};
 use super::program::{Linkage, Program};
 use super::segments::{FilePart, Segments};
 use super::symbols::{SymbolFacts, SymbolSource};
@@ -164,7 +164,7 @@ impl LinkageReader {
             soname,
             rpath,
             runpath,
-            flags: flags(dynamic, header),
+            flags: flags(dynamic, header, &notes),
             version_needs,
             version_definitions,
             uses,
@@ -178,7 +178,7 @@ impl LinkageReader {
     }
 }
 
-fn flags(dynamic: &Dynamic, header: &ElfHeader) -> LinkFlags {
+fn flags(dynamic: &Dynamic, header: &ElfHeader, notes: &NoteFacts) -> LinkFlags {
     let Dynamic { flags, flags_1, .. } = *dynamic;
     let has_now = flags & elf::DF_BIND_NOW.0 != 0 || flags_1 & elf::DF_1_NOW.0 != 0;
     LinkFlags::of(&[
@@ -190,6 +190,8 @@ fn flags(dynamic: &Dynamic, header: &ElfHeader) -> LinkFlags {
         (LinkFlags::VERSIONED, dynamic.tables.symbol_versions.is_some()),
         (LinkFlags::FILTER, dynamic.is_filter),
         (LinkFlags::FIXED, header.kind == ET_EXEC),
+        (LinkFlags::ODD_HEADER, !header.is_usual),
+        (LinkFlags::NO_COPIES, notes.forbids_copies),
     ])
 }
 

@@ -12,11 +12,15 @@ use super::window::Window;
 const ABI_TAG: u32 = 1;
 const PROPERTIES: u32 = 5;
 const X86_ISA_NEEDED: u32 = 0xc000_8002;
+const NEEDED: u32 = 0xb000_8000;
+/// Of [`NEEDED`]: data and functions are reached through a table alone.
+const INDIRECT_ACCESS: u32 = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct NoteFacts {
     pub abi: Option<AbiNote>,
     pub isa_needed: u32,
+    pub forbids_copies: bool,
 }
 
 pub(super) fn notes(header: &ElfHeader, segments: &Segments, window: &Window) -> NoteFacts {
@@ -40,7 +44,7 @@ fn read_notes(bytes: &[u8], header: &ElfHeader, facts: &mut NoteFacts) {
                 (ABI_TAG, Some(([system, major, minor, patch], _))) => {
                     facts.abi = Some(AbiNote { system, kernel: [major, minor, patch] });
                 }
-                (PROPERTIES, _) if header.machine == elf::EM_X86_64 => facts.isa_needed |= isa_needed(text, header),
+                (PROPERTIES, _) if header.machine == elf::EM_X86_64 => read_properties(text, header, facts),
                 _ => {}
             }
         }
@@ -48,16 +52,17 @@ fn read_notes(bytes: &[u8], header: &ElfHeader, facts: &mut NoteFacts) {
     }
 }
 
-fn isa_needed(properties: &[u8], header: &ElfHeader) -> u32 {
+fn read_properties(properties: &[u8], header: &ElfHeader, facts: &mut NoteFacts) {
     let mut rest = properties;
     while let Some(([kind, len], body)) = words::<2>(rest, header.endian) {
-        if let (X86_ISA_NEEDED, Some(([bits], _))) = (kind, words::<1>(body, header.endian)) {
-            return bits;
+        match (kind, words::<1>(body, header.endian)) {
+            (X86_ISA_NEEDED, Some(([bits], _))) => facts.isa_needed |= bits,
+            (NEEDED, Some(([bits], _))) => facts.forbids_copies |= bits & INDIRECT_ACCESS != 0,
+            _ => {}
         }
-        let Some(next) = body.get(padded(len, 8)..) else { return 0 };
+        let Some(next) = body.get(padded(len, 8)..) else { return };
         rest = next;
     }
-    0
 }
 
 fn padded(len: u32, to: usize) -> usize {

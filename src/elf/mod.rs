@@ -35,7 +35,7 @@ mod tests;
 
 pub use dynamic_facts::{
     AbiNote, BoundWhen, DynamicFacts, LinkFlags, LoaderFacts, LoaderKind, NameHash, NeededVersion, SymbolDefinitions,
-    SymbolUse, VersionDefinition, VersionNeed,
+    SymbolKind, SymbolUse, VersionDefinition, VersionNeed,
 };
 pub use go_facts::GoFacts;
 pub use probe::Probe;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use object::elf;
 
 use super::dynamic::{Dynamic, LoaderTables, RelocationTable};
-use super::dynamic_facts::{BoundWhen, NameHash, SymbolDefinitions, SymbolUse, VersionDefinition, VersionNeed};
+use super::dynamic_facts::{
+    BoundWhen, NameHash, SymbolDefinitions, SymbolKind, SymbolUse, VersionDefinition, VersionNeed,
+};
 use super::header::ElfHeader;
 use super::program::{Class, Endian};
 use super::segments::Segments;
@@ -126,6 +128,14 @@ impl Symbol {
         matches!(self.other & 3, 0 | 3)
     }
 
+    const fn kind(self) -> SymbolKind {
+        match self.info & 0xf {
+            0 => SymbolKind::Any,
+            TLS => SymbolKind::ThreadLocal,
+            _ => SymbolKind::Shared,
+        }
+    }
+
     /// Whether another file can be bound to it.
     fn is_definition(self) -> bool {
         let kind = self.info & 0xf;
@@ -218,7 +228,13 @@ impl<'a> SymbolReader<'a> {
             if symbol.is_definition() {
                 let name = self.name(symbol.name)?;
                 if self.is_reached(at, name) {
-                    found.push((NameHash::of(name), self.version(tables, at)?));
+                    let is_local = symbol.kind() == SymbolKind::ThreadLocal;
+                    let mark = if is_local { SymbolDefinitions::THREAD_LOCAL } else { 0 };
+                    let version = self.version(tables, at)?;
+                    if version & SymbolDefinitions::THREAD_LOCAL != 0 {
+                        return None;
+                    }
+                    found.push((NameHash::of(name), version | mark));
                 }
             }
         }
@@ -262,7 +278,7 @@ impl<'a> SymbolReader<'a> {
                 let version = self.version(tables, at)? & 0x7fff;
                 let bound = if by.is_started { BoundWhen::Started } else { BoundWhen::Called };
                 let name = String::from_utf8_lossy(name).into_owned();
-                found.push(SymbolUse { name, version, bound, is_copied: by.is_copied });
+                found.push(SymbolUse { name, version, bound, is_copied: by.is_copied, kind: symbol.kind() });
             }
         }
         (len <= MOST_NAMES).then_some(found)
@@ -446,7 +462,13 @@ mod tests {
         for (class, endian) in FORMS {
             let facts = facts(&library(class, endian));
             assert!(facts.complete, "{class:?} {endian:?}");
-            let used = SymbolUse { name: "f".to_owned(), version: 2, bound: BoundWhen::Called, is_copied: false };
+            let used = SymbolUse {
+                name: "f".to_owned(),
+                version: 2,
+                bound: BoundWhen::Called,
+                is_copied: false,
+                kind: SymbolKind::Shared,
+            };
             assert_eq!(facts.uses, [used]);
             assert_eq!(facts.defines.versions(NameHash::of(b"g")).collect::<Vec<_>>(), [1]);
             assert_eq!(facts.defines.count(), 1);

@@ -22,6 +22,11 @@ const LOADER_FILES: [&str; 2] = ["etc/ld.so.cache", "etc/ld.so.preload"];
 const LOADER_DIRECTORY: (&str, &str) = ("etc/", ".path");
 const LOADER_NAME: &[u8] = b"ld-musl-";
 
+/// What says of which Python a virtual environment is; and in the directory of a JVM, of which version that is.
+const VENV: &[u8] = b"pyvenv.cfg";
+const JVM_RELEASE: &[u8] = b"release";
+const JVM_DIRECTORIES: [&[u8]; 4] = [b"jdk", b"jre", b"java", b"jvm"];
+
 /// About what a kept file takes beside its content.
 const OVERHEAD: u64 = 64;
 const EXECUTE: u32 = 0o111;
@@ -41,6 +46,7 @@ pub(super) enum Purpose {
     Database,
     Script,
     Loader,
+    Interpreter,
 }
 
 /// Whether a file's content is kept.
@@ -62,6 +68,7 @@ pub(super) struct CapturedFiles {
     databases: u64,
     scripts: u64,
     loader_files: u64,
+    interpreter_files: u64,
 }
 
 impl CapturedFiles {
@@ -83,6 +90,7 @@ impl CapturedFiles {
             Purpose::Database => self.databases += bytes,
             Purpose::Script => self.scripts += bytes,
             Purpose::Loader => self.loader_files += bytes,
+            Purpose::Interpreter => self.interpreter_files += bytes,
         }
         self.captured.push(Captured { entry, content });
     }
@@ -97,6 +105,7 @@ impl CapturedFiles {
             Purpose::Database => (self.databases, limits.database_file, limits.database),
             Purpose::Script => (self.scripts, limits.script_file, limits.scripts),
             Purpose::Loader => (self.loader_files, limits.loader_file, limits.loader_files),
+            Purpose::Interpreter => (self.interpreter_files, limits.interpreter_file, limits.interpreter_files),
         };
         size <= of_one && taken.saturating_add(size).saturating_add(OVERHEAD) <= of_all
     }
@@ -122,9 +131,18 @@ fn purpose(path: &[u8]) -> Option<Purpose> {
         Some(Purpose::Database)
     } else if is_in(&LOADER_FILES) || is_musl() {
         Some(Purpose::Loader)
+    } else if is_of_interpreter(path) {
+        Some(Purpose::Interpreter)
     } else {
         None
     }
+}
+
+fn is_of_interpreter(path: &[u8]) -> bool {
+    let mut names = path.rsplit(|byte| *byte == b'/');
+    let (name, directory) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    let is_jvm = || JVM_DIRECTORIES.iter().any(|part| directory.windows(part.len()).any(|window| window == *part));
+    name == VENV || (name == JVM_RELEASE && is_jvm())
 }
 
 #[cfg(test)]
@@ -191,6 +209,26 @@ mod tests {
         let large = scan_with(&[TestMember::file("etc/ld.so.cache", b"12345")], &limits);
         assert_eq!(kept(&large), [""; 0]);
         assert!(large.notes.iter().any(|note| note.contains("/etc/ld.so.cache is too large to read")));
+    }
+
+    #[test]
+    fn what_says_the_version_of_an_interpreter_is_kept() {
+        let names = ["venv/pyvenv.cfg", "opt/java/openjdk/release", "usr/lib/jvm/java-17-openjdk-amd64/release"];
+        let others = ["venv/pyvenv.cfg.bak", "etc/release", "release", "usr/share/java/x/release"];
+        let members: Vec<TestMember> = names.iter().chain(&others).map(|path| TestMember::file(*path, b"x")).collect();
+        assert_eq!(kept(&index_of(&members)), names.map(|name| format!("/{name}")));
+    }
+
+    #[test]
+    fn symbols_over_the_limit_are_left_out_and_that_is_noted() {
+        // A dynamic program, on every machine that this is built on.
+        let members = [executable("bin/sh", &std::fs::read("/bin/sh").unwrap())];
+        for (symbols, is_complete) in [(48 << 20, true), (100, false)] {
+            let index = scan_with(&members, &Limits { symbols, ..Limits::default() });
+            let program = &index.programs[0].program;
+            assert_eq!(program.dynamic.as_ref().unwrap().complete, is_complete);
+            assert_eq!(program.notes.iter().any(|note| note.contains("more symbols than are kept")), !is_complete);
+        }
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub struct Limits {
     pub loader_file: u64,
     /// Bytes of all such files.
     pub loader_files: u64,
+    /// Bytes of one file that says of which version an interpreter is, and of all of them.
+    pub interpreter_file: u64,
+    pub interpreter_files: u64,
 }
 
 impl Default for Limits {
@@ -81,6 +84,8 @@ impl Default for Limits {
             symbols: 48 << 20,
             loader_file: 4 << 20,
             loader_files: 8 << 20,
+            interpreter_file: 16 << 10,
+            interpreter_files: 1 << 20,
         }
     }
 }

@@ -134,6 +134,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
             let symbols = self.symbols.saturating_add(dynamic.len());
             if symbols > self.limits.symbols {
                 *dynamic = Arc::new(dynamic.without_symbols());
+                found.program.notes.push("the programs of its layer have more symbols than are kept".to_owned());
             } else {
                 self.symbols = symbols;
             }

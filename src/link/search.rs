@@ -246,6 +246,11 @@ impl<'r> Loading<'_, 'r> {
                 let asked_by = self.objects.get(asker).map(|object| object.path.clone()).unwrap_or_default();
                 Err(Missing::Unusable { path: written.to_owned(), why, asked_by })
             }
+            Opened::File(file) if file.facts.flags.has(LinkFlags::ODD_HEADER) => {
+                let asked_by = self.objects.get(asker).map(|object| object.path.clone()).unwrap_or_default();
+                let why = "has an ELF header that the loader does not accept".to_owned();
+                Err(Missing::Unusable { path: written.to_owned(), why, asked_by })
+            }
             Opened::File(file) => Ok(Some(file)),
         }
     }

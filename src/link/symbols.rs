@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 use super::closure::Loading;
 use super::missing::Missing;
 use super::object::LoadedObject;
-use crate::elf::{BoundWhen, LinkFlags, LoaderKind, NameHash, SymbolUse};
+use crate::elf::{BoundWhen, LinkFlags, LoaderKind, NameHash, SymbolDefinitions, SymbolKind, SymbolUse};
 
 /// Below it, an index of a version means that there is none.
 const FIRST_VERSION: u16 = 2;
-const INDEX: u16 = 0x7fff;
+const INDEX: u16 = 0x3fff;
 /// Not the version that a reference without one is bound to.
 const HIDDEN: u16 = 0x8000;
 /// A reference without a version is bound to what was there before versions, and to the first of them.
@@ -59,7 +59,10 @@ impl<'a, 'r> ScopeCheck<'a, 'r> {
     }
 
     fn objection(&self, object: &LoadedObject<'_>) -> Option<String> {
-        let unreadable = || "has symbols that could not be read".to_owned();
+        let unreadable = || match object.program.notes.last() {
+            Some(note) => format!("has symbols that could not be read: {note}"),
+            None => "has symbols that could not be read".to_owned(),
+        };
         if !object.facts.complete || object.program.needed.iter().any(|name| name == "?") {
             return Some(unreadable());
         }
@@ -145,6 +148,10 @@ impl<'a, 'r> ScopeCheck<'a, 'r> {
                     later = later.or(Some(missing));
                     continue;
                 };
+                if symbol.is_copied && file.has(LinkFlags::NO_COPIES) {
+                    let why = format!("copies {} from {}, which may not allow it", symbol.name, file.path);
+                    return Some(Missing::Unproven { why, about: object.path.clone() });
+                }
                 used.insert(file.place);
             }
             providers.0.insert(object.place, used.into_iter().collect());
@@ -166,7 +173,9 @@ impl<'a, 'r> ScopeCheck<'a, 'r> {
         let is_now = self.is_musl || binds_now || object.has(LinkFlags::BIND_NOW);
         let bound = if is_now { BoundWhen::Started } else { wanted.symbol.bound };
         let version = wanted.version.filter(|_| !self.is_musl).map(str::to_owned);
-        Missing::Symbol { name: wanted.symbol.name.clone(), version, bound, asked_by: object.path.clone() }
+        let is_local = wanted.symbol.kind == SymbolKind::ThreadLocal;
+        let name = format!("{}{}", if is_local { "thread-local " } else { "" }, wanted.symbol.name);
+        Missing::Symbol { name, version, bound, asked_by: object.path.clone() }
     }
 
     /// Whether a reference is bound to a definition in this file (`check_match`).
@@ -174,7 +183,12 @@ impl<'a, 'r> ScopeCheck<'a, 'r> {
         if wanted.symbol.is_copied && file.asked_by.is_none() {
             return false;
         }
-        let mut raw = file.facts.defines.versions(wanted.hash);
+        let is_wanted = |raw: &u16| match wanted.symbol.kind {
+            SymbolKind::Any => true,
+            SymbolKind::Shared => raw & SymbolDefinitions::THREAD_LOCAL == 0,
+            SymbolKind::ThreadLocal => raw & SymbolDefinitions::THREAD_LOCAL != 0,
+        };
+        let mut raw = file.facts.defines.versions(wanted.hash).filter(is_wanted);
         let is_versioned = file.has(LinkFlags::VERSIONED);
         if self.is_musl {
             return raw.any(|raw| !is_versioned || raw & HIDDEN == 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::elf::{
     BoundWhen, DynamicFacts, LinkFlags, Linkage, LoaderFacts, LoaderKind, NameHash, NeededVersion, Program,
-    SymbolDefinitions, SymbolUse, VersionDefinition, VersionNeed,
+    SymbolDefinitions, SymbolKind, SymbolUse, VersionDefinition, VersionNeed,
 };
 
 /// The path of the loader of all of these.
@@ -94,7 +94,7 @@ pub fn using(mut program: Program, symbols: &[&str]) -> Program {
             index
         });
         let (name, bound) = (name.to_owned(), BoundWhen::Started);
-        facts.uses.push(SymbolUse { name, version: index, bound, is_copied: false });
+        facts.uses.push(SymbolUse { name, version: index, bound, is_copied: false, kind: SymbolKind::Any });
     }
     program.dynamic = Some(Arc::new(facts));
     program

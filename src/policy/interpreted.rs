@@ -1,6 +1,7 @@
 //! The rule about programs that an interpreter runs: the result must have it, in a version that their packages are for,
 //! and it must be able to load their native extensions.
 
+use crate::layer::RootPath;
 use crate::plan::{BringOffer, BringScene, Offering, Pass};
 use crate::process::{Interpreted, InterpreterNow, ScriptLanguage, StuckExtension};
 use crate::rules::{Finding, Level, Rule};
@@ -13,7 +14,7 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let misfit = match &interpreted.now {
         InterpreterNow::Gone => Some(needs_interpreter(interpreted)),
         InterpreterNow::There { .. } if interpreted.is_for_another_version() => Some(other_version(interpreted)),
-        InterpreterNow::There { .. } => None,
+        InterpreterNow::There { path, .. } => unseen_packages(interpreted, path),
     };
     // With another version none of them would be loaded.
     let extensions = if misfit.is_some() { &[][..] } else { interpreted.extensions.as_slice() };
@@ -37,8 +38,28 @@ fn needs_interpreter(interpreted: &Interpreted) -> Finding {
         format!("this is a {word} program; it needs a base with {wanted}"),
     )
     .about(interpreted.interpreter.to_string())
-    .evidence(format!("the source runs it with {}, and the new base has none", interpreted.interpreter))
-    .fix(format!("choose a --base with {wanted}, such as {}", example(interpreted.language)))
+    .evidence(match &interpreted.elsewhere {
+        Some(path) => format!("the source runs it with {}, which the new base has at {path}", interpreted.interpreter),
+        None => format!("the source runs it with {}, and the new base has none", interpreted.interpreter),
+    })
+    .fix(match &interpreted.elsewhere {
+        Some(path) => format!("let the command, and a virtual environment where there is one, use {path}"),
+        None => format!("choose a --base with {wanted}, such as {}", example(interpreted.language)),
+    })
+}
+
+/// Packages that are where another interpreter of the same version does not look.
+fn unseen_packages(interpreted: &Interpreted, path: &RootPath) -> Option<Finding> {
+    let Interpreted { language, unseen, interpreter, .. } = interpreted;
+    let site = unseen.as_ref()?;
+    let (word, before) = (language.word(), interpreter);
+    let message = format!("{path} of the new base does not find the packages of this {word} program in {site}");
+    Some(
+        Finding::new(Rule::NeedsInterpreter, Level::Refuse, message)
+            .about(interpreter.to_string())
+            .evidence(format!("{before} of the source looks there of itself"))
+            .fix(format!("pass --env PYTHONPATH={site}, or choose a --base whose interpreter is {before}")),
+    )
 }
 
 fn other_version(interpreted: &Interpreted) -> Finding {

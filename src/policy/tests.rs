@@ -110,6 +110,10 @@ fn dynamic_binary() {
     for linkage in [Linkage::Static, Linkage::StaticPie] {
         assert_eq!(found(with_program(|program| program.linkage = linkage)), [], "{linkage:?}");
     }
+    let over_the_limit = |program: Program| {
+        let dynamic = program.dynamic.as_ref().map(|facts| Arc::new(facts.without_symbols()));
+        Program { dynamic, notes: vec!["too many of them".to_owned()], ..program }
+    };
     let base = [("lib/ld.so", glibc()), ("lib/libc.so.6", defining(library("libc.so.6", &[]), &["f@@GLIBC_2.1"]))];
     let app = |symbol: &str| using(needing(&["libc.so.6"]), &[symbol]);
     for (app, base, expected) in [
@@ -131,6 +135,11 @@ fn dynamic_binary() {
             Program { dynamic: None, ..app("f") },
             &base,
             Some("/app is not proven to start: /app has no dynamic section that could be read"),
+        ),
+        (
+            over_the_limit(app("f")),
+            &base,
+            Some("/app is not proven to start: /app has symbols that could not be read: too many of them"),
         ),
     ] {
         let findings = dynamic_on(app, base);

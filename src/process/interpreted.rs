@@ -1,10 +1,12 @@
 //! Programs that an interpreter runs: in which language they are written, for which version of it, and what their native
 //! extensions would miss.
 //!
-//! The rule it owns: what was installed for one version of an interpreter is not seen by another. Directories and names
-//! of files say which it was; the contents of archives and class files are not read.
+//! The rule it owns: what was installed for one version of an interpreter is not seen by another, nor what was installed
+//! where another does not look. Directories and names of files say which it was, `pyvenv.cfg` of a virtual environment,
+//! and `release` of a JVM; the contents of archives and class files are not read.
 
 use super::chain::{ChainEnd, Executed, Role};
+use super::container::DEFAULT_PATH;
 use super::start::Start;
 use crate::elf::Linkage;
 use crate::layer::{Entry, LayerContents, RootPath};
@@ -93,8 +95,13 @@ pub struct Interpreted {
     pub interpreter: RootPath,
     pub version: Option<String>,
     pub now: InterpreterNow,
+    /// Where the result has one that the command does not lead to.
+    pub elsewhere: Option<RootPath>,
     /// Where something is installed for the source's version, and for no other.
     pub installed: Option<RootPath>,
+    /// A directory with packages of the application that the interpreter of the source looks into, and that of the
+    /// result does not.
+    pub unseen: Option<RootPath>,
     /// Native extensions that the interpreter could load before, with what they would miss now.
     pub extensions: Vec<StuckExtension>,
 }
@@ -134,24 +141,125 @@ pub(super) fn look<'r>(
     let there = interpreter_of(after).filter(|(now, _)| *now == language);
     let is_lost = matches!(after.end, ChainEnd::Lost { .. } | ChainEnd::NoInterpreter { .. });
     let now = match there {
-        Some((_, now)) => InterpreterNow::There {
-            path: now.path.clone(),
-            version: self::version(language, &now.path, after, rebased),
-        },
+        Some((_, now)) => {
+            // A copy of the interpreter in a virtual environment comes along with it.
+            let copy = || Venv::of(now, rebased).filter(|venv| now.path.is_within(&venv.directory))?.version;
+            let version = self::version(language, &now.path, after, rebased).or_else(copy);
+            InterpreterNow::There { path: now.path.clone(), version }
+        }
         None if is_lost => on_path(interpreter, language, after, rebased).unwrap_or(InterpreterNow::Gone),
         None => return None,
     };
+    let venv = Venv::of(interpreter, source).filter(|_| language == ScriptLanguage::Python);
+    let version = version.or_else(|| venv.as_ref().and_then(|venv| venv.version.clone()));
+    // A copy of the interpreter in a virtual environment has no standard library there.
+    let copy = venv.as_ref().filter(|venv| interpreter.path.is_within(&venv.directory));
+    let is_whole = copy.is_none_or(|venv| venv.has_library(rebased) || !venv.has_library(source));
+    let now = if is_whole { now } else { InterpreterNow::Gone };
     let installed = version.as_deref().and_then(|version| installed_for(language, version, own));
+    let elsewhere =
+        if now == InterpreterNow::Gone { elsewhere(language, version.as_deref(), after, rebased) } else { None };
+    let sites = |start: &Start, at: &RootPath| sites(version.as_deref().unwrap_or_default(), at, venv.as_ref(), start);
+    let unseen = match &now {
+        InterpreterNow::There { path, version: now } if language == ScriptLanguage::Python && *now == version => {
+            let seen = sites(after, path);
+            let before = sites(before, &interpreter.path).into_iter().filter(|site| !seen.contains(site));
+            before.into_iter().find(|site| has_packages(site, rebased, own))
+        }
+        _ => None,
+    };
+    let installed = installed.or_else(|| venv.map(|venv| venv.file));
     let mut found = Interpreted {
         language,
         interpreter: interpreter.path.clone(),
         version,
         now,
+        elsewhere,
         installed,
+        unseen,
         extensions: Vec::new(),
     };
     found.extensions = found.stuck_extensions(source, rebased, own, environment);
     Some(found)
+}
+
+/// A virtual environment of Python, by its `pyvenv.cfg`.
+struct Venv {
+    file: RootPath,
+    directory: RootPath,
+    /// Where the interpreter is that it was made with.
+    home: RootPath,
+    version: Option<String>,
+}
+
+impl Venv {
+    /// The one that an interpreter is called in: `/venv` for `/venv/bin/python`.
+    fn of(interpreter: &Executed, source: &Root<'_>) -> Option<Self> {
+        let directory = RootPath::new(&interpreter.written).ok()?.parent()?.parent()?;
+        let found = source.resolve(&directory.join("pyvenv.cfg").ok()?).ok()?;
+        let text = std::str::from_utf8(source.content(found.node)?).ok()?;
+        let value = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once('='));
+            lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+        };
+        let version = value("version").or_else(|| value("version_info"));
+        let version = version.and_then(|text| ScriptLanguage::Python.significant(&text));
+        Some(Self { file: found.path, directory, home: RootPath::new(value("home")?).ok()?, version })
+    }
+
+    /// Whether a root has the standard library, which a virtual environment has none of.
+    fn has_library(&self, root: &Root<'_>) -> bool {
+        let prefix = root.resolve(&self.home).ok().and_then(|home| home.path.parent());
+        let names = self.version.as_ref().map(|version| format!("lib/python{version}/os.py"));
+        let path = prefix.zip(names).and_then(|(prefix, name)| prefix.join(name).ok());
+        path.is_some_and(|path| root.resolve(&path).is_ok())
+    }
+}
+
+/// The directories in which Python looks for installed packages. Debian's has others than the one that Python's own
+/// images have.
+fn sites(version: &str, interpreter: &RootPath, venv: Option<&Venv>, start: &Start) -> Vec<RootPath> {
+    let prefix = interpreter.parent().and_then(|directory| directory.parent()).unwrap_or_default();
+    let own = venv.map_or(&prefix, |venv| &venv.directory);
+    let mut sites = vec![own.join(format!("lib/python{version}/site-packages")).unwrap_or_default()];
+    if prefix.to_string() == "/usr" && venv.is_none() {
+        let debian =
+            [format!("usr/local/lib/python{version}/dist-packages"), "usr/lib/python3/dist-packages".to_owned()];
+        sites.extend(debian.iter().filter_map(|path| RootPath::new(path).ok()));
+    }
+    let named = start.variable("PYTHONPATH").unwrap_or_default().split(':').filter(|path| path.starts_with('/'));
+    sites.extend(named.filter_map(|path| RootPath::new(path).ok()));
+    sites
+}
+
+/// Whether the application has modules in a directory; what every installation has there does not count.
+fn has_packages(site: &RootPath, rebased: &Root<'_>, own: &[LayerContents<'_>]) -> bool {
+    const USUAL: [&[u8]; 5] = [b"pip", b"setuptools", b"wheel", b"pkg_resources", b"_distutils_hack"];
+    let is_usual = |name: &[u8]| {
+        let stem = name.split(|byte| matches!(byte, b'-' | b'.')).next().unwrap_or_default();
+        USUAL.contains(&stem) || name == b"README.txt" || name == b"__pycache__" || name == b"distutils-precedence.pth"
+    };
+    let top = site.components().count();
+    let mut inside = own.iter().flat_map(|layer| layer.entries).filter(|entry| entry.path.is_within(site));
+    inside.any(|entry| {
+        let name = entry.path.components().nth(top).unwrap_or_default();
+        !name.is_empty() && !is_usual(name) && super::program::is_seen(rebased, entry)
+    })
+}
+
+/// An interpreter that the result has where people look for one.
+fn elsewhere(language: ScriptLanguage, version: Option<&str>, after: &Start, rebased: &Root<'_>) -> Option<RootPath> {
+    let names = match language {
+        ScriptLanguage::Python => vec![format!("python{}", version.unwrap_or("3")), "python3".to_owned()],
+        ScriptLanguage::Ruby => vec!["ruby".to_owned()],
+        ScriptLanguage::Node => vec!["node".to_owned(), "nodejs".to_owned()],
+        ScriptLanguage::Java => vec!["java".to_owned()],
+    };
+    let found = |name: &String| rebased.search(name, DEFAULT_PATH, &RootPath::root()).ok();
+    let path = names.iter().find_map(found).map(|found| found.file.path)?;
+    let is_same =
+        version.is_none_or(|wanted| self::version(language, &path, after, rebased).as_deref() == Some(wanted));
+    is_same.then_some(path)
 }
 
 /// The first program of the chain that is an interpreter of a language.
@@ -196,8 +304,15 @@ fn version(language: ScriptLanguage, interpreter: &RootPath, start: &Start, root
             .find(|name| language == ScriptLanguage::Java && is_java(name))
             .and_then(|name| language.significant(&name))
     };
+    let by_release = || {
+        let release = interpreter.parent()?.parent()?.join("release").ok()?;
+        let found = root.resolve(&release).ok().filter(|_| language == ScriptLanguage::Java)?;
+        let text = std::str::from_utf8(root.content(found.node)?).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=")).and_then(|text| language.significant(text))
+    };
     let by_variable = || start.variable(language.variable()).and_then(|value| language.significant(value));
-    by_name.or_else(|| beside(language, interpreter, root)).or_else(of_directory).or_else(by_variable)
+    let by_file = by_name.or_else(by_release).or_else(|| beside(language, interpreter, root));
+    by_file.or_else(of_directory).or_else(by_variable)
 }
 
 /// The version of the only standard library beside the interpreter: `/usr/lib/python3.11` for `/usr/bin/python3`.
@@ -305,7 +420,8 @@ fn extensions(language: ScriptLanguage, rebased: &Root<'_>, own: &[LayerContents
             }
             ScriptLanguage::Node => path.ends_with(b".node"),
             ScriptLanguage::Ruby => path.ends_with(b".so") && (contains(path, b"/gems/") || contains(path, b"/ruby/")),
-            ScriptLanguage::Java => false,
+            // Loaded by name: libraries of JNI have no place of their own.
+            ScriptLanguage::Java => path.ends_with(b".so"),
         }
     };
     let libraries = own.iter().flat_map(|layer| {

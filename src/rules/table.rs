@@ -732,12 +732,13 @@ rules! {
 
     NeedsInterpreter "needs-interpreter" Program [Refuse] ByUser
         means "The program is written in Python, JavaScript, Java or Ruby, and the new base does not have its interpreter, or \
-            has it in another version than the one that the program's packages are installed for."
+            has it in another version than the one that the program's packages are installed for, or where it does not find them."
         why "An interpreter only finds the packages of its own version: python3.12 does not look into \
             lib/python3.11/site-packages, and cannot load an extension that was built for python3.11. A Java virtual machine runs \
             classes of its own version and of earlier ones."
         example "CMD [\"python3\", \"server.py\"]\n# the new base has no python3, or python3.12 for packages in lib/python3.11"
-        fix "choose a --base with the same version of the interpreter"
+        fix "choose a --base with the same version of the interpreter, at the same path; packages in another directory are found \
+            with --env PYTHONPATH=DIRECTORY"
 }
 
 impl From<Reason> for Rule {

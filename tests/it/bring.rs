@@ -7,7 +7,7 @@ use crate::support::debian::{Package, by_hand, of_this_machine, system};
 use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Run};
 use crate::support::layouts::{Layouts, findings, upon};
-use crate::support::programs::{GoCompiler, Machine, c, prints};
+use crate::support::programs::{GoCompiler, Machine, c, go, prints};
 use crate::support::python;
 use crate::support::recipe::Recipe;
 use crate::support::skip::{Part, need, or_skip};
@@ -189,6 +189,79 @@ fn node_problem_detector_moves_with_the_library_that_it_loads() {
     let layouts = or_skip!(layouts(&SYSTEMD, &[program("app", c("gcc", &["-ldl"], LOADS))]));
     let (_, _, said) = moves_as_offered(&layouts, "new", "needs-library", "libsystemd0");
     assert_eq!(said, "journal\n");
+}
+
+/// As coreos/go-systemd does it: names in a list of Go, given to `dlopen` one after the other.
+const GO_LOADS: &str = r#"package main
+// #cgo LDFLAGS: -ldl
+// #include <stdlib.h>
+// #include <dlfcn.h>
+import "C"
+import ("fmt"; "os"; "unsafe")
+func handle(names []string) unsafe.Pointer {
+	for _, name := range names {
+		c := C.CString(name)
+		defer C.free(unsafe.Pointer(c))
+		if h := C.dlopen(c, C.RTLD_LAZY); h != nil { return h }
+	}
+	return nil
+}
+func main() {
+	h := handle([]string{"libsystemd.so.0", "libsystemd.so"})
+	if h == nil { fmt.Println("unable to open a handle to the library"); os.Exit(1) }
+	s := C.CString("sd_journal_open")
+	if C.dlsym(h, s) == nil { os.Exit(2) }
+	fmt.Println("journal")
+}
+"#;
+
+#[test]
+fn a_go_program_that_loads_a_library_as_go_systemd_does_moves_with_it() {
+    or_skip!(need(&["umoci", "runc", "go", "gcc"]));
+    let app = go(GO_LOADS, &[("CGO_ENABLED", "1"), ("GOARCH", "amd64")]);
+    let layouts = or_skip!(layouts(&SYSTEMD, &[program("app", app)]));
+    let (_, _, said) = moves_as_offered(&layouts, "new", "needs-library", "libsystemd0");
+    assert_eq!(said, "journal\n");
+}
+
+/// A package as apk's database has it.
+fn apk(name: &str, files: &[&str]) -> String {
+    let files = files.iter().map(|path| {
+        let (directory, name) = path.rsplit_once('/').unwrap();
+        format!("F:{directory}\nR:{name}\nZ:Q1x\n")
+    });
+    format!("C:Q1x\nP:{name}\nV:1.0-r0\nA:x86_64\nT:{name}\nL:MIT\n{}\n", files.collect::<String>())
+}
+
+#[test]
+fn a_package_of_alpine_comes_with_its_loader_and_its_libraries() {
+    or_skip!(need(&["umoci", "runc", "go", "musl-gcc"]));
+    let directory = tempfile::tempdir().unwrap();
+    let library = c("musl-gcc", &["-shared", "-fPIC", "-Wl,-soname,libown.so.1"], "int own(void) { return 7; }\n");
+    std::fs::write(directory.path().join("libown.so"), &library).unwrap();
+    let source = "#include <stdio.h>\nint own(void);\nint main(void) { printf(\"own %d\\n\", own()); }\n";
+    let tool = c("musl-gcc", &[&format!("-L{}", directory.path().display()), "-Wl,--no-as-needed", "-lown"], source);
+    let (loader, lib) = ("lib/ld-musl-x86_64.so.1", "usr/lib/libown.so.1");
+    let database = [apk("musl", &[loader]), apk("own-libs", &[lib]), apk("own-tool", &["usr/bin/own-tool"])].concat();
+    let files = [
+        program(loader, std::fs::read(format!("/{loader}")).unwrap()),
+        program(lib, library),
+        program("usr/bin/own-tool", tool),
+        file("lib/apk/db/installed", database),
+        file("etc/alpine-release", "3.21.0\n"),
+    ];
+    let old = crate::support::layouts::old_base(&files);
+    let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["/app"]});
+    let app = upon(&old, [Layer::of(Pack::Gzip, &[program("app", runs("own-tool"))])], config);
+    let layouts = Layouts::on(&old, &app);
+    let (report, container, said) = moves_as_offered(&layouts, "new", "needs-tool", "own-tool");
+    assert_eq!(said, "own 7\n");
+    let brought = &report["platforms"][0]["brought"][0];
+    assert_eq!((&brought["kind"], &brought["entries"]), (&json!("package"), &json!(3)), "{brought}");
+    let database = container.read("lib/apk/db/installed");
+    for name in ["P:musl\n", "P:own-libs\n", "P:own-tool\n"] {
+        assert_eq!(database.matches(name).count(), 1, "{name}: {database}");
+    }
 }
 
 #[test]

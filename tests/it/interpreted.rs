@@ -1,5 +1,7 @@
 //! Programs in Python, JavaScript, Java and Ruby: which interpreter they need, and whether a base has it.
 
+use std::slice::from_ref;
+
 use serde_json::{Value, json};
 
 use crate::support::debian::{Package, of_this_machine, system};
@@ -195,4 +197,127 @@ fn a_program_that_the_image_installed_as_a_package_is_brought_as_offered() {
     layouts.rebase("out").args(["--bring", "conntrack"]).run().ok();
     let ended = layouts.container("out").start();
     assert!(ended.stdout.starts_with("conntrack v1."), "{ended:?}");
+}
+
+fn evidence(run: &Run) -> String {
+    let report = run.json();
+    let findings = report["platforms"][0]["findings"].as_array().unwrap().clone();
+    let found = findings.iter().find(|finding| finding["level"] == "refuse");
+    found.map_or(String::new(), |finding| format!("{} {}", finding["evidence"], finding["fix"]))
+}
+
+#[test]
+fn a_virtual_environment_needs_the_python_that_it_was_made_with() {
+    let python = |prefix: &str, version: &str| {
+        let library = file(&format!("{prefix}/lib/python{version}/os.py"), "x");
+        vec![tool(&format!("{prefix}/bin/python{version}")), library]
+    };
+    let venv = |python: Entry| {
+        let settings = "home = /usr/bin\nversion = 3.11.2\n";
+        vec![python, file("venv/pyvenv.cfg", settings), file("app/x.py", "print(1)\n")]
+    };
+    let (linked, copied) = (symlink("venv/bin/python", "/usr/bin/python3.11"), tool("venv/bin/python"));
+    let same_path = [python("usr", "3.12"), vec![symlink("usr/bin/python3.11", "python3.12")]].concat();
+    for (app, base, message, shown_by) in [
+        (venv(linked.clone()), python("usr", "3.11"), "", ""),
+        (venv(copied.clone()), python("usr", "3.11"), "", ""),
+        (venv(linked.clone()), python("usr", "3.12"), "it needs a base with python3.11", "and the new base has none"),
+        (venv(linked.clone()), same_path, "of the new base is python3.12", "/venv/pyvenv.cfg is for python3.11"),
+        (venv(linked), python("opt", "3.11"), "it needs a base with python3.11", "and the new base has none"),
+        (venv(copied.clone()), vec![], "it needs a base with python3.11", "and the new base has none"),
+        (
+            venv(copied),
+            python("usr/local", "3.11"),
+            "it needs a base with python3.11",
+            "which the new base has at /usr/local/bin/python3.11",
+        ),
+    ] {
+        let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["/venv/bin/python", "/app/x.py"]});
+        let run = plan(&layouts(&python("usr", "3.11"), &app, config, &base)).run();
+        let said = refusals(&run).first().map_or(String::new(), |(_, message)| message.clone());
+        assert_eq!(said.is_empty(), message.is_empty(), "{run}");
+        assert!(said.contains(message) && evidence(&run).contains(shown_by), "{message}, {shown_by}\n{run}");
+    }
+}
+
+/// Python's own images install into `/usr/local`, and Debian's Python does not look there for `site-packages`.
+#[test]
+fn packages_where_the_python_of_the_base_does_not_look_are_refused_and_move_as_the_hint_says() {
+    let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["python3.11", "/app/x.py"]});
+    let (own, debian) = (tool("usr/local/bin/python3.11"), tool("usr/bin/python3.11"));
+    let site = |name: &str| file(&format!("usr/local/lib/python3.11/site-packages/{name}"), "x");
+    let script = file("app/x.py", "import flask\n");
+    let case = |python: &Entry, package: Entry, base: &Entry| {
+        layouts(from_ref(python), &[script.clone(), package], config.clone(), from_ref(base))
+    };
+    let is_refused = |layouts: &Layouts| {
+        let run = plan(layouts).args(["--allow", "program-changed"]).run();
+        refusals(&run).iter().any(|(rule, message)| rule == "needs-interpreter" && message.contains("does not find"))
+    };
+    assert!(!is_refused(&case(&own, site("flask/app.py"), &own)));
+    assert!(!is_refused(&case(&own, site("pip/main.py"), &debian)));
+    assert!(!is_refused(&case(&debian, file("usr/local/lib/python3.11/dist-packages/a.py", "x"), &debian)));
+    let layouts = case(&own, site("flask/app.py"), &debian);
+    assert!(is_refused(&layouts));
+    let run = plan(&layouts).run().refused();
+    let fix = evidence(&run);
+    let variable = fix.split("--env ").nth(1).unwrap().split(',').next().unwrap();
+    assert_eq!(variable, "PYTHONPATH=/usr/local/lib/python3.11/site-packages", "{run}");
+    let run = plan(&layouts).args(["--env", variable]).run();
+    assert!(refusals(&run).iter().all(|(rule, _)| rule != "needs-interpreter"), "{run}");
+}
+
+#[test]
+fn the_release_file_says_which_java_it_is() {
+    let java = |version: &str| {
+        [
+            tool("opt/java/openjdk/bin/java"),
+            file("opt/java/openjdk/release", format!("IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"{version}\"\n")),
+        ]
+    };
+    let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["/opt/java/openjdk/bin/java", "-jar", "/app/x.jar"]});
+    for (base, message) in [
+        ("17.0.9", None),
+        ("21", None),
+        (
+            "11.0.2",
+            Some("this is a Java program for java 17, and /opt/java/openjdk/bin/java of the new base is java 11"),
+        ),
+        (
+            "1.8.0_392",
+            Some("this is a Java program for java 17, and /opt/java/openjdk/bin/java of the new base is java 8"),
+        ),
+    ] {
+        let layouts = layouts(&java("17.0.9"), &[file("app/x.jar", "x")], config.clone(), &java(base));
+        let run = plan(&layouts).run();
+        let said: Vec<(String, String)> = refusals(&run);
+        let expected: Vec<_> =
+            message.map(|text| ("needs-interpreter".to_owned(), text.to_owned())).into_iter().collect();
+        assert_eq!(said, expected, "{run}");
+    }
+}
+
+#[test]
+fn a_library_that_java_loads_is_checked() {
+    or_skip!(need(&["musl-gcc"]));
+    let library = |name: &str, flags: &[&str], source: &str| {
+        let soname = format!("-Wl,-soname,{name}");
+        c("musl-gcc", &[&["-shared", "-fPIC", soname.as_str()], flags].concat(), source)
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let own = library("libown.so", &[], "int own(void) { return 42; }\n");
+    std::fs::write(directory.path().join("libown.so"), &own).unwrap();
+    let at = format!("-L{}", directory.path().display());
+    let jni =
+        library("libjni.so", &[&at, "-Wl,--no-as-needed", "-lown"], "int own(void); int f(void) { return own(); }\n");
+    let loader = program("lib/ld-musl-x86_64.so.1", std::fs::read("/lib/ld-musl-x86_64.so.1").unwrap());
+    let java = program("usr/bin/java", c("musl-gcc", &[], "int main(void) { return 0; }\n"));
+    let with = [loader.clone(), java.clone(), file("usr/lib/libown.so", own)];
+    let app = [file("app/x.jar", "x"), file("app/libjni.so", jni)];
+    let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["java", "-jar", "/app/x.jar"]});
+    plan(&layouts(&with, &app, config.clone(), &with)).run().ok();
+    let run = plan(&layouts(&with, &app, config, &[loader, java])).run().refused();
+    let [(rule, message)] = &refusals(&run)[..] else { panic!("one refusal\n{run}") };
+    let expected = "/app/libjni.so, an extension of Java, cannot be loaded: libown.so is not in the rebased image";
+    assert!(rule == "needs-library" && message.starts_with(expected), "{run}");
 }

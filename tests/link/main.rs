@@ -17,6 +17,7 @@ mod damage;
 mod foreign;
 mod installed;
 mod model;
+mod oracles;
 #[path = "../it/support/skip.rs"]
 mod skip;
 
