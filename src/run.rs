@@ -14,7 +14,7 @@ use crate::report::{Ending, Inspection, Outcome, Report, ReportedAttestation, Ta
 use crate::rules::{Allow, Finding, Level, Rule};
 use crate::settings::Job;
 use crate::store::fetch::{Fetcher, Request};
-use crate::store::publish::{self, Publisher, Receipt};
+use crate::store::publish::{self, EarlyAnswers, Publisher, Receipt};
 use crate::store::{LayerStore, Session};
 
 /// Everything that is known before the first byte is made.
@@ -62,12 +62,14 @@ impl Judged {
 
 /// The main job. A refusal is a report, not an error; then nothing has been written.
 pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
+    let mounts_from: Vec<&Location> = job.options.base.location().into_iter().chain([&job.source]).collect();
+    let early = EarlyAnswers::ask(&session.tools, &job.targets, &mounts_from);
     let (judged, assembled) = prepare(session, job)?;
     let Some(assembled) = assembled.as_ref().filter(|_| !judged.refuses()) else {
         let assembled = assembled.as_ref().map(|assembled| (assembled, None));
         return Ok(report(session, job, &judged, assembled, Outcome::Refused));
     };
-    let receipt = publisher(session, job, &judged).publish(assembled, &job.targets)?;
+    let receipt = publisher(session, job, &judged).publish(assembled, &job.targets, early)?;
     let attestations = attest(session, job, &judged, (assembled, &receipt))?;
     let attached = attestations.iter().any(|attestation| attestation.change == TargetChange::Written);
     let is_unchanged = is_unchanged(&judged, &receipt) && !attached;

@@ -76,36 +76,22 @@ pub struct SessionArgs {
     /// Do not use a cache
     #[arg(long, help_heading = "Registries and cache")]
     no_cache: bool,
-    /// Transfers at a time [default: 4 for one image, 16 for many]
+    /// Requests and transfers at a time, for each registry [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Registries and cache")]
     jobs: Option<u16>,
 }
 
-/// What a command works on, which decides how many transfers go at once where nothing is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
-    OneImage,
-    /// Mostly waiting for answers to small requests, one after another for each image.
-    ManyImages,
-}
-
-impl Work {
-    const fn jobs(self) -> u16 {
-        match self {
-            Self::OneImage => 4,
-            Self::ManyImages => 16,
-        }
-    }
-}
+/// All layers of a usual image at once: most of the time is spent waiting for answers to small requests.
+const JOBS: u16 = 16;
 
 impl SessionArgs {
-    pub fn session_options(&self, work: Work) -> Result<SessionOptions> {
+    pub fn session_options(&self) -> Result<SessionOptions> {
         Ok(SessionOptions {
             cache: self.cache_choice(),
             insecure: self.insecure.clone(),
             cacert: self.cacert.clone(),
             network: if self.offline { Network::Offline } else { Network::Online },
-            jobs: usize::from(self.jobs.unwrap_or(work.jobs())),
+            jobs: usize::from(self.jobs.unwrap_or(JOBS)),
             pace: pace()?,
         })
     }

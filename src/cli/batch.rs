@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, Work, epoch};
+use super::args::{SayArgs, SessionArgs, epoch};
 use super::console::{Console, Form};
 use super::keys::SigningKeys;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
@@ -74,7 +74,7 @@ impl Batch {
         let lock_path = path.with_file_name("underpin.lock");
         let lock = self.read_lock(&lock_path)?;
         let files = self.open_files(&lock_path)?;
-        let options = self.world.session_options(Work::ManyImages)?;
+        let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let notices = console.notices();
         let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);

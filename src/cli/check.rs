@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, Work, epoch};
+use super::args::{SayArgs, SessionArgs, epoch};
 use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
@@ -89,7 +89,7 @@ impl Check {
         let policy = self.policy()?;
         let asked = self.asked(&policy)?;
         let files = self.reports.open()?;
-        let options = self.world.session_options(Work::ManyImages)?;
+        let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let rows = parallel::map(&asked, options.jobs, |one| Ok(row(&session, one, &policy.bases)))?;
         // Only a batch file has all images that a list could speak of.

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, Work};
+use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -54,8 +54,7 @@ impl Inspect {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
         let files = self.reports.open()?;
-        let session =
-            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases))?;
         match console.form {

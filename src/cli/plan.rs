@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{MoveArgs, SayArgs, SessionArgs, Work};
+use super::args::{MoveArgs, SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -39,8 +39,7 @@ impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         let files = self.reports.open()?;
-        let session =
-            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let report = run::plan(&session, &job)?;
         Ok(console.ended(show(console, &report), files.write(&report)))
     }

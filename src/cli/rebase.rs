@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{MoveArgs, SayArgs, SessionArgs, Work, signed};
+use super::args::{MoveArgs, SayArgs, SessionArgs, signed};
 use super::console::{Console, Form};
 use super::report_file::{ReportArgs, ReportFiles};
 use super::{Ended, plan};
@@ -55,8 +55,7 @@ impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let job = self.moving.job(&self.to)?;
         let files = self.open_files()?;
-        let session =
-            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let job = if self.dry_run { job } else { signed(job)? };
         if self.dry_run {
             let report = run::plan(&session, &job)?;

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, Work};
+use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::error::Result;
@@ -75,8 +75,7 @@ impl Verify {
         let image = self.image.parse()?;
         let places = self.places.read()?;
         let files = self.reports.open()?;
-        let session =
-            Session::new(&self.world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+        let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let verification = verify(&session, &image, &places)?;
         console.say(&verification.text());
         if console.form == Form::Json {

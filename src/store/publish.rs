@@ -5,6 +5,7 @@ use std::io::Read as _;
 
 use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
+use super::registry::{EarlyDigest, PendingDigest};
 use super::{Blob, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
@@ -38,6 +39,17 @@ pub enum Publication {
     AlreadyThere,
 }
 
+/// The digests that targets named when the run began, asked for while the image is read.
+pub struct EarlyAnswers(Vec<Option<PendingDigest>>);
+
+impl EarlyAnswers {
+    /// Begins to ask. Layers will be mounted from `mounts_from`.
+    #[must_use]
+    pub fn ask(tools: &StoreAccess, targets: &[Location], mounts_from: &[&Location]) -> Self {
+        Self(targets.iter().map(|target| tools.places.ask(target, mounts_from)).collect())
+    }
+}
+
 /// What publishing needs of the world, and where the inherited blobs are.
 pub struct Publisher<'a> {
     pub tools: &'a StoreAccess,
@@ -47,7 +59,7 @@ pub struct Publisher<'a> {
 
 impl Publisher<'_> {
     /// Makes every target name the result. A target that already does is left alone.
-    pub fn publish(&self, assembled: &Assembled, targets: &[Location]) -> Result<Receipt> {
+    pub fn publish(&self, assembled: &Assembled, targets: &[Location], early: EarlyAnswers) -> Result<Receipt> {
         let origins =
             Origins { source: self.tools.places.source(self.source)?, base: self.tools.places.source(self.base)? };
         // A target that cannot take the result is found before the first one has it.
@@ -56,8 +68,12 @@ impl Publisher<'_> {
             // To sync files takes as long as to send them, so both are done at once.
             scope.spawn(|| self.keep(assembled, targets));
             let mut published = Vec::new();
-            for (target, sink) in targets.iter().zip(sinks) {
-                let outcome = self.publish_to(assembled, target, sink.as_ref(), &origins);
+            for ((target, sink), early) in targets.iter().zip(sinks).zip(early.0) {
+                let outcome = match is_there(assembled, sink.as_ref(), early) {
+                    Ok(true) => Ok(Publication::AlreadyThere),
+                    Ok(false) => self.publish_to(assembled, target, sink.as_ref(), &origins),
+                    Err(error) => Err(error),
+                };
                 let change = outcome.map_err(|error| published.iter().fold(error, Published::told))?;
                 self.remember(assembled, target);
                 published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
@@ -133,12 +149,14 @@ impl Publisher<'_> {
         sink: &dyn Sink,
         origins: &Origins,
     ) -> Result<Publication> {
-        if sink.current()? == Some(assembled.top.digest()) {
-            return Ok(Publication::AlreadyThere);
-        }
         // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
         let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs } else { 1 };
-        parallel::map(&assembled.blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
+        let mut blobs: Vec<&NeededBlob> = assembled.blobs.iter().collect();
+        if matches!(target, Location::Registry(_)) {
+            // To send one takes two requests, to mount one takes one.
+            blobs.sort_by_key(|blob| !matches!(blob.origin, BlobOrigin::Made(_)));
+        }
+        parallel::map(&blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
         parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
         sink.tag(&assembled.top)?;
         Ok(Publication::Written)
@@ -155,6 +173,17 @@ impl Publisher<'_> {
         let watched = || Ok(self.tools.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
         sink.put_blob(&Blob { descriptor: of, held_by: &held_by, open: &watched })?;
         Ok(())
+    }
+}
+
+/// Whether the target names the result. An early answer does if it was another: if it was this one, somebody may have
+/// moved the tag since.
+fn is_there(assembled: &Assembled, sink: &dyn Sink, early: Option<PendingDigest>) -> Result<bool> {
+    let result = Some(assembled.top.digest());
+    match early.map(PendingDigest::wait) {
+        Some(EarlyDigest::Nothing) => Ok(false),
+        Some(EarlyDigest::Is(other)) if Some(other) != result => Ok(false),
+        Some(EarlyDigest::Is(_) | EarlyDigest::Unclear) | None => Ok(sink.current()? == result),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek as _, SeekFrom};
 
 use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
-use super::registry::Registry;
+use super::registry::{PendingDigest, Registry};
 use super::session::Network;
 use super::{Notices, Progress};
 use crate::attest::Attachment;
@@ -98,6 +98,14 @@ impl Opener {
             Location::OciArchive(local) => Box::new(OciArchive::source(local)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::source(local)?),
         })
+    }
+
+    /// Begins to ask what a target names now, where that takes time.
+    #[must_use]
+    pub fn ask(&self, target: &Location, mounts_from: &[&Location]) -> Option<PendingDigest> {
+        let Location::Registry(reference) = target else { return None };
+        let from = mounts_from.iter().filter_map(|location| location.repository().cloned()).collect();
+        (self.network == Network::Online).then(|| self.registry.ask(reference, from))
     }
 
     pub fn sink(&self, location: &Location) -> Result<Box<dyn Sink>> {

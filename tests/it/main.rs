@@ -48,6 +48,7 @@ mod rebase;
 mod reference;
 mod reports;
 mod reproducible;
+mod round_trips;
 mod scanners;
 mod seam;
 mod services;

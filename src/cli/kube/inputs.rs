@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
-use super::super::args::{SessionArgs, Work};
+use super::super::args::SessionArgs;
 use super::super::console::Console;
 use crate::error::{Error, Result};
 use crate::examine::{FullImage, Klog, ProgramAnswer};
@@ -189,7 +189,7 @@ pub(super) fn fetch_images(flags: &[String], world: &SessionArgs, console: &Cons
             return Err(Error::usage("an image is given twice").fact("image", name));
         }
     }
-    let session = Session::new(&world.session_options(Work::OneImage)?, console.notices(), console.progress())?;
+    let session = Session::new(&world.session_options()?, console.notices(), console.progress())?;
     let fetcher = session.fetcher();
     let images = wanted.into_iter().map(|(name, location)| Ok((name, fetcher.whole(&location)?)));
     images.collect::<Result<BTreeMap<_, _>>>().map(|images| Some(FetchedImages(images)))

@@ -54,8 +54,7 @@ impl OutputFile {
                 );
             }
             Destination::File(_) => {
-                let file =
-                    atomic::scratch(atomic::parent(path)).map_err(|error| error.fact("to write", path.display()))?;
+                let file = atomic::scratch(atomic::parent(path)).map_err(|error| error.fact("for", path.display()))?;
                 file.write_all_at(&RESERVED, 0).map_err(failed)?;
                 Some(file)
             }

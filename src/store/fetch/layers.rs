@@ -28,15 +28,11 @@ impl<'a> LayerReader<'a> {
         Self { fetcher, place: opened.place.as_ref(), read: &opened.layers }
     }
 
-    /// Reads the layers above each platform's old base and puts their indexes into the subjects.
-    pub fn read_above_the_seam(&self, platforms: &mut [PlatformSubject], jobs: usize) -> Result<()> {
-        let above = |platform: &PlatformSubject| {
-            platform.source.layers.get(platform.old_base.layers..).unwrap_or_default().to_vec()
-        };
-        let all: Vec<ImageLayer> = platforms.iter().flat_map(above).collect();
-        let mut read = parallel::map(&all, jobs, |layer| self.read(layer))?.into_iter();
+    /// Puts the indexes of the layers above each platform's old base into the subjects.
+    pub fn put_above_the_seam(&self, platforms: &mut [PlatformSubject]) -> Result<()> {
         for platform in platforms {
-            platform.layers = read.by_ref().take(above(platform).len()).collect();
+            let above = platform.source_layers().1;
+            platform.layers = above.iter().map(|layer| self.read(layer)).collect::<Result<_>>()?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
     Fetched, FullImage, FullPlatform, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject,
+    is_on_new_base,
 };
 use crate::layer::{LayerIndex, RootPath};
 use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
@@ -46,6 +47,16 @@ impl Request<'_> {
         let recorded = self.old_bases.iter().find(|(listed, _)| listed == platform);
         recorded.map(|(_, choice)| choice).or(self.options.old_base.as_ref())
     }
+}
+
+/// A disk answers at once: more layers at a time than there are processors only take memory.
+const LOCAL_JOBS: usize = 4;
+
+/// Whose images and layers are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ImageRole {
+    Source,
+    Base,
 }
 
 /// What fetching needs of the world. Sources are forgotten with the fetcher.
@@ -106,6 +117,7 @@ impl Fetcher<'_> {
     /// Brings everything the request names, and the source's layers above the old base.
     pub fn fetch(&self, request: &Request<'_>) -> Result<Fetched> {
         let options = request.options;
+        self.open_all(request)?;
         let source = self.source(request.source)?;
         let base = self.opened(request.base)?;
         let (chosen, of, left_behind) = self.chosen(&source, &options.platforms)?;
@@ -116,7 +128,8 @@ impl Fetcher<'_> {
         })?;
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
-        layers.read_above_the_seam(&mut platforms, self.tools.jobs)?;
+        self.read_all_layers(&source, &base, &platforms)?;
+        layers.put_above_the_seam(&mut platforms)?;
         let runner = platforms.first().and(options.log_runner.as_ref());
         let runner = runner.map(|location| self.opened(location)).transpose()?;
         let subject = Subject {
@@ -130,6 +143,49 @@ impl Fetcher<'_> {
         };
         assign(&left_behind, &mut platforms);
         Ok(Fetched { subject, platforms })
+    }
+
+    /// Opens every image that the request names, and reads what it leads to: none depends on another.
+    fn open_all(&self, request: &Request<'_>) -> Result<()> {
+        let options = request.options;
+        let old_bases = request.old_bases.iter().map(|(_, choice)| choice).chain(&options.old_base);
+        let old_bases = old_bases.filter_map(|choice| match choice {
+            OldBaseChoice::Image(location) => Some(location),
+            OldBaseChoice::Scratch | OldBaseChoice::Layers(_) | OldBaseChoice::Digest(_) => None,
+        });
+        let others = [request.base].into_iter().chain(old_bases).chain(&options.known_bases).chain(&options.log_runner);
+        let images: Vec<(ImageRole, &Location)> = [(ImageRole::Source, request.source)]
+            .into_iter()
+            .chain(others.map(|base| (ImageRole::Base, base)))
+            .collect();
+        parallel::map(&images, self.tools.jobs, |(role, location)| {
+            let opened = match role {
+                ImageRole::Source => self.source(location),
+                ImageRole::Base => self.opened(location),
+            }?;
+            Listing::read(&opened.loader(self), &opened.origin.top).map(drop)
+        })
+        .map(drop)
+    }
+
+    /// Reads every layer that an answer will depend on (`plan::need` asks for those of both bases), all at once.
+    fn read_all_layers(&self, source: &Opened, base: &Opened, platforms: &[PlatformSubject]) -> Result<()> {
+        let of_platform = |platform: &PlatformSubject| {
+            let (old, own) = platform.source_layers();
+            let old = if is_on_new_base(platform) { &[] } else { old };
+            let of_source = own.iter().chain(old).map(|layer| (ImageRole::Source, layer.clone()));
+            let of_base = platform.base.layers.iter().map(|layer| (ImageRole::Base, layer.clone()));
+            of_source.chain(of_base).collect::<Vec<(ImageRole, ImageLayer)>>()
+        };
+        let layers: Vec<(ImageRole, ImageLayer)> = platforms.iter().flat_map(of_platform).collect();
+        let is_local = [source, base].iter().all(|opened| opened.origin.location.local().is_some());
+        let jobs = if is_local { self.tools.jobs.min(LOCAL_JOBS) } else { self.tools.jobs };
+        let (source, base) = (LayerReader::new(self, source), LayerReader::new(self, base));
+        let read = |(role, layer): &(ImageRole, ImageLayer)| match role {
+            ImageRole::Source => source.read(layer).map(drop),
+            ImageRole::Base => base.read(layer).map(drop),
+        };
+        parallel::map(&layers, jobs, read).map(drop)
     }
 
     /// Reads the layers of a base that an answer depends on.

@@ -83,17 +83,24 @@ impl Client {
         if let Some(transport) = call.host.transport() {
             return self.follow(call, transport, authorization).await;
         }
-        let _turn = call.host.deciding.lock().await;
+        // Reads that begin together find out together. Anything else waits, so that it is sent once.
+        let _turn = if call.is_read() { None } else { Some(call.host.deciding.lock().await) };
         if let Some(transport) = call.host.transport() {
             return self.follow(call, transport, authorization).await;
         }
         let mut first: Option<Result<RegistryAnswer, RequestFault>> = None;
         for transport in call.host.transports() {
             let outcome = self.follow(call, *transport, authorization).await;
-            if call.host.transport().is_some() {
-                return outcome;
+            let fit = judge(*transport, outcome.as_ref().map(|answer| (answer.status, answer.body.as_slice())));
+            match call.host.transport() {
+                // Another call has found the way meanwhile.
+                Some(settled) if settled != *transport && fit == Fit::Wrong => {
+                    return self.follow(call, settled, authorization).await;
+                }
+                Some(_) => return outcome,
+                None => {}
             }
-            match judge(*transport, outcome.as_ref().map(|answer| (answer.status, answer.body.as_slice()))) {
+            match fit {
                 Fit::Wrong => first = first.or(Some(outcome)),
                 Fit::Right => {
                     call.host.settle(*transport);
@@ -195,7 +202,7 @@ fn origin(call: &Call<'_>) -> Result<Option<RegistryOrigin>> {
 }
 
 fn is_redirect(call: &Call<'_>, status: StatusCode) -> bool {
-    matches!(call.method, Method::GET | Method::HEAD) && matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+    call.is_read() && matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 fn admit(visited: &[Url], next: Url) -> Result<Url, String> {
@@ -278,6 +285,11 @@ impl<'a> Call<'a> {
     pub(super) fn scope(mut self, scope: TokenScope) -> Self {
         self.scope = scope;
         self
+    }
+
+    /// Whether it changes nothing, and so may be made again.
+    fn is_read(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
     }
 
     /// The headers that every request of this call has.

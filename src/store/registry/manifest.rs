@@ -10,12 +10,14 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode};
 use tokio::time::sleep;
 
+use super::EarlyDigest;
 use super::client::{About, Call, RegistryAnswer, Want};
 use super::http_client::Payload;
 use super::http_error::{self, Complaint, beginning};
 use super::repository::Repository;
+use super::token::TokenScope;
 use crate::error::{Error, Kind, Result};
-use crate::oci::{DOCUMENT_LIMIT, Digest, Document, MediaType};
+use crate::oci::{DOCUMENT_LIMIT, Digest, Document, MediaType, RepositoryName};
 
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Times that a manifest with a wrong digest is fetched again.
@@ -85,6 +87,20 @@ impl Repository {
                 &answer,
                 "the registry does not report the current digest of the target",
             )),
+        }
+    }
+
+    /// The digest that `target` has now, asked with a token that also allows to mount from `from`, so that none has to be
+    /// asked for later. Where one request does not make it clear, [`Self::resolve`] finds out.
+    pub(super) async fn resolve_early(&self, target: &str, from: &[RepositoryName]) -> EarlyDigest {
+        let neighbours = from.iter().filter(|name| name.host() == self.name().host() && *name != self.name());
+        let scope = TokenScope::push(self.name()).mounting(neighbours);
+        let call = self.manifest_call(Method::HEAD, target).scope(scope);
+        let Ok(head) = self.client().attempt(&call).await else { return EarlyDigest::Unclear };
+        match (head.status.as_u16(), content_digest(&head)) {
+            (200, Some(digest)) => EarlyDigest::Is(digest),
+            (404, _) => EarlyDigest::Nothing,
+            _ => EarlyDigest::Unclear,
         }
     }
 

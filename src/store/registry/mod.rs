@@ -53,7 +53,7 @@ use repository::RepositoryRole;
 pub use timeouts::Timeouts;
 
 use crate::error::Result;
-use crate::oci::Reference;
+use crate::oci::{Digest, Reference, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::{Notices, Traffic};
 
@@ -95,6 +95,26 @@ pub struct Registry {
     client: Arc<Client>,
 }
 
+/// What a target named when the run began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyDigest {
+    Nothing,
+    Is(Digest),
+    /// One request did not make it clear.
+    Unclear,
+}
+
+/// An answer that is on its way. Dropped, it is not waited for.
+pub struct PendingDigest(std::thread::JoinHandle<EarlyDigest>);
+
+impl PendingDigest {
+    /// Waits for the answer.
+    #[must_use]
+    pub fn wait(self) -> EarlyDigest {
+        self.0.join().unwrap_or(EarlyDigest::Unclear)
+    }
+}
+
 impl Registry {
     pub fn new(options: RegistryOptions, traffic: Traffic, notices: Notices) -> Result<Self> {
         let client = Client::new(options, traffic, notices)?;
@@ -105,6 +125,13 @@ impl Registry {
     #[must_use]
     pub fn source(&self, reference: &Reference) -> Repository {
         Repository::new(&self.runtime, &self.client, reference, RepositoryRole::Source)
+    }
+
+    /// Begins to ask what the image names now, for somebody who will mount blobs from `from` there.
+    #[must_use]
+    pub fn ask(&self, reference: &Reference, from: Vec<RepositoryName>) -> PendingDigest {
+        let sink = self.sink(reference);
+        PendingDigest(std::thread::spawn(move || sink.ask(&from)))
     }
 
     /// The image as one to write.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 
+use super::EarlyDigest;
 use super::client::{Call, Client, FAILURE_LIMIT, To, Want};
 use super::download::Download;
 use super::host::Host;
@@ -85,6 +86,12 @@ impl Repository {
             },
             want: Want::LimitedBody(FAILURE_LIMIT),
         }
+    }
+
+    /// What the target names now, asked early, and once.
+    pub(super) fn ask(&self, from: &[RepositoryName]) -> EarlyDigest {
+        let asked = self.runtime.run(async { Ok(self.resolve_early(&self.target(), from).await) });
+        asked.unwrap_or(EarlyDigest::Unclear)
     }
 
     /// The tag or digest that the target is put under.

@@ -22,26 +22,40 @@ use super::url_policy;
 use crate::error::{Kind, Result};
 use crate::oci::RepositoryName;
 
+const PULL: &str = "pull";
+const PUSH: &str = "pull,push";
+
 /// What a token must allow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenScope {
     repository: String,
     actions: &'static str,
-    mount_from: Option<String>,
+    /// Sorted, each once.
+    mount_from: Vec<String>,
 }
 
 impl TokenScope {
     pub(super) fn pull(name: &RepositoryName) -> Self {
-        Self { repository: name.repository().to_owned(), actions: "pull", mount_from: None }
+        Self { repository: name.repository().to_owned(), actions: PULL, mount_from: Vec::new() }
     }
 
     pub(super) fn push(name: &RepositoryName) -> Self {
-        Self { actions: "pull,push", ..Self::pull(name) }
+        Self { actions: PUSH, ..Self::pull(name) }
     }
 
     /// The same, and reading blobs of `from` to mount them.
-    pub(super) fn mounting(self, from: &RepositoryName) -> Self {
-        Self { mount_from: Some(from.repository().to_owned()), ..self }
+    pub(super) fn mounting<'a>(mut self, from: impl IntoIterator<Item = &'a RepositoryName>) -> Self {
+        self.mount_from.extend(from.into_iter().map(|name| name.repository().to_owned()));
+        self.mount_from.sort();
+        self.mount_from.dedup();
+        self
+    }
+
+    /// Whether a token for this does for `other`, too.
+    fn covers(&self, other: &Self) -> bool {
+        self.repository == other.repository
+            && (self.actions == PUSH || self.actions == other.actions)
+            && other.mount_from.iter().all(|from| self.mount_from.contains(from))
     }
 
     /// The scopes to ask for. What is needed goes first, because some servers honour only one.
@@ -75,7 +89,10 @@ struct Held {
     until: Option<Instant>,
 }
 
-type Slots = HashMap<(String, TokenScope), Arc<tokio::sync::Mutex<Slot>>>;
+type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
+
+/// By registry and repository; each has few scopes.
+type Slots = HashMap<(String, String), Vec<(TokenScope, SharedSlot)>>;
 
 pub(super) struct Tokens {
     credentials: Credentials,
@@ -100,6 +117,9 @@ impl Tokens {
         let mut slot = slot.lock().await;
         if let Some(held) = slot.held.as_ref().filter(|held| held.is_fresh()) {
             return Ok(Some(held.authorization.clone()));
+        }
+        if let Some(wider) = self.wider(call) {
+            return Ok(Some(wider));
         }
         match call.host.challenge() {
             Some(challenge) => self.fill(&mut slot, http, call, origin, &challenge).await,
@@ -181,9 +201,25 @@ impl Tokens {
         }
     }
 
-    fn slot(&self, call: &Call<'_>) -> Arc<tokio::sync::Mutex<Slot>> {
+    fn slot(&self, call: &Call<'_>) -> SharedSlot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(slots.entry((call.host.name().to_owned(), call.scope.clone())).or_default())
+        let slots = slots.entry((call.host.name().to_owned(), call.scope.repository.clone())).or_default();
+        if let Some((_, slot)) = slots.iter().find(|(scope, _)| *scope == call.scope) {
+            return Arc::clone(slot);
+        }
+        let slot = SharedSlot::default();
+        slots.push((call.scope.clone(), Arc::clone(&slot)));
+        slot
+    }
+
+    /// What is held for a scope that has more than the call needs. Where the registry refuses it, one for exactly this
+    /// call is asked for.
+    fn wider(&self, call: &Call<'_>) -> Option<Secret> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = slots.get(&(call.host.name().to_owned(), call.scope.repository.clone()))?;
+        let covering = slots.iter().filter(|(scope, _)| *scope != call.scope && scope.covers(&call.scope));
+        let held = |(_, slot): &(TokenScope, SharedSlot)| slot.try_lock().ok()?.held.clone().filter(Held::is_fresh);
+        covering.filter_map(held).map(|held| held.authorization).next()
     }
 
     /// Looked up when a registry asks for the first time, then remembered.
@@ -239,9 +275,30 @@ mod tests {
             (push.clone(), asked(&["repository:x/y:pull"]), vec!["repository:x/y:pull,push"]),
             (push.clone(), asked(&["aws"]), vec!["repository:x/y:pull,push", "aws"]),
             (push.clone(), asked(&["repository:y:pull"]), vec!["repository:x/y:pull,push", "repository:y:pull"]),
-            (push.mounting(&name("a.io/z")), asked(&[]), vec!["repository:x/y:pull,push", "repository:z:pull"]),
+            (
+                push.mounting(&[name("a.io/z"), name("a.io/b"), name("a.io/z")]),
+                asked(&[]),
+                vec!["repository:x/y:pull,push", "repository:b:pull", "repository:z:pull"],
+            ),
         ] {
             assert_eq!(scope.texts(&challenge), expected);
+        }
+    }
+
+    #[test]
+    fn a_token_for_more_does_for_less() {
+        let name = |text: &str| text.parse::<crate::oci::Reference>().unwrap().name().clone();
+        let (pull, push) = (TokenScope::pull(&name("a.io/x")), TokenScope::push(&name("a.io/x")));
+        let mounting = |from: &[&str]| push.clone().mounting(&from.iter().map(|from| name(from)).collect::<Vec<_>>());
+        for (wide, narrow, covers) in [
+            (&push, &pull, true),
+            (&pull, &push, false),
+            (&mounting(&["a.io/b", "a.io/c"]), &mounting(&["a.io/c"]), true),
+            (&mounting(&["a.io/b"]), &mounting(&["a.io/c"]), false),
+            (&mounting(&["a.io/b"]), &push, true),
+            (&TokenScope::push(&name("a.io/y")), &pull, false),
+        ] {
+            assert_eq!(wide.covers(narrow), covers, "{wide:?} {narrow:?}");
         }
     }
 

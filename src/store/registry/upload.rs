@@ -74,7 +74,7 @@ impl Repository {
     /// Asks once; whatever is not a clear yes is answered by an upload.
     async fn mount(&self, digest: Digest, from: &RepositoryName) -> Result<Mount> {
         let path = format!("/blobs/uploads/?mount={digest}&from={}", from.repository());
-        let call = self.posting(&path).scope(TokenScope::push(self.name()).mounting(from));
+        let call = self.posting(&path).scope(TokenScope::push(self.name()).mounting([from]));
         match self.client().attempt(&call).await {
             Ok(answer) if answer.status == StatusCode::CREATED => Ok(Mount::Mounted),
             Ok(answer) if answer.status == StatusCode::ACCEPTED => {

@@ -67,6 +67,7 @@ impl Shared {
             headers: headers.clone(),
             at: Instant::now(),
             status: None,
+            answered: None,
             up: 0,
             down: 0,
         };
@@ -78,7 +79,10 @@ impl Shared {
 
     fn answer(&self, client: &mut Client, request: &Request, answer: &Answer) -> io::Result<After> {
         self.take_body(client, request, &mut io::sink())?;
-        self.note(request.number, |seen| seen.status = Some(answer.status));
+        self.note(request.number, |seen| {
+            seen.status = Some(answer.status);
+            seen.answered = Some(Instant::now());
+        });
         answer.write(client.get_mut(), &request.method)?;
         Ok(After::KeepOpen)
     }
@@ -132,7 +136,10 @@ impl Shared {
             Action::Then(run) => run(),
             _ => {}
         }
-        self.note(request.number, |seen| seen.status = Some(status));
+        self.note(request.number, |seen| {
+            seen.status = Some(status);
+            seen.answered = Some(Instant::now());
+        });
         let bodyless = request.method == "HEAD" || status == 204 || status == 304;
         let mut body: Box<dyn Read + '_> = if headers.is_chunked() && !bodyless {
             let whole = read_chunked(registry)?;

@@ -24,11 +24,24 @@ pub struct Seen {
     pub target: String,
     pub headers: Headers,
     pub at: Instant,
-    /// The status that was sent back, where one was.
+    /// The status that was sent back, where one was, and when.
     pub status: Option<u16>,
+    pub answered: Option<Instant>,
     /// Bytes of body taken from and given to the client.
     pub up: u64,
     pub down: u64,
+}
+
+/// How many requests had to wait for one another: the longest row of them in which each was sent after the one before
+/// it was answered. Only of use where answers take longer than it takes to send requests that go out together.
+pub fn sequential_steps(requests: &[Seen]) -> usize {
+    let mut steps: Vec<usize> = Vec::new();
+    for (number, request) in requests.iter().enumerate() {
+        let before = requests[..number].iter().zip(&steps);
+        let before = before.filter(|(earlier, _)| earlier.answered.is_some_and(|answered| answered <= request.at));
+        steps.push(1 + before.map(|(_, steps)| *steps).max().unwrap_or(0));
+    }
+    steps.into_iter().max().unwrap_or(0)
 }
 
 impl Seen {
