@@ -14,7 +14,7 @@ use crate::report::{CacheCollection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::disk::{LockMode, LockWait};
 use crate::store::gc::{GcPolicy, GcSelection, GcTarget};
-use crate::store::node::{NodeRequest, PinMode};
+use crate::store::node::{NodeRequest, PinMode, PinSupport};
 
 /// An image that was just pulled has no container yet.
 const KUBELETS_MIN_AGE: Duration = Duration::from_secs(120);
@@ -47,6 +47,9 @@ pub struct Gc {
     /// Pin protected images in containerd, so that the kubelet does not remove them either
     #[arg(long, requires = "cri")]
     pin: bool,
+    /// Do nothing and exit 1 unless the runtime is known to tell the kubelet what is pinned
+    #[arg(long, requires = "pin")]
+    require: bool,
     /// How long to wait for other runs that use the cache
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     lock_timeout: Duration,
@@ -70,7 +73,9 @@ const EXAMPLES: &str = "Examples:
 
   # only pin protected images, so that the kubelet keeps them
   underpin cache gc --cri unix:///run/containerd/containerd.sock \\
-      --protect-file protected.txt --pin --high 100 --low 100";
+      --protect-file protected.txt --pin --high 100 --low 100
+
+Exit codes: 0 done; 1 with --require, the runtime does not tell the kubelet what is pinned; 2 nothing, or not everything, could be done.";
 
 impl Gc {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
@@ -80,6 +85,10 @@ impl Gc {
         let protection = self.store.protection(&settings)?;
         let patience = LockWait { stop: self.lock_timeout, ..LockWait::default() };
         if let Some(node) = self.node.connect(&self.store, console)? {
+            if self.require && node.pin_support() != PinSupport::Told {
+                console.insist(&node::not_told(&node));
+                return Ok(Ended::Refused);
+            }
             let pins = if self.pin { PinMode::Set } else { PinMode::Leave };
             let deed = if self.dry_run { Deed::Told } else { Deed::Done(patience) };
             return node::collect(&node, NodeRequest { protection: &protection, policy, pins }, deed, console);

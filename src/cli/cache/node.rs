@@ -5,10 +5,10 @@ use clap::Args;
 use super::{StoreArgs, show_collection};
 use crate::cli::Ended;
 use crate::cli::console::Console;
-use crate::error::Result;
+use crate::error::{Result, printable};
 use crate::report::NodeCollection;
 use crate::store::disk::LockWait;
-use crate::store::node::{ClusterNode, Endpoint, NodeRequest};
+use crate::store::node::{ClusterNode, Endpoint, NodeRequest, PinSupport};
 
 const CRI_HELP: &str = "Use the images of a node instead of the cache; ENDPOINT is the socket of its container runtime, such as unix:///run/containerd/containerd.sock";
 
@@ -48,4 +48,13 @@ pub(super) fn collect(node: &ClusterNode, order: NodeRequest<'_>, deed: Deed, co
     };
     show_collection(console, &collection, NodeCollection::to_text, collection.warning());
     Ok(Ended::Done)
+}
+
+/// Why `--require` does nothing.
+pub(super) fn not_told(node: &ClusterNode) -> String {
+    let runtime = printable(node.runtime());
+    let why = if node.pin_support() == PinSupport::NotTold { "does not tell" } else { "is not known to tell" };
+    format!(
+        "refused: {runtime} {why} the kubelet which images are pinned, so the kubelet could remove them\nhint: use containerd 1.6.33, 1.7.3 or newer, or leave --require out to set the pins all the same\n"
+    )
 }

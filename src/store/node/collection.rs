@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::containerd::ContainerdImage as Reference;
 use super::grpc::{CallFailure, FailureKind};
-use super::{ClusterNode, Survey};
+use super::{ClusterNode, PinSupport, Survey};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
 use crate::store::disk::{Cache, LockGuard, LockMode, LockWait, Timestamp, create_private, line, lock_directory};
@@ -78,6 +78,16 @@ impl ClusterNode {
                 .fact("runtime", self.runtime())
                 .hint("CRI-O pins the `pinned_images` of its own configuration; run without --pin"));
         };
+        let runtime = self.runtime();
+        match self.pin_support() {
+            PinSupport::Told => {}
+            PinSupport::NotTold => self.notices.warn(format!(
+                "{runtime} does not tell the kubelet what is pinned, so the kubelet may remove it: it takes containerd 1.6.33, 1.7.3 or newer"
+            )),
+            PinSupport::Unknown => self.notices.warn(format!(
+                "whether {runtime} tells the kubelet what is pinned is not known: it takes containerd 1.6.33, 1.7.3 or newer"
+            )),
+        }
         let protected = survey.inventory.images.iter().filter(|image| protection.covers(image));
         Ok(protected.filter_map(|image| unpinned.get(&image.digest)).flatten().cloned().collect())
     }

@@ -13,6 +13,7 @@ const fn cri(path: &'static str) -> Method {
 pub const VERSION: Method = cri("/runtime.v1.RuntimeService/Version");
 pub const STATUS: Method = cri("/runtime.v1.RuntimeService/Status");
 pub const LIST_CONTAINERS: Method = cri("/runtime.v1.RuntimeService/ListContainers");
+pub const CONTAINER_STATUS: Method = cri("/runtime.v1.RuntimeService/ContainerStatus");
 pub const LIST_IMAGES: Method = cri("/runtime.v1.ImageService/ListImages");
 pub const IMAGE_FS_INFO: Method = cri("/runtime.v1.ImageService/ImageFsInfo");
 pub const REMOVE_IMAGE: Method = cri("/runtime.v1.ImageService/RemoveImage");
@@ -50,12 +51,39 @@ pub struct CriListContainersResponse {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CriContainer {
+    #[prost(string, tag = "1")]
+    pub id: String,
     #[prost(message, optional, tag = "4")]
     pub image: Option<ImageSpec>,
     #[prost(string, tag = "5")]
     pub image_ref: String,
     #[prost(string, tag = "10")]
     pub image_id: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContainerStatusRequest {
+    #[prost(string, tag = "1")]
+    pub container_id: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContainerStatusResponse {
+    #[prost(message, optional, tag = "1")]
+    pub status: Option<ContainerStatus>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContainerStatus {
+    #[prost(message, repeated, tag = "14")]
+    pub mounts: Vec<Mount>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Mount {
+    /// Where it is an image volume; runtimes have it from containerd 2.1 and CRI-O 1.31 on.
+    #[prost(message, optional, tag = "9")]
+    pub image: Option<ImageSpec>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use collection::{NodeOutcome, NodePlan, NodeRequest, PinMode};
-pub use runtime::Endpoint;
+pub use runtime::{Endpoint, PinSupport};
 pub use survey::Survey;
 
 use crate::error::{Error, Result};
@@ -63,6 +63,12 @@ impl ClusterNode {
     #[must_use]
     pub fn runtime(&self) -> &str {
         self.runtime.name()
+    }
+
+    /// Whether a kubelet learns what is pinned.
+    #[must_use]
+    pub fn pin_support(&self) -> PinSupport {
+        self.runtime.pin_support()
     }
 
     /// What is on the node. Nothing is changed.

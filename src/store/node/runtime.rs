@@ -19,6 +19,35 @@ pub struct Runtime {
     wire: GrpcConnection,
     /// Name and version.
     name: String,
+    pins: PinSupport,
+}
+
+/// Whether the runtime tells a kubelet which images are pinned by their label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinSupport {
+    Told,
+    /// The kubelet removes what is pinned.
+    NotTold,
+    /// The version cannot be understood.
+    Unknown,
+}
+
+impl PinSupport {
+    /// containerd does so from 1.6.33, 1.7.3 and 2.0 on.
+    fn of(version: &str) -> Self {
+        let mut numbers = version.trim_start_matches('v').split('.').map(|part| {
+            let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            part.get(..end).and_then(|digits| digits.parse::<u32>().ok())
+        });
+        let mut next = || numbers.next().flatten();
+        match (next(), next(), next()) {
+            (Some(1), Some(..=5), _) => Self::NotTold,
+            (Some(1), Some(6), Some(patch)) if patch < 33 => Self::NotTold,
+            (Some(1), Some(7), Some(patch)) if patch < 3 => Self::NotTold,
+            (Some(1), Some(_), Some(_)) | (Some(2..), Some(_), _) => Self::Told,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 impl Runtime {
@@ -37,7 +66,7 @@ impl Runtime {
             Err(failure) => return Err(failure.error),
         };
         let name = format!("{} {}", version.runtime_name, version.runtime_version).trim().to_owned();
-        Ok(Self { wire, name })
+        Ok(Self { wire, name, pins: PinSupport::of(&version.runtime_version) })
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -46,6 +75,10 @@ impl Runtime {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub fn pin_support(&self) -> PinSupport {
+        self.pins
     }
 
     pub fn images(&self) -> Result<Vec<cri::CriImage>> {
@@ -63,6 +96,7 @@ impl Runtime {
         let answer: cri::CriListContainersResponse = self.wire.ask(cri::LIST_CONTAINERS, Nothing {})?;
         let mut used: Vec<String> = Vec::new();
         for container in answer.containers {
+            used.extend(self.image_volumes(&container.id)?);
             used.extend(container.image.map(|spec| spec.image));
             used.extend([container.image_ref, container.image_id]);
         }
@@ -71,6 +105,20 @@ impl Runtime {
         used.extend(self.sandbox_image()?);
         used.retain(|name| !name.is_empty());
         Ok(used)
+    }
+
+    /// The images that a container has mounted as volumes.
+    fn image_volumes(&self, container: &str) -> Result<Vec<String>> {
+        let request = cri::ContainerStatusRequest { container_id: container.to_owned() };
+        match self.wire.call::<_, cri::ContainerStatusResponse>(cri::CONTAINER_STATUS, request) {
+            Ok(answer) => {
+                let mounts = answer.status.into_iter().flat_map(|status| status.mounts);
+                Ok(mounts.filter_map(|mount| Some(mount.image?.image)).collect())
+            }
+            // It ended meanwhile.
+            Err(failure) if failure.how == FailureKind::NotFound => Ok(Vec::new()),
+            Err(failure) => Err(failure.error),
+        }
     }
 
     /// The image that sandboxes are made from, as containerd before 2.0 and CRI-O say in their status.
@@ -143,6 +191,27 @@ impl fmt::Display for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_says_whether_a_kubelet_is_told_of_pins() {
+        for (version, expected) in [
+            ("1.6.20~ds1", PinSupport::NotTold),
+            ("v1.6.32", PinSupport::NotTold),
+            ("1.6.33", PinSupport::Told),
+            ("1.7.0-rc.1", PinSupport::NotTold),
+            ("1.7.2", PinSupport::NotTold),
+            ("v1.7.3", PinSupport::Told),
+            ("1.7.24~ds1", PinSupport::Told),
+            ("1.5.18", PinSupport::NotTold),
+            ("2.0.0-beta.1", PinSupport::Told),
+            ("2.1.9+unknown", PinSupport::Told),
+            ("", PinSupport::Unknown),
+            ("1.7", PinSupport::Unknown),
+            ("main", PinSupport::Unknown),
+        ] {
+            assert_eq!(PinSupport::of(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn an_endpoint_is_a_socket_and_has_one_name() {

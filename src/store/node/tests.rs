@@ -42,7 +42,7 @@ fn image(name: &str) -> Image {
 }
 
 fn used_by(names: &[&str]) -> cri::CriListContainersResponse {
-    let container = |name: &&str| Container { image_id: hex(name), ..Container::default() };
+    let container = |name: &&str| Container { id: (*name).to_owned(), image_id: hex(name), ..Container::default() };
     cri::CriListContainersResponse { containers: names.iter().map(container).collect() }
 }
 
@@ -54,6 +54,7 @@ impl Stage {
         testing.says(cri::LIST_IMAGES, &cri::CriListImagesResponse { images: ["a", "b", "c"].map(image).into() });
         testing.says(cri::LIST_CONTAINERS, &used_by(&[]));
         testing.says(cri::STATUS, &cri::StatusResponse::default());
+        testing.says(cri::CONTAINER_STATUS, &cri::ContainerStatusResponse::default());
         testing.says(cri::REMOVE_IMAGE, &Nothing {});
         let used_bytes = Some(UInt64Value { value: 300 });
         let fs_id = Some(FilesystemIdentifier { mountpoint: "/no/such/directory".into() });
@@ -130,6 +131,28 @@ fn an_answer_that_fails_or_is_not_understood_stops_it_before_the_first_removal()
     stage.testing.says(cri::STATUS, &cri::StatusResponse { info: config });
     stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err();
     assert!(stage.removed().is_empty());
+}
+
+#[test]
+fn images_that_are_mounted_as_volumes_are_in_use() {
+    let stage = Stage::new();
+    stage.testing.says(cri::LIST_CONTAINERS, &used_by(&["c"]));
+    let image = Some(ImageSpec { image: "registry.example/a:v1".to_owned() });
+    let mounts = vec![cri::Mount::default(), cri::Mount { image }];
+    let status = Some(cri::ContainerStatus { mounts });
+    stage.testing.says(cri::CONTAINER_STATUS, &cri::ContainerStatusResponse { status });
+    let (plan, outcome) = stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap();
+    assert_eq!(names(&outcome.removed), ["registry.example/b:v1"]);
+    assert_eq!(plan.selection.in_use, 2);
+    let asked: Vec<cri::ContainerStatusRequest> = stage.testing.asked(cri::CONTAINER_STATUS);
+    assert!(asked.iter().all(|request| request.container_id == "c"), "{asked:?}");
+    // A container that is gone uses nothing; one that cannot be asked stops it.
+    stage.testing.answers(cri::CONTAINER_STATUS, &[Answer::Status(5)]);
+    assert_eq!(stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap().0.selection.in_use, 1);
+    stage.testing.answers(cri::CONTAINER_STATUS, &[Answer::Status(2)]);
+    let before = stage.removed().len();
+    stage.collect(GcTarget::Size(0), &[], PinMode::Leave).unwrap_err();
+    assert_eq!(stage.removed().len(), before);
 }
 
 #[test]

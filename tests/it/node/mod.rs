@@ -23,7 +23,7 @@ pub struct Setup {
 
 /// The same on each containerd that there is.
 pub fn on_each(test: impl Fn(&Setup)) {
-    for make in [Make::Installed, Make::Newer] {
+    for make in [Make::Installed, Make::Newer, Make::Latest] {
         let Ok(node) = Node::kubernetes(make) else { continue };
         let sandbox = Sandbox::new();
         let cache = sandbox.path("store");

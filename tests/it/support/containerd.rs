@@ -16,8 +16,10 @@ use super::skip::{Part, find, missing, need};
 pub enum Make {
     /// The one that is installed.
     Installed,
-    /// The one of the next Debian, which `scripts/test` unpacks. It tells a kubelet what is pinned.
+    /// 1.7, of the next Debian, which `scripts/test` unpacks. It tells a kubelet what is pinned.
     Newer,
+    /// 2.x, of the Debian after it.
+    Latest,
 }
 
 /// The image that sandboxes are made from, where there are any.
@@ -48,7 +50,8 @@ impl Node {
         need(&["containerd", "ctr"])?;
         let program = match make {
             Make::Installed => find("containerd").ok_or_else(|| missing("containerd"))?,
-            Make::Newer => newer()?,
+            Make::Newer => newer("trixie")?,
+            Make::Latest => newer("sid")?,
         };
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
@@ -97,8 +100,9 @@ impl Node {
 }
 
 /// What `scripts/test` has fetched. It is skipped and failed like any part of the machine.
-fn newer() -> Part<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer/trixie/containerd/usr/bin/containerd");
+fn newer(suite: &str) -> Part<PathBuf> {
+    let packages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/newer");
+    let path = packages.join(suite).join("containerd/usr/bin/containerd");
     need(&[path.to_str().unwrap()]).map(|()| path)
 }
 
