@@ -35,6 +35,7 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let source = &question.job.source;
     let inspected = inspect(&fetcher, question.job)?;
     let stands = inspected.platforms.iter().map(|platform| stand(&fetcher, question, platform)).collect::<Vec<_>>();
+    let unsigned = run::unsigned_source(&fetcher, question.job)?;
     let (movable, plan) = movable((session, &fetcher), question, &stands);
     let recorded = question.list.and_then(|list| list.exception_for(source));
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
@@ -45,9 +46,13 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
         if is_staying {
             findings.extend(judge_alone(&inspected.start, &stand.platform));
         }
-        CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.current, verdict, &findings)
+        findings.extend(unsigned.iter().cloned());
+        if let CurrentBase::Named(base) = &stand.current {
+            findings.extend(run::unsigned_base(&fetcher, question.job, ("base", base), None)?);
+        }
+        Ok(CheckedPlatform::new(&stand.platform, &stand.old_base, &stand.current, verdict, &findings))
     });
-    let platforms = platforms.collect();
+    let platforms = platforms.collect::<Result<Vec<_>>>()?;
     let origin = &inspected.origin;
     let image = Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() };
     Ok(CheckedImage::new(image, component.clone(), recorded.cloned(), platforms, movable, plan))

@@ -3,17 +3,17 @@
 //! world says so, and it is fetched here. With `--base auto` the middle is run for one candidate after another.
 
 use crate::assemble::{self, Assembled};
-use crate::attest::{self, SourceReferrer, Statement};
+use crate::attest::{self, SignatureDemand, SourceReferrer, Statement};
 use crate::error::{Error, Result};
-use crate::examine::{Fetched, PlatformSubject, Subject};
-use crate::oci::{Location, Platform};
-use crate::plan::{self, AttestKind, BaseChoice, Pass, RebaseOptions, RunsAs, TriedBase};
+use crate::examine::{Fetched, Origin, PlatformSubject, Shape, Subject};
+use crate::oci::{Document, Image, Location, Platform};
+use crate::plan::{self, AttestKind, BaseChoice, Pass, RebaseOptions, RecordedName, RunsAs, TriedBase};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
 use crate::report::{Ending, Inspection, Outcome, Report, ReportedAttestation, TargetChange};
 use crate::rules::{Allow, Finding, Level, Rule};
 use crate::settings::Job;
-use crate::store::fetch::{Fetcher, Request};
+use crate::store::fetch::{Fetcher, Request, SignatureSearch};
 use crate::store::publish::{self, EarlyAnswers, Publisher, Receipt};
 use crate::store::{LayerStore, Session};
 
@@ -21,7 +21,7 @@ use crate::store::{LayerStore, Session};
 struct Judged {
     image: Subject,
     passes: Vec<Pass>,
-    /// Platforms that the new base does not have.
+    /// Platforms that the new base does not have, or that must not be read.
     missing: Vec<MissingPlatform>,
     /// The candidates that were judged, in order, where the base was to be chosen.
     candidates: Vec<TriedBase>,
@@ -40,7 +40,11 @@ impl Judged {
             let Pass { subject, findings, .. }: &Pass = pass;
             findings.iter().map(|finding| (&subject.platform, finding))
         };
-        let missing = self.missing.iter().map(|missing| (&missing.platform, &missing.finding));
+        let of_missing = |missing| {
+            let MissingPlatform { platform, findings }: &MissingPlatform = missing;
+            findings.iter().map(move |finding| (platform, finding))
+        };
+        let missing = self.missing.iter().flat_map(of_missing);
         let all = self.passes.iter().flat_map(of_pass).chain(missing);
         all.filter(|(_, finding)| finding.level == Level::Refuse)
     }
@@ -112,13 +116,21 @@ pub fn inspect(
     Ok(Inspection::new(&inspected, tried))
 }
 
+/// A result that was made again, with what is to be said about it.
+pub(crate) struct Derived {
+    pub assembled: Assembled,
+    pub provenance: Vec<Statement>,
+}
+
 /// Makes the result of `job` again, in memory. `None` where the new base has none of its platforms.
-pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Option<Assembled>> {
+pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Option<Derived>> {
     let mut judged = consider(fetcher, job)?;
     if judged.passes.is_empty() {
         return Ok(None);
     }
-    assemble(session, job, &mut judged).map(Some)
+    let assembled = assemble(session, job, &mut judged)?;
+    let provenance = attest::provenance(&judged.image, &judged.passes, &assembled, &[])?;
+    Ok(Some(Derived { assembled, provenance }))
 }
 
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.
@@ -166,6 +178,10 @@ fn choose(fetcher: &Fetcher<'_>, job: &Job) -> Result<Judged> {
 
 /// Fetches, and takes every platform through the stages that need no bytes.
 fn on_base(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Judged> {
+    let unsigned = unsigned(fetcher, job, base)?;
+    if !unsigned.is_empty() {
+        return unread(fetcher, job, base, &unsigned);
+    }
     let request = job.request(base);
     let Fetched { subject: image, platforms } = fetcher.fetch(&request)?;
     let passes = platforms.into_iter().map(|platform| pass(fetcher, &request, platform));
@@ -176,6 +192,84 @@ fn on_base(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Judged> 
         judged.add(&finding);
     }
     Ok(judged)
+}
+
+/// What must be signed and is not. It is looked for before a layer is read.
+fn unsigned(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Vec<Finding>> {
+    let options = &job.options;
+    let mut findings = unsigned_source(fetcher, job)?;
+    findings.extend(unsigned_base(fetcher, job, ("new base", base), options.base_name.as_ref())?);
+    if let Some(runner) = &options.log_runner {
+        findings.extend(unsigned_base(fetcher, job, ("log runner", runner), None)?);
+    }
+    Ok(findings)
+}
+
+pub(crate) fn unsigned_source(fetcher: &Fetcher<'_>, job: &Job) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for demand in demands(job, &job.source, job.options.source_name.as_ref()) {
+        let search = fetcher.source_signature(&job.source, demand)?;
+        findings.extend(signature_missing(("source", &job.source), demand, &search));
+    }
+    Ok(findings)
+}
+
+pub(crate) fn unsigned_base(
+    fetcher: &Fetcher<'_>,
+    job: &Job,
+    (role, base): (&str, &Location),
+    name: Option<&RecordedName>,
+) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for demand in demands(job, base, name) {
+        let search = fetcher.base_signature(base, demand)?;
+        findings.extend(signature_missing((role, base), demand, &search));
+    }
+    Ok(findings)
+}
+
+/// What the policy demands of an image, by the name that it is read from or by the one that is recorded for it.
+fn demands<'a>(
+    job: &'a Job,
+    image: &'a Location,
+    name: Option<&'a RecordedName>,
+) -> impl Iterator<Item = &'a SignatureDemand> {
+    let is_named = move |demand: &SignatureDemand| name.is_some_and(|name| demand.covers_name(&name.to_string()));
+    job.demands.iter().filter(move |demand| demand.covers(image) || is_named(demand))
+}
+
+fn signature_missing(
+    (role, image): (&str, &Location),
+    demand: &SignatureDemand,
+    search: &SignatureSearch,
+) -> Option<Finding> {
+    let SignatureSearch::Missing(looked) = search else { return None };
+    let message = format!("the {role} {image} is not signed by any of the keys that the policy demands");
+    let evidence = format!("keys: {}; looked for: {}", demand.files.join(", "), looked.join("; "));
+    Some(
+        Finding::new(Rule::SignatureMissing, Level::Refuse, message)
+            .evidence(evidence)
+            .fix(Rule::SignatureMissing.fix()),
+    )
+}
+
+/// The image as far as it is known without reading a layer.
+fn unread(fetcher: &Fetcher<'_>, job: &Job, base: &Location, findings: &[Finding]) -> Result<Judged> {
+    let images = fetcher.images(&job.source, &job.options.platforms)?;
+    let origin = |location: &Location, top: &Document| Origin { location: location.clone(), top: top.clone() };
+    let image = Subject {
+        source: origin(&job.source, fetcher.source(&job.source)?.top()),
+        base: origin(base, fetcher.opened(base)?.top()),
+        runner: None,
+        shape: Shape::Single,
+        selected: Vec::new(),
+        missing: Vec::new(),
+        leaves_behind: false,
+    };
+    let unread =
+        |image: &Image| MissingPlatform { platform: image.config.platform().clone(), findings: findings.to_vec() };
+    let missing = images.iter().map(unread).collect();
+    Ok(Judged { image, passes: Vec::new(), missing, candidates: Vec::new(), source_referrers: Vec::new() })
 }
 
 /// One platform, once everything that it depends on is there.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde::Deserialize;
 
-use crate::attest::SigningKey;
+use crate::attest::{SignatureDemand, SigningKey};
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform, json};
@@ -31,6 +31,8 @@ pub struct Job {
     pub excepted_rules: Vec<Allow>,
     /// What the result, and the statements about it, are signed with.
     pub signer: Option<Arc<SigningKey>>,
+    /// Whose signatures the source, the new base and the log runner must carry.
+    pub demands: Arc<[SignatureDemand]>,
 }
 
 impl Job {
@@ -45,6 +47,7 @@ impl Job {
             exception: None,
             excepted_rules: Vec::new(),
             signer: None,
+            demands: Arc::default(),
         }
     }
 

@@ -1,14 +1,15 @@
 //! Makes a rebased image again from the inputs it records, and compares.
 
-use crate::error::{Error, Result};
+use crate::attest::{self, Statement};
+use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
 use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage, ResultFormat};
-use crate::report::{Verification, VerifyOutcome};
+use crate::report::{Verification, VerifiedAttestation, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::fetch::Fetcher;
+use crate::store::fetch::{Fetcher, Opened};
 
 /// Where inputs may be, in the words of the user. They must still have the digests that the image records.
 #[derive(Debug, Clone, Default)]
@@ -29,16 +30,53 @@ pub fn verify(session: &Session, image: &Location, given: &InputPlaces) -> Resul
     let derived = run::derive(session, &fetcher, &job)?;
     let derived = derived
         .ok_or_else(|| Error::input("the new base no longer has any of the image's platforms").fact("image", image))?;
-    let outcome = if derived.top.digest() == top.digest() { VerifyOutcome::Same } else { VerifyOutcome::Different };
+    let run::Derived { assembled, provenance } = derived;
+    let is_same = assembled.top.digest() == top.digest();
+    // What is said about bytes that are not the image's is not looked at.
+    let attestations = if is_same { attested(&fetcher, &opened, &provenance)? } else { Vec::new() };
+    let is_true = attestations.iter().all(|attestation| attestation.differences.is_empty());
+    let outcome = if is_same && is_true { VerifyOutcome::Same } else { VerifyOutcome::Different };
     Ok(Verification {
+        attestations,
         schema: "underpin.verify/v1",
         outcome,
         image: image.to_string(),
         source: job.source.to_string(),
         base: job.options.base.to_string(),
         digest: top.digest(),
-        derived: derived.top.digest(),
+        derived: assembled.top.digest(),
     })
+}
+
+/// Holds the provenance that is attached to the image against what was derived.
+fn attested(fetcher: &Fetcher<'_>, image: &Opened, derived: &[Statement]) -> Result<Vec<VerifiedAttestation>> {
+    let mut verified = Vec::new();
+    for expected in derived {
+        let subject = expected.subject.digest;
+        let statements = match image.statements(fetcher, subject) {
+            // Offline nobody can say.
+            Err(error) if matches!(error.kind(), Kind::Network | Kind::Missing) => {
+                let why = error.what();
+                fetcher.tools.notices.warn(format!("what is attached to the image was not verified: {why}"));
+                return Ok(verified);
+            }
+            statements => statements?,
+        };
+        for attached in statements.iter().filter(|attached| attest::is_ours(&attached.statement)) {
+            let differences = attest::differences(&expected.predicate, &attached.statement.predicate);
+            let wrong_subject = (attached.statement.subjects != [subject]).then(|| {
+                let subjects: Vec<String> = attached.statement.subjects.iter().map(ToString::to_string).collect();
+                format!("subject: expected {subject}, got {}", subjects.join(", "))
+            });
+            verified.push(VerifiedAttestation {
+                digest: attached.digest,
+                subject,
+                predicate_type: attached.statement.predicate_type.clone(),
+                differences: wrong_subject.into_iter().chain(differences).collect(),
+            });
+        }
+    }
+    Ok(verified)
 }
 
 /// What an image records, and the old base of each of its platforms.

@@ -73,6 +73,13 @@ fn to_be_signed(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The statement in a bundle, whoever signed it: good for comparing it with what is known, and for nothing else.
+#[must_use]
+pub fn unchecked_statement(bundle: &[u8]) -> Option<ReadStatement> {
+    let object = canonical::read_object(bundle, "the bundle").ok()?;
+    ReadStatement::read(&decoded(object.get("dsseEnvelope")?.get("payload"))?).ok()
+}
+
 /// The statement in a bundle that one of the keys has signed.
 pub fn sealed_statement(bundle: &[u8], keys: &[PublicKey]) -> Result<ReadStatement, Rejection> {
     let payload = opened(bundle, keys)?;

@@ -12,12 +12,16 @@
 mod attachment;
 mod bundle;
 mod key;
+mod notation;
 mod pem;
 mod provenance;
 mod statement;
+mod trust;
 
 pub use attachment::{Attachment, IN_TOTO, PREDICATE_TYPE, attachments};
-pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement};
+pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement, unchecked_statement};
 pub use key::{PublicKey, SigningKey};
-pub use provenance::{PROVENANCE, SourceReferrer, provenance};
-pub use statement::{SIGNATURE, Statement, signature};
+pub use notation::{NOTATION, NOTATION_COSE, NOTATION_JWS};
+pub use provenance::{PROVENANCE, SourceReferrer, differences, is_ours, provenance};
+pub use statement::{ReadStatement, SIGNATURE, Statement, signature};
+pub use trust::{SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand};

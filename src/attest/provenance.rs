@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::statement::Statement;
+use super::statement::{ReadStatement, Statement};
 use crate::assemble::Assembled;
 use crate::error::Result;
 use crate::examine::Subject;
@@ -93,6 +93,62 @@ fn predicate(
     })))
 }
 
+/// Whether it is a statement that underpin makes: another builder's provenance says other things.
+#[must_use]
+pub fn is_ours(statement: &ReadStatement) -> bool {
+    let build_type = statement.predicate.pointer("/buildDefinition/buildType").and_then(Value::as_str);
+    statement.predicate_type == PROVENANCE && build_type == Some(BUILD_TYPE)
+}
+
+/// What an attached provenance says otherwise than `derived`, field by field. What others stated about the source may have
+/// changed since, and where the old base and the log runner were found decides nothing.
+#[must_use]
+pub fn differences(derived: &Value, attached: &Value) -> Vec<String> {
+    let (derived, attached) = (comparable(derived), comparable(attached));
+    let mut found = Vec::new();
+    compare("", &derived, &attached, &mut found);
+    found
+}
+
+fn comparable(predicate: &Value) -> Value {
+    let mut predicate = predicate.clone();
+    let inputs = predicate.pointer_mut("/buildDefinition/resolvedDependencies").and_then(Value::as_array_mut);
+    if let Some(inputs) = inputs {
+        inputs.retain(|input| input.get("name").is_none_or(|name| name != REFERRER));
+        for input in inputs.iter_mut().filter_map(Value::as_object_mut) {
+            let is_found = input.get("name").is_some_and(|name| name == OLD_BASE || name == LOG_RUNNER);
+            if is_found {
+                input.shift_remove("uri");
+            }
+        }
+    }
+    predicate
+}
+
+fn compare(path: &str, expected: &Value, got: &Value, found: &mut Vec<String>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match (expected, got) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for key in keys {
+                let member = |of: &Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
+                compare(&below(key), &member(one), &member(other), found);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (at, (one, other)) in one.iter().zip(other).enumerate() {
+                compare(&format!("{path}[{at}]"), one, other, found);
+            }
+        }
+        _ if expected == got => {}
+        _ => found.push(format!("{path}: expected {expected}, got {got}")),
+    }
+}
+
+const OLD_BASE: &str = "old-base";
+const LOG_RUNNER: &str = "log-runner";
+const REFERRER: &str = "source-referrer";
+
 /// Something that the result was made from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Input {
@@ -119,7 +175,7 @@ impl Input {
 
     fn referrer(of: &SourceReferrer) -> Self {
         let found = Some(("found", of.found.clone()));
-        Self { media_type: Some(of.kind.clone()), note: found, ..Self::named("source-referrer", None, of.digest) }
+        Self { media_type: Some(of.kind.clone()), note: found, ..Self::named(REFERRER, None, of.digest) }
     }
 
     fn text(&self) -> String {
@@ -152,7 +208,7 @@ fn old_bases(passes: &[&Pass]) -> Vec<Input> {
     let old = passes.iter().filter_map(|pass| {
         let old = &pass.subject.old_base;
         let name = old.reference.as_deref().and_then(registry_name);
-        Some(Input::named("old-base", name.as_deref(), old.image.as_ref()?.digest()))
+        Some(Input::named(OLD_BASE, name.as_deref(), old.image.as_ref()?.digest()))
     });
     old.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -168,7 +224,7 @@ fn runners(image: &Subject, passes: &[&Pass]) -> Vec<Input> {
     let name = image.runner.as_ref().and_then(|runner| runner.location.repository()).map(ToString::to_string);
     let used = passes.iter().filter(|pass| pass.draft.form.uses_runner());
     let used = used.filter_map(|pass| pass.subject.runner.as_ref());
-    let used = used.map(|runner| Input::named("log-runner", name.as_deref(), runner.image.digest()));
+    let used = used.map(|runner| Input::named(LOG_RUNNER, name.as_deref(), runner.image.digest()));
     used.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -181,4 +237,76 @@ fn allowed(passes: &[&Pass]) -> Vec<Value> {
     });
     let allowed: BTreeSet<(&str, String, String)> = allowed.collect();
     allowed.into_iter().map(|(rule, message, by)| json!({"rule": rule, "message": message, "allowedBy": by})).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicate() -> Value {
+        json!({"buildDefinition": {"buildType": BUILD_TYPE, "externalParameters": {"options": {"keep": ["/a"]}},
+            "resolvedDependencies": [{"name": "source", "digest": {"sha256": "a"}}, {"name": OLD_BASE, "uri": "x"}]}})
+    }
+
+    #[test]
+    fn a_field_that_differs_is_named() {
+        for (path, value, expected) in [
+            (
+                "/buildDefinition/externalParameters/options/keep/0",
+                json!("/b"),
+                "buildDefinition.externalParameters.options.keep[0]: expected \"/a\", got \"/b\"",
+            ),
+            (
+                "/buildDefinition/externalParameters/options",
+                json!({}),
+                "buildDefinition.externalParameters.options.keep: expected [\"/a\"], got null",
+            ),
+            (
+                "/buildDefinition/resolvedDependencies/0/digest/sha256",
+                json!("b"),
+                "buildDefinition.resolvedDependencies[0].digest.sha256: expected \"a\", got \"b\"",
+            ),
+        ] {
+            let mut attached = predicate();
+            *attached.pointer_mut(path).unwrap() = value;
+            assert_eq!(differences(&predicate(), &attached), [expected]);
+        }
+    }
+
+    #[test]
+    fn what_may_have_changed_since_is_not_compared() {
+        let mut attached = predicate();
+        let inputs = attached.pointer_mut("/buildDefinition/resolvedDependencies").unwrap().as_array_mut().unwrap();
+        inputs.push(json!({"name": REFERRER, "digest": {"sha256": "c"}}));
+        inputs[1]["uri"] = "y".into();
+        assert_eq!(differences(&predicate(), &attached), [""; 0]);
+    }
+
+    /// Statements with one value changed anywhere: all are told from the derived one.
+    #[test]
+    fn mutated_statements_differ() {
+        let whole = predicate();
+        let mut random = fastrand::Rng::with_seed(18);
+        for _ in 0..50 {
+            let mut mutant = whole.clone();
+            mutate(&mut mutant, &mut random);
+            assert!(!differences(&whole, &mutant).is_empty() || comparable(&whole) == comparable(&mutant), "{mutant}");
+        }
+    }
+
+    fn mutate(value: &mut Value, random: &mut fastrand::Rng) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                let at = random.usize(..map.len());
+                if let Some(member) = map.values_mut().nth(at) {
+                    mutate(member, random);
+                }
+            }
+            Value::Array(list) if !list.is_empty() => {
+                let at = random.usize(..list.len());
+                mutate(&mut list[at], random);
+            }
+            other => *other = json!(random.u32(..)),
+        }
+    }
 }

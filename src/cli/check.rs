@@ -129,14 +129,15 @@ impl Check {
                 source_date_epoch: epoch()?,
                 ..RebaseOptions::default()
             };
-            Ok(Asked { job: Job::new(image.parse()?, options), list: policy.list.clone() })
+            let job = Job { demands: Arc::clone(&policy.demands), ..Job::new(image.parse()?, options) };
+            Ok(Asked { job, list: policy.list.clone() })
         };
         let mut asked = self.images.iter().map(one).collect::<Result<Vec<Asked>>>()?;
         let Some(path) = self.batch.as_deref() else { return Ok(asked) };
         let mut lists = BatchLists::beside(path);
         for entry in read_batch(path)?.images {
             let list = lists.list_for(&entry, policy)?;
-            let mut job = entry.job;
+            let mut job = Job { demands: Arc::clone(&policy.demands), ..entry.job };
             job.options.known_bases.extend(known.iter().cloned());
             if self.base.is_some() {
                 job.options.base = base.clone();

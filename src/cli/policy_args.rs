@@ -7,12 +7,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exceptions::read_list;
+use crate::attest::SignatureDemand;
 use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::plan::BaseChoice;
 use crate::policy::exceptions::ExceptionList;
-use crate::policy::{BasePolicy, Dependency, PolicyFile, PolicyPreset};
+use crate::policy::{BasePolicy, Dependency, PolicyFile, PolicyPreset, SignedBy};
 use crate::settings::Job;
 use crate::store::disk::read_file;
 
@@ -22,7 +23,7 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     exceptions: Option<PathBuf>,
     /// Base-image policy: `kubernetes` for that of Kubernetes today, or a YAML file with `allow_bases`, `exception_bases`,
-    /// `base_candidates`, `exceptions`, `excepted_rules`
+    /// `base_candidates`, `exceptions`, `excepted_rules`, `signed_by`
     #[arg(long, value_name = "kubernetes|FILE", help_heading = "Policy")]
     policy: Option<PathBuf>,
     /// Versions of bases that are named without a tag: a YAML file like Kubernetes' build/dependencies.yaml
@@ -35,6 +36,8 @@ pub struct PolicyArgs {
 pub(super) struct Policy {
     pub bases: BasePolicy,
     pub list: Option<Arc<ExceptionList>>,
+    /// Whose signatures images must carry.
+    pub demands: Arc<[SignatureDemand]>,
 }
 
 /// A larger policy file is not read.
@@ -42,24 +45,27 @@ const LARGEST: u64 = 1 << 20;
 
 impl PolicyArgs {
     pub(super) fn read(&self) -> Result<Policy> {
-        let (mut bases, beside) = self.bases()?;
+        let (mut bases, beside, demands) = self.bases()?;
         if let Some(path) = &self.dependencies {
             bases.versions = versions(path, &bases)?;
         }
         let list = self.exceptions.clone().or(beside).as_deref().map(read_list).transpose()?.map(Arc::new);
-        Ok(Policy { bases, list })
+        Ok(Policy { bases, list, demands: demands.into() })
     }
 
-    /// The policy, and the exception list that it names.
-    fn bases(&self) -> Result<(BasePolicy, Option<PathBuf>)> {
-        let Some(path) = &self.policy else { return Ok((BasePolicy::default(), None)) };
+    /// The policy, the exception list that it names, and the signatures that it demands.
+    fn bases(&self) -> Result<(BasePolicy, Option<PathBuf>, Vec<SignatureDemand>)> {
+        let Some(path) = &self.policy else { return Ok((BasePolicy::default(), None, Vec::new())) };
         // A file of that name is `./kubernetes`.
         if let Some(preset) = path.to_str().and_then(PolicyPreset::named) {
-            return Ok((preset.policy(), None));
+            return Ok((preset.policy(), None, Vec::new()));
         }
         let file = PolicyFile::read(&read_text(path, LARGEST)?).map_err(|error| error.fact("path", path.display()))?;
-        let beside = file.exceptions.as_ref().map(|name| path.parent().unwrap_or(Path::new("")).join(name));
-        Ok((file.policy, beside))
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let beside = file.exceptions.as_ref().map(|name| directory.join(name));
+        let demands = file.signed_by.iter().map(|signed| demand(signed, directory));
+        let demands = demands.collect::<Result<Vec<_>>>().map_err(|error| error.fact("path", path.display()))?;
+        Ok((file.policy, beside, demands))
     }
 }
 
@@ -70,6 +76,13 @@ fn versions(path: &Path, bases: &BasePolicy) -> Result<Vec<Location>> {
         return Err(Error::input("the file records no version of a base of the policy").fact("path", path.display()));
     }
     Ok(versions)
+}
+
+/// The demand with its keys, which are relative to the policy file's directory.
+fn demand(signed: &SignedBy, directory: &Path) -> Result<SignatureDemand> {
+    let read = |name: &String| Ok((name.clone(), read_text(&directory.join(name), LARGEST)?));
+    let keys = signed.keys.iter().map(read).collect::<Result<Vec<_>>>()?;
+    SignatureDemand::new(&signed.images, &keys).map_err(|error| error.fact("at", signed.at))
 }
 
 impl Policy {
@@ -98,6 +111,7 @@ impl Policy {
             job.options.base_candidates.clone_from(&self.bases.candidates);
         }
         job.options.base = self.versioned(job.options.base);
+        job.demands = Arc::clone(&self.demands);
         match list.and_then(|list| list.exception_for(&job.source)) {
             Some(exception) => job.excepted(exception.clone(), &self.bases.excepted_rules),
             None => job,

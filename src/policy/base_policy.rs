@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
 use crate::oci::{Location, RepositoryName};
 use crate::rules::Allow;
-use crate::yaml::{self, YamlMap};
+use crate::yaml::{self, Position, YamlMap};
 
 /// `distroless/static` under all of its names.
 const ALLOWED: [&str; 4] = [
@@ -284,13 +284,25 @@ fn images<'n>(names: impl Iterator<Item = &'n BaseName>) -> Vec<Location> {
     names.filter_map(|name| if let BaseName::Image(location) = name { Some(location.clone()) } else { None }).collect()
 }
 
-const KEYS: [&str; 5] = ["allow_bases", "exception_bases", "base_candidates", "exceptions", "excepted_rules"];
+const KEYS: [&str; 6] =
+    ["signed_by", "allow_bases", "exception_bases", "base_candidates", "exceptions", "excepted_rules"];
 
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFile {
     pub policy: BasePolicy,
     /// The exception list, relative to the policy file's directory.
     pub exceptions: Option<String>,
+    /// Whose signature images must carry.
+    pub signed_by: Vec<SignedBy>,
+}
+
+/// Images that must be signed, by patterns of their names, and the files of the keys, relative to the policy file's
+/// directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedBy {
+    pub images: Vec<String>,
+    pub keys: Vec<String>,
+    pub at: Position,
 }
 
 impl PolicyFile {
@@ -314,8 +326,23 @@ impl PolicyFile {
             policy.candidates = candidates;
         }
         let exceptions = members.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
-        Ok(Self { policy, exceptions })
+        Ok(Self { policy, exceptions, signed_by: signed_by(members)? })
     }
+}
+
+fn signed_by(members: YamlMap<'_>) -> Result<Vec<SignedBy>> {
+    let Some(node) = members.get("signed_by") else { return Ok(Vec::new()) };
+    let one = |entry: &yaml::YamlNode| {
+        let members = entry.members(&["images", "keys"])?;
+        let texts = |key: &str| {
+            let node = members.get(key).ok_or_else(|| yaml::wrong(format!("`signed_by` needs `{key}`"), entry.at))?;
+            let texts =
+                node.texts()?.into_iter().map(|node| node.text().map(str::to_owned)).collect::<Result<Vec<_>>>()?;
+            if texts.is_empty() { Err(yaml::wrong(format!("`{key}` is empty"), node.at)) } else { Ok(texts) }
+        };
+        Ok(SignedBy { images: texts("images")?, keys: texts("keys")?, at: entry.at })
+    };
+    node.list()?.iter().map(one).collect()
 }
 
 fn list<T: std::str::FromStr<Err = Error>>(members: YamlMap<'_>, key: &str) -> Result<Option<Vec<T>>> {
@@ -445,6 +472,8 @@ mod tests {
         assert_eq!(file.exceptions.as_deref(), Some("list.md"));
         let rules = PolicyFile::read("excepted_rules: needs-tool\n").unwrap().policy.excepted_rules;
         assert_eq!(rules, ["needs-tool".parse().unwrap()]);
+        let signed = PolicyFile::read("signed_by: [{images: a.io/*, keys: [k.pub, l.pub]}]\n").unwrap().signed_by;
+        assert_eq!((signed[0].images.len(), signed[0].keys.len()), (1, 2));
         let candidates = PolicyFile::read("base_candidates: [a.io/static, a.io/base]\n").unwrap().policy.candidates;
         assert_eq!(candidates, ["a.io/static".parse().unwrap(), "a.io/base".parse().unwrap()]);
     }
@@ -456,6 +485,9 @@ mod tests {
             ("allow_bases:\n  - NOT A NAME\n", "line 2, column 5"),
             ("excepted_rules: [no-such-rule]\n", "line 1, column 18"),
             ("allow_bases: {a: b}\n", "line 1, column 14"),
+            ("signed_by:\n- images: a\n", "line 2"),
+            ("signed_by:\n- {images: a, keys: []}\n", "line 2"),
+            ("signed_by:\n- {images: a, keys: b, key: c}\n", "line 2"),
         ] {
             let error = PolicyFile::read(text).unwrap_err();
             assert!(error.to_string().contains(place), "{text}: {error}");

@@ -41,11 +41,11 @@ pub fn judge_alone(alone: &OwnStartup, platform: &Platform) -> Vec<Finding> {
     program::judge_alone(alone, platform)
 }
 
-/// A platform of the source that the new base does not have.
+/// A platform of the source that was not looked at, such as one that the new base does not have, and why.
 #[derive(Debug, Clone)]
 pub struct MissingPlatform {
     pub platform: Platform,
-    pub finding: Finding,
+    pub findings: Vec<Finding>,
 }
 
 /// What the rules say about the platforms that could not be looked at.
@@ -53,7 +53,7 @@ pub struct MissingPlatform {
 pub fn missing_platforms(image: &Subject, on_missing: OnMissing) -> Vec<MissingPlatform> {
     let missing = |platform: &Platform| MissingPlatform {
         platform: platform.clone(),
-        finding: platform_missing(image, platform, on_missing),
+        findings: vec![platform_missing(image, platform, on_missing)],
     };
     image.missing.iter().map(missing).collect()
 }

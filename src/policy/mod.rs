@@ -20,7 +20,7 @@ mod tests;
 mod user;
 mod workdir;
 
-pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset};
+pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset, SignedBy};
 pub use base_rules::{BaseVerdict, Movable, judge_base};
 pub use dependencies::Dependency;
 pub use judge::{MissingPlatform, judge, judge_alone, missing_platforms};

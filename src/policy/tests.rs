@@ -267,6 +267,6 @@ fn platform_missing() {
     image.missing.push("linux/s390x".parse().unwrap());
     for (on_missing, level) in [(OnMissing::Refuse, Level::Refuse), (OnMissing::Skip, Level::Warn)] {
         let missing = missing_platforms(&image, on_missing);
-        assert_eq!((missing.len(), missing[0].finding.level), (1, level));
+        assert_eq!((missing.len(), missing[0].findings[0].level), (1, level));
     }
 }

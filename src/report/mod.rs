@@ -45,4 +45,4 @@ pub use rules::{explained, listed, rules_to_json};
 pub use sarif::to_sarif;
 pub use text::{Detail, losses_to_text, to_text};
 pub use translation::Translation;
-pub use verification::{Verification, VerifyOutcome};
+pub use verification::{Verification, VerifiedAttestation, VerifyOutcome};

@@ -509,7 +509,7 @@ impl Target {
 
 fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
     let missing = ending.missing.iter().map(|missing| ReportedPlatform {
-        findings: vec![(&missing.finding).into()],
+        findings: missing.findings.iter().map(ReportedFinding::from).collect(),
         ..ReportedPlatform::unknown(missing.platform.to_string())
     });
     ending.passes.iter().map(platform).chain(missing).collect()

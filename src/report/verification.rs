@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::to_json;
+use crate::error::printable;
 use crate::oci::Digest;
 use crate::rules::{Level, Rule};
 
@@ -27,6 +28,19 @@ pub struct Verification {
     pub digest: Digest,
     /// The digest that its recorded inputs give.
     pub derived: Digest,
+    /// The provenance that is attached to it, held against what its inputs give.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attestations: Vec<VerifiedAttestation>,
+}
+
+/// A statement that is attached to the image. Who signed it is not checked.
+#[derive(Debug, Serialize)]
+pub struct VerifiedAttestation {
+    pub digest: Digest,
+    pub subject: Digest,
+    pub predicate_type: String,
+    /// The fields that differ from what was derived; none where it is true.
+    pub differences: Vec<String>,
 }
 
 impl Reportable for Verification {
@@ -34,7 +48,15 @@ impl Reportable for Verification {
         let Self { image, source, base, digest, derived, .. } = self;
         let facts = format!("  source   {source}\n  base     {base}\n  digest   {digest}\n");
         match self.outcome {
-            VerifyOutcome::Same => format!("verified: {image} matches its recorded inputs\n{facts}"),
+            VerifyOutcome::Same => {
+                let lines = self.attestations.iter().map(|it| format!("  attested {}\n", it.predicate_type));
+                let attested = lines.collect::<Vec<_>>().concat();
+                format!("verified: {image} matches its recorded inputs\n{facts}{attested}")
+            }
+            VerifyOutcome::Different if digest == derived => {
+                let differences = self.differences().map(|it| printable(&it)).collect::<Vec<_>>().join("\n           ");
+                format!("refused: a statement attached to {image} is not true of it\n{facts}  differs  {differences}\n")
+            }
             VerifyOutcome::Different => {
                 format!("refused: {image} does not match its recorded inputs\n{facts}  derived  {derived}\n")
             }
@@ -58,8 +80,23 @@ impl Reportable for Verification {
 }
 
 impl Verification {
+    fn differences(&self) -> impl Iterator<Item = String> {
+        self.attestations
+            .iter()
+            .flat_map(|it| it.differences.iter().map(move |difference| format!("{}: {difference}", it.digest)))
+    }
+
     fn difference(&self) -> ReportedFinding {
         let Self { source, base, digest, derived, .. } = self;
+        if digest == derived {
+            return ReportedFinding {
+                rule: Rule::AttestationDiffers,
+                level: Level::Refuse,
+                message: "a statement that is attached to the image is not true of it".to_owned(),
+                evidence: self.differences().collect::<Vec<_>>().join("\n"),
+                fix: Rule::AttestationDiffers.fix().to_owned(),
+            };
+        }
         ReportedFinding {
             rule: Rule::DigestUnexpected,
             level: Level::Refuse,

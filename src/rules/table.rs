@@ -739,6 +739,23 @@ rules! {
         example "CMD [\"python3\", \"server.py\"]\n# the new base has no python3, or python3.12 for packages in lib/python3.11"
         fix "choose a --base with the same version of the interpreter, at the same path; packages in another directory are found \
             with --env PYTHONPATH=DIRECTORY"
+
+    SignatureMissing "signature-missing" Bases [Refuse] Never
+        means "The source, the new base or the log runner does not carry a signature by a key that the policy demands."
+        why "`signed_by` in the policy file names images that must be signed, and by whom. Signatures are looked for before \
+            a layer is read: as sigstore bundles among the image's referrers, as cosign 3 writes them, and under the tag \
+            `sha256-HEX.sig`, as cosign 2 does. One by another key, about another digest, or of another kind does not count."
+        example "signed_by:\n- images: [registry.example/bases/*]\n  keys: [bases.pub]"
+        fix "sign the image with one of these keys (`cosign sign --key`), use one that is signed, or correct `signed_by` in \
+            the policy file"
+
+    AttestationDiffers "attestation-differs" Result [Refuse] Never
+        means "The provenance that is attached to the image says something else than its recorded inputs give."
+        why "`verify` makes the provenance again, and compares it field by field. Another value means that somebody attached a \
+            statement that is not true of the image, or made with another version."
+        example "buildDefinition.externalParameters.base: expected \"registry.example/static@sha256:9c2e…\""
+        fix "do not rely on the statement; attach it anew with `underpin rebase --attest provenance`"
+
 }
 
 impl From<Reason> for Rule {

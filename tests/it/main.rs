@@ -12,6 +12,7 @@
 
 mod support;
 
+mod attest;
 mod auth;
 mod base_choice;
 mod batch;

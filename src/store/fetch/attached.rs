@@ -1,9 +1,9 @@
 //! What others have stated about an image: its referrers, and cosign's tags of old.
 
 use super::{Fetcher, Opened};
-use crate::attest::SourceReferrer;
+use crate::attest::{BUNDLE, IN_TOTO, ReadStatement, SourceReferrer, unchecked_statement};
 use crate::error::Result;
-use crate::oci::{Digest, Location, Referrer, artifact_type, fallback_tag, subject};
+use crate::oci::{Descriptor, Digest, Location, Referrer, artifact_type, fallback_tag, subject};
 use crate::store::parallel;
 
 /// The tags under which cosign 1 and 2 keep signatures, attestations and SBOMs: `sha256-HEX` with one of these.
@@ -22,6 +22,40 @@ impl Fetcher<'_> {
         Ok(found)
     }
 }
+
+/// A statement that is attached to an image. Nobody has checked who signed it.
+#[derive(Debug)]
+pub struct AttachedStatement {
+    /// The manifest that holds it.
+    pub digest: Digest,
+    pub statement: ReadStatement,
+}
+
+impl Opened {
+    /// The in-toto statements that are attached to a manifest or index, signed or not. What cannot be read is none.
+    pub fn statements(&self, fetcher: &Fetcher<'_>, about: Digest) -> Result<Vec<AttachedStatement>> {
+        let mut found = Vec::new();
+        for referrer in self.place.referrers(about, None)?.into_iter().take(MOST) {
+            if !["", EMPTY, BUNDLE, IN_TOTO].contains(&referrer.artifact_type.as_str()) {
+                continue;
+            }
+            let document = self.place.document(&referrer.descriptor)?;
+            let layer = document.object().get("layers").and_then(|layers| layers.get(0));
+            let layer = layer.and_then(|layer| Descriptor::read(layer, "the statement").ok());
+            let Some(layer) = layer.filter(|_| subject(&document) == Some(about)) else { continue };
+            let statement = match layer.media_type.as_str() {
+                IN_TOTO => ReadStatement::read(&self.loader(fetcher).small_blob(&layer)?).ok(),
+                BUNDLE => unchecked_statement(&self.loader(fetcher).small_blob(&layer)?),
+                _ => None,
+            };
+            found.extend(statement.map(|statement| AttachedStatement { digest: document.digest(), statement }));
+        }
+        Ok(found)
+    }
+}
+
+/// Statements about one image that are read.
+const MOST: usize = 64;
 
 fn about(opened: &Opened, of: Digest) -> Result<Vec<SourceReferrer>> {
     let mut found = Vec::new();

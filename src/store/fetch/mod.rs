@@ -6,6 +6,7 @@ mod images;
 mod layers;
 mod lookup;
 mod select;
+mod signatures;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,9 @@ use layers::LayerReader;
 use lookup::Looker;
 use select::{Listed, Listing};
 
+pub use attached::AttachedStatement;
 pub use lookup::Patience;
+pub use signatures::SignatureSearch;
 
 /// What a run asks for.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +75,8 @@ pub struct Bases {
     opened: OnceMap<Location, Arc<Opened>>,
     /// Hosts that did not answer when a base was looked for that nobody has to have: they are asked once.
     silent: Mutex<HashSet<String>>,
+    /// Bases whose signatures were looked for, with the files of the keys.
+    signatures: OnceMap<(Location, Vec<String>), Arc<SignatureSearch>>,
 }
 
 impl Bases {

@@ -1,6 +1,6 @@
 //! A registry's host: where its API is, and how it is spoken to. Decided once per run.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use reqwest::{StatusCode, Url};
@@ -51,7 +51,8 @@ pub(super) struct Host {
     /// Held by the request that finds out the way.
     pub(super) deciding: tokio::sync::Mutex<()>,
     challenge: Mutex<Option<Challenge>>,
-    without_referrers: AtomicBool,
+    /// Repositories that were found to have no referrers API: one host may serve several kinds.
+    without_referrers: Mutex<HashSet<String>>,
 }
 
 impl Host {
@@ -70,7 +71,7 @@ impl Host {
             settled,
             deciding: tokio::sync::Mutex::default(),
             challenge: Mutex::default(),
-            without_referrers: AtomicBool::new(false),
+            without_referrers: Mutex::default(),
         }
     }
 
@@ -103,13 +104,13 @@ impl Host {
         self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it was found out that it has no referrers API: then it is not asked again.
-    pub(super) fn lacks_referrers(&self) -> bool {
-        self.without_referrers.load(Ordering::Relaxed)
+    /// Whether it was found out that a repository has no referrers API: then it is not asked again.
+    pub(super) fn lacks_referrers(&self, repository: &str) -> bool {
+        self.without_referrers.lock().unwrap_or_else(PoisonError::into_inner).contains(repository)
     }
 
-    pub(super) fn note_without_referrers(&self) {
-        self.without_referrers.store(true, Ordering::Relaxed);
+    pub(super) fn note_without_referrers(&self, repository: &str) {
+        self.without_referrers.lock().unwrap_or_else(PoisonError::into_inner).insert(repository.to_owned());
     }
 
     pub(super) fn remember(&self, challenge: &Challenge) {

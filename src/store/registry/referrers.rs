@@ -59,7 +59,7 @@ impl Repository {
     }
 
     async fn listed(&self, subject: Digest, filter: Option<&str>) -> Result<ListedReferrers> {
-        if !self.host().lacks_referrers()
+        if !self.host().lacks_referrers(self.name().repository())
             && let Some(list) = self.by_api(subject, filter).await?
         {
             return Ok(ListedReferrers { list, keeper: Keeper::Registry });
@@ -108,7 +108,7 @@ impl Repository {
             // Denied to these credentials, perhaps not to others.
             401 | 403 => return Ok(None),
             400..=499 | 501 => {
-                self.host().note_without_referrers();
+                self.host().note_without_referrers(self.name().repository());
                 return Ok(None);
             }
             _ => return Err(broken(call, answer)),

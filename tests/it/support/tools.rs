@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use super::recipe::blob_path;
+use super::skip::{Part, missing};
 
 /// Runs a tool that must succeed.
 pub fn tool(program: &str, args: &[&str]) -> Output {
@@ -14,6 +15,13 @@ pub fn tool(program: &str, args: &[&str]) -> Output {
     let out = Command::new(path).args(args).output().unwrap();
     assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     out
+}
+
+/// A program of a newer Debian, as `scripts/test` unpacks it: `sid/cosign`, `cosign`.
+pub fn newer(package: &str, program: &str) -> Part<PathBuf> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/newer");
+    let path = target.join(package).join("usr/bin").join(program);
+    if path.exists() { Ok(path) } else { Err(missing(&format!("{program} of {package}"))) }
 }
 
 /// The bytes of the document as skopeo gets them from a registry on loopback.
