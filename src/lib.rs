@@ -32,13 +32,15 @@
 //! | [`attest`] | statements about a result: provenance; envelopes, keys and signatures |
 //! | [`kube`] | Kubernetes manifests as text: commands without their shell, every other byte as it was |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
+//! | [`sandbox`] | a real start under an OCI runtime, where one was asked for |
 //! | [`report`] | one model, one file per format |
 //! | [`settings`] | what a run was asked to do |
 //! | [`run`], [`verify`], [`check`] | the flow itself, the flow again, and the flow as a question |
 //! | [`batch`] | many images: the batch file, the lock file, shards |
 //! | [`cli`] | one small file per command |
 //!
-//! A module uses only those listed before it, which a test holds; network and disk are touched in [`store`] only.
+//! A module uses only those listed before it, which a test holds; network and disk are touched in [`store`] only,
+//! but for the private directory of a real start ([`sandbox`]).
 //!
 //! Formats: OCI image-spec 1.1 (documents, layout, annotations), distribution-spec 1.1 (registry
 //! protocol), docker's `config.json` and containers' `auth.json` (credentials), docker's image
@@ -69,6 +71,7 @@ pub mod report;
 pub mod rootfs;
 pub mod rules;
 pub mod run;
+pub mod sandbox;
 pub mod settings;
 pub mod shell;
 pub mod store;

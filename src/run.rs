@@ -1,6 +1,10 @@
 //! The flow, stage by stage: fetch; for each platform examine, plan, process, policy; then assemble,
-//! publish, report. One value per arrow; no stage calls an earlier one. A stage that needs more of the
+//! start where that was asked for, publish, report. One value per arrow; no stage calls an earlier one. A stage that needs more of the
 //! world says so, and it is fetched here. With `--base auto` the middle is run for one candidate after another.
+
+mod start;
+
+pub use start::start;
 
 use crate::assemble::{self, Assembled};
 use crate::attest::{self, SignatureDemand, SourceReferrer, Statement};
@@ -12,6 +16,7 @@ use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
 use crate::report::{Ending, Inspection, Outcome, Report, ReportedAttestation, TargetChange};
 use crate::rules::{Allow, Finding, Level, Rule};
+use crate::sandbox::PlatformStart;
 use crate::settings::Job;
 use crate::store::fetch::{Fetcher, Request, SignatureSearch};
 use crate::store::publish::{self, EarlyAnswers, Publisher, Receipt};
@@ -27,6 +32,8 @@ struct Judged {
     candidates: Vec<TriedBase>,
     /// Statements about the source, which the result leaves behind; looked up where something is attached.
     source_referrers: Vec<SourceReferrer>,
+    /// What was started for real; empty where that was not asked for.
+    started: Vec<PlatformStart>,
 }
 
 impl Judged {
@@ -68,7 +75,7 @@ impl Judged {
 pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
     let mounts_from: Vec<&Location> = job.options.base.location().into_iter().chain([&job.source]).collect();
     let early = EarlyAnswers::ask(&session.tools, &job.targets, &mounts_from);
-    let (judged, assembled) = prepare(session, job)?;
+    let (judged, assembled) = prepare(session, &session.fetcher(), job)?;
     let Some(assembled) = assembled.as_ref().filter(|_| !judged.refuses()) else {
         let assembled = assembled.as_ref().map(|assembled| (assembled, None));
         return Ok(report(session, job, &judged, assembled, Outcome::Refused));
@@ -84,15 +91,20 @@ pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
 
 /// The same run stopped before anything is written.
 pub fn plan(session: &Session, job: &Job) -> Result<Report> {
-    let (judged, assembled) = prepare(session, job)?;
+    let (judged, assembled) = prepare(session, &session.fetcher(), job)?;
     let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
     let assembled = assembled.as_ref().map(|assembled| (assembled, None));
     Ok(report(session, job, &judged, assembled, outcome))
 }
 
-/// Whether the image could move, without making a byte of the result. What `fetcher` has read is not
-/// read again.
+/// Whether the image could move, without making a byte of the result, unless it is to be started. What `fetcher` has read
+/// is not read again.
 pub fn judge(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<Report> {
+    if job.options.start.is_some() {
+        let (judged, _) = prepare(session, fetcher, job)?;
+        let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
+        return Ok(report(session, job, &judged, None, outcome));
+    }
     let mut judged = consider(fetcher, job)?;
     note_exception(job, &mut judged);
     let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
@@ -134,15 +146,17 @@ pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Res
 }
 
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.
-fn prepare(session: &Session, job: &Job) -> Result<(Judged, Option<Assembled>)> {
-    let fetcher = session.fetcher();
-    let mut judged = consider(&fetcher, job)?;
+fn prepare(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<(Judged, Option<Assembled>)> {
+    let mut judged = consider(fetcher, job)?;
     if job.options.attaches() {
-        look_behind(&fetcher, job, &mut judged)?;
+        look_behind(fetcher, job, &mut judged)?;
     }
     let assembled = if judged.refuses() { None } else { Some(assemble(session, job, &mut judged)?) };
     if let Some(finding) = assembled.as_ref().and_then(|assembled| unexpected(job, assembled)) {
         judged.add(&finding);
+    }
+    if let (Some(options), Some(assembled), false) = (job.options.start_options(), &assembled, judged.refuses()) {
+        start::start_both(session, job, (&mut judged, assembled), &options)?;
     }
     note_exception(job, &mut judged);
     Ok((judged, assembled))
@@ -187,7 +201,8 @@ fn on_base(fetcher: &Fetcher<'_>, job: &Job, base: &Location) -> Result<Judged> 
     let passes = platforms.into_iter().map(|platform| pass(fetcher, &request, platform));
     let passes = passes.collect::<Result<Vec<Pass>>>()?;
     let missing = policy::missing_platforms(&image, job.options.on_missing_platform);
-    let mut judged = Judged { image, passes, missing, candidates: Vec::new(), source_referrers: Vec::new() };
+    let mut judged =
+        Judged { image, passes, missing, candidates: Vec::new(), source_referrers: Vec::new(), started: Vec::new() };
     for finding in needless_allowances(job, &judged) {
         judged.add(&finding);
     }
@@ -269,7 +284,14 @@ fn unread(fetcher: &Fetcher<'_>, job: &Job, base: &Location, findings: &[Finding
     let unread =
         |image: &Image| MissingPlatform { platform: image.config.platform().clone(), findings: findings.to_vec() };
     let missing = images.iter().map(unread).collect();
-    Ok(Judged { image, passes: Vec::new(), missing, candidates: Vec::new(), source_referrers: Vec::new() })
+    Ok(Judged {
+        image,
+        passes: Vec::new(),
+        missing,
+        candidates: Vec::new(),
+        source_referrers: Vec::new(),
+        started: Vec::new(),
+    })
 }
 
 /// One platform, once everything that it depends on is there.
@@ -366,13 +388,16 @@ fn statements(job: &Job, judged: &Judged, assembled: &Assembled) -> Result<Vec<S
 /// What was to be allowed and is refused on no platform. What the policy allows it allows for many images.
 fn needless_allowances(job: &Job, judged: &Judged) -> Vec<Finding> {
     let needed: Vec<Allow> = judged.passes.iter().flat_map(plan::needed_allowances).collect();
-    let is_needless = |allow: &&Allow| !needed.contains(allow) && !job.excepted_rules.contains(allow);
+    let is_later = |allow: &Allow| job.options.start.is_some() && allow.rule().is_of_start();
+    let is_needless =
+        |allow: &&Allow| !needed.contains(allow) && !job.excepted_rules.contains(allow) && !is_later(allow);
     let needless = job.options.allow.iter().filter(is_needless).filter(|_| !judged.passes.is_empty());
-    let finding = |allow: &Allow| {
-        let message = format!("--allow {allow} allows nothing: no finding of this image needs it");
-        Finding::new(Rule::AllowUnneeded, Level::Warn, message).about(allow.to_string()).fix(Rule::AllowUnneeded.fix())
-    };
-    needless.map(finding).collect()
+    needless.map(needless_allowance).collect()
+}
+
+fn needless_allowance(allow: &Allow) -> Finding {
+    let message = format!("--allow {allow} allows nothing: no finding of this image needs it");
+    Finding::new(Rule::AllowUnneeded, Level::Warn, message).about(allow.to_string()).fix(Rule::AllowUnneeded.fix())
 }
 
 fn unexpected(job: &Job, assembled: &Assembled) -> Option<Finding> {
@@ -426,6 +451,8 @@ fn report(
         passes: &judged.passes,
         missing: &judged.missing,
         candidates: &judged.candidates,
+        started: &judged.started,
+        seconds: job.options.start,
         assembled: made.map(|(assembled, _)| assembled),
         receipt: made.and_then(|(_, receipt)| receipt),
         targets: &job.targets,

@@ -69,6 +69,7 @@ impl Job {
 
     /// Checks what only the parts together can show.
     pub fn check(self) -> Result<Self> {
+        self.options.check_start()?;
         for target in &self.targets {
             check_target(&self.source, target)?;
             if self.options.attaches() && matches!(target, Location::DockerArchive(_)) {

@@ -1,4 +1,4 @@
-"""Moves images as part of a Bazel build: `underpin_rebase`, `underpin_check`, `underpin_push`.
+"""Moves images as part of a Bazel build: `underpin_rebase`, `underpin_check`, `underpin_start`, `underpin_push`.
 
 Images are OCI layouts: a tree artifact, as `oci_image` of rules_oci makes, or the files of a layout, as a filegroup
 with `glob(["layout/**"])` has. The actions use no network, no cache and nothing of the machine but bash and cp; the
@@ -217,6 +217,37 @@ def underpin_check(name, **kwargs):
         underpin; and what every test takes.
     """
     _underpin_check_test(name = name, **kwargs)
+
+def _start_impl(ctx):
+    info = ctx.attr.rebase[UnderpinInfo]
+    words = ["plan", "--no-cache", "--offline", "--start=%d" % ctx.attr.seconds]
+    report = "${XML_OUTPUT_FILE:+--report \"junit=$XML_OUTPUT_FILE\"}"
+
+    # The runtime is a program of the machine, and Bazel's PATH may not have it.
+    lines = "export PATH=\"$PATH:/usr/local/sbin:/usr/sbin:/sbin\"\ncd \"$stage\"\n"
+    lines += "\"$top/\"%s %s %s\n" % (_quote(ctx.executable.underpin.short_path), _line(words + info.words + ctx.attr.flags), report)
+    return _program(ctx, info.places, lines, [])
+
+_underpin_start_test = rule(
+    implementation = _start_impl,
+    test = True,
+    attrs = {
+        "rebase": attr.label(mandatory = True, providers = [UnderpinInfo], doc = "The underpin_rebase."),
+        "seconds": attr.int(default = 5, doc = "How long source and result are watched."),
+        "flags": attr.string_list(doc = "More flags, such as --start-arg or --runtime."),
+        "underpin": attr.label(mandatory = True, allow_files = True, executable = True, cfg = "target", doc = "The program."),
+    },
+)
+
+def underpin_start(name, tags = [], **kwargs):
+    """A test that starts source and result of a move for real, and compares. It runs on this machine, outside of Bazel's sandbox.
+
+    Args:
+      name: of the test.
+      tags: `local` is always among them.
+      **kwargs: rebase, seconds, flags, underpin; and what every test takes.
+    """
+    _underpin_start_test(name = name, tags = tags + ["local"], **kwargs)
 
 def _push_impl(ctx):
     info = ctx.attr.rebase[UnderpinInfo]

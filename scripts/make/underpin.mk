@@ -5,7 +5,7 @@
 #   kube-proxy_TARGET     = registry.example/kube-proxy:v1.17.0
 #   kube-proxy_OLD_BASE   = registry.example/debian-base:v2.0.0   # optional: else it is detected
 #   kube-proxy_SOURCE_NAME = registry.example/kube-proxy          # optional: the name to record for a local source
-#   kube-proxy_FLAGS      = --logs klog                           # optional: more flags of `underpin rebase`
+#   kube-proxy_FLAGS      = --logs klog                           # optional: more flags of `underpin rebase`, such as --start
 #   include scripts/make/underpin.mk
 #
 #   make underpin-release   moves what changed; .underpin/NAME.digest holds the digest, .underpin/NAME.json the report

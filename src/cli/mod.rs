@@ -18,6 +18,7 @@ mod plan;
 mod policy_args;
 mod rebase;
 mod report_file;
+mod start;
 mod translate;
 mod verify;
 
@@ -55,6 +56,7 @@ enum CliCommand {
     Explain(explain::Explain),
     Kube(kube::Kube),
     Verify(verify::Verify),
+    Start(start::Start),
     Cache(cache::CacheArgs),
     Completions(completions::Completions),
     Man(man::Man),
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
         CliCommand::Explain(explain) => explain.run(&console),
         CliCommand::Kube(kube) => kube.run(&console),
         CliCommand::Verify(verify) => verify.run(&console),
+        CliCommand::Start(start) => start.run(&console),
         CliCommand::Cache(cache) => cache.run(&console),
         CliCommand::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         CliCommand::Man(man) => man.run(&console, Cli::command()),
@@ -141,6 +144,7 @@ impl CliCommand {
             Self::Check(check) => Some(&check.world),
             Self::Kube(kube) => Some(&kube.world),
             Self::Verify(verify) => Some(&verify.world),
+            Self::Start(start) => Some(&start.world),
             Self::Elf(_)
             | Self::Translate(_)
             | Self::Exceptions(_)
@@ -165,6 +169,7 @@ impl CliCommand {
             Self::Explain(explain) => explain.say(),
             Self::Kube(kube) => kube.say,
             Self::Verify(verify) => verify.say,
+            Self::Start(start) => start.say,
             Self::Cache(cache) => cache.say(),
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

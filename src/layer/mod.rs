@@ -15,6 +15,7 @@
 mod archive;
 mod blocks;
 mod capture;
+mod contents;
 mod decompress;
 mod entry;
 mod header;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use archive::list_archive;
 pub use capture::Captured;
+pub use contents::{DataRange, show_ranges};
 pub use entry::{Entry, EntryKind};
 pub use index::{IndexedProgram, LayerContents, LayerIndex};
 pub use limits::Limits;

@@ -21,6 +21,7 @@ mod noticed;
 mod rebase_options;
 mod record;
 pub mod seam;
+mod start_options;
 #[cfg(test)]
 pub mod testing;
 
@@ -45,12 +46,13 @@ pub use need::need;
 pub use new_layer::NewLayer;
 pub use rebase_options::{
     AttestKind, CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, RecordedName,
-    ResultFormat,
+    ResultFormat, Variable,
 };
 pub use record::{
     FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, record,
 };
 pub use seam::Seam;
+pub use start_options::{DEFAULT_START_SECONDS, RuntimePath, StartMount, StartOptions, StartSeconds};
 
 /// Layers that have not been read and are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

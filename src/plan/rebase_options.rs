@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::base_choice::BaseChoice;
 use super::bring::BringName;
 use super::record::RecordedOptions;
+use super::start_options::{DEFAULT_START_SECONDS, RuntimePath, StartMount, StartSeconds};
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::layer::RootPath;
@@ -123,6 +124,29 @@ pub struct RebaseOptions {
     /// Sign the result and the statements about it with this key: a PEM file, or cosign's with its password in `COSIGN_PASSWORD`
     #[arg(long, value_name = "FILE", help_heading = "Attestations")]
     pub sign_key: Option<String>,
+    /// Start source and result in a sandbox before anything is published, and refuse if the result does worse; watched for SECONDS [default: 5]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_START_SECONDS, help_heading = "Start")]
+    pub start: Option<StartSeconds>,
+    /// Start with this argument after the image's command (repeatable)
+    #[arg(long = "start-arg", value_name = "ARG", allow_hyphen_values = true, help_heading = "Start")]
+    #[serde(with = "texts")]
+    pub start_args: Vec<String>,
+    /// Start with this variable (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Start")]
+    #[serde(with = "texts")]
+    pub start_env: Vec<Variable>,
+    /// Start with this path of the host, read-only (repeatable)
+    #[arg(long = "start-mount", value_name = "HOST-PATH:PATH", help_heading = "Start")]
+    #[serde(with = "texts")]
+    pub start_mounts: Vec<StartMount>,
+    /// OCI runtime to start with [default: runc, crun or youki on PATH]
+    #[arg(long, value_name = "PATH", help_heading = "Start")]
+    #[serde(with = "text_or_none")]
+    pub runtime: Option<RuntimePath>,
+    /// Refuse if a platform cannot be started on this machine
+    #[arg(long, help_heading = "Start")]
+    #[serde(deserialize_with = "flag")]
+    pub require_all_platforms: bool,
     /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
     #[arg(skip)]
     pub source_date_epoch: Option<Epoch>,
@@ -161,6 +185,12 @@ impl Default for RebaseOptions {
             base_candidates: Vec::new(),
             attest: Vec::new(),
             sign_key: None,
+            start: None,
+            start_args: Vec::new(),
+            start_env: Vec::new(),
+            start_mounts: Vec::new(),
+            runtime: None,
+            require_all_platforms: false,
             source_date_epoch: None,
             format: ResultFormat::default(),
         }
@@ -310,7 +340,10 @@ impl RebaseOptions {
             "bring" => text.parse::<BringName>().map(drop),
             "keep" | "drop" => text.parse::<RootPath>().map(drop),
             "workdir" => text.parse::<WorkdirPath>().map(drop),
-            "env" => text.parse::<Variable>().map(drop),
+            "env" | "start_env" => text.parse::<Variable>().map(drop),
+            "start" => text.parse::<StartSeconds>().map(drop),
+            "start_mounts" => text.parse::<StartMount>().map(drop),
+            "runtime" => text.parse::<RuntimePath>().map(drop),
             "allow" => text.parse::<Allow>().map(drop),
             "attest" => text.parse::<AttestKind>().map(drop),
             "expect_digest" => text.parse::<Digest>().map(drop),
@@ -724,6 +757,12 @@ mod tests {
             base_candidates: vec!["a.io/static:v1".parse().unwrap()],
             attest: vec![AttestKind::Provenance],
             sign_key: Some("cosign.key".to_owned()),
+            start: Some("3".parse().unwrap()),
+            start_args: vec!["--flag".to_owned()],
+            start_env: vec!["A=1".parse().unwrap()],
+            start_mounts: vec!["/etc/hosts:/data/hosts".parse().unwrap()],
+            runtime: Some("/usr/bin/crun".parse().unwrap()),
+            require_all_platforms: true,
             source_date_epoch: Some(Epoch(7)),
             format: ResultFormat::default(),
         }

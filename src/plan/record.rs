@@ -22,7 +22,7 @@ pub const SOURCE_KEY: &str = "dev.underpin.source";
 pub const OPTIONS_KEY: &str = "dev.underpin.options";
 
 /// What decides nothing about the bytes of a result, or is recorded in an annotation of its own.
-const NOT_RECORDED: [&str; 9] = [
+const NOT_RECORDED: [&str; 15] = [
     "attest",
     "sign_key",
     "base",
@@ -32,6 +32,12 @@ const NOT_RECORDED: [&str; 9] = [
     "expect_digest",
     "source_name",
     "base_name",
+    "start",
+    "start_args",
+    "start_env",
+    "start_mounts",
+    "runtime",
+    "require_all_platforms",
 ];
 /// What is recorded by what came of it, not as it was written.
 const BY_OUTCOME: [&str; 4] = ["old_base", "log_runner", "platforms", "allow"];

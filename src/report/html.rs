@@ -177,6 +177,7 @@ fn platform_section(out: &mut String, platform: &ReportedPlatform) {
     let _ = writeln!(out, "<h3>{}</h3>", escaped(&platform.platform));
     bars(out, platform);
     commands(out, platform);
+    started(out, platform);
     layers(out, platform);
     packages(out, platform);
 }
@@ -198,6 +199,18 @@ fn packages(out: &mut String, platform: &ReportedPlatform) {
     packages.changed.iter().for_each(|it| row(out, &it.name, &it.before, &it.after));
     packages.stayed.iter().for_each(|it| row(out, &it.name, &it.version, &it.version));
     out.push_str("</tbody>\n</table>\n</details>\n");
+}
+
+/// What `--start` showed.
+fn started(out: &mut String, platform: &ReportedPlatform) {
+    let Some(started) = &platform.started else { return };
+    for line in started.lines() {
+        let _ = writeln!(out, "<p>start: {}</p>", escaped(&line));
+    }
+    let differing = started.differing_lines();
+    if !differing.is_empty() {
+        let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&differing.join("\n")));
+    }
 }
 
 /// A layer as it is in one of the two images.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::rows::{Grade, Row, Rows};
+use super::started::StartedPair;
 use crate::error::{Error, Result, printable};
 
 pub fn to_junit(rows: &Rows<'_>) -> Result<String> {
@@ -60,6 +61,11 @@ fn unlike_success(kind: NonSuccessKind, what: &str, message: &str, detail: &str)
 /// The findings as lines of text.
 fn detail(row: &Row<'_>) -> String {
     let mut text = format!("{} {}\n", row.outcome.word(), row.title());
+    for platform in row.report.iter().flat_map(|report| &report.platforms) {
+        for line in platform.started.iter().flat_map(StartedPair::lines) {
+            let _ = writeln!(text, "{} start: {line}", platform.platform);
+        }
+    }
     for it in &row.findings {
         let finding = &it.finding;
         let at = it.at.map(|at| format!("line {}, column {}", at.line, at.column));

@@ -18,6 +18,7 @@ mod programs;
 mod rows;
 mod rules;
 mod sarif;
+mod started;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -43,6 +44,7 @@ pub use programs::Programs;
 pub use rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows};
 pub use rules::{explained, listed, rules_to_json};
 pub use sarif::to_sarif;
+pub use started::{StartReport, StartedPair};
 pub use text::{Detail, losses_to_text, to_text};
 pub use translation::Translation;
 pub use verification::{Verification, VerifiedAttestation, VerifyOutcome};

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::candidates::ReportedBase;
 use super::rows::{Reportable, Row, RowOutcome, Rows};
+use super::started::StartedPair;
 use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::Assembled;
@@ -13,10 +14,11 @@ use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
 use crate::examine::packages::{Package, PackageChanges};
 use crate::oci::Location;
-use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, TriedBase};
+use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, StartSeconds, TriedBase};
 use crate::policy::MissingPlatform;
 use crate::process::{Command, Executed, Helper, Role, Startup};
 use crate::rules::{Finding, Level, Rule};
+use crate::sandbox::PlatformStart;
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
@@ -140,6 +142,9 @@ pub struct ReportedPlatform {
     /// The packages of source and result; `None` where neither has a package that is known of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packages: Option<ReportedPackages>,
+    /// What `--start` showed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<StartedPair>,
 }
 
 /// How the packages of the source became those of the result.
@@ -406,6 +411,9 @@ pub struct Ending<'a> {
     pub passes: &'a [Pass],
     pub missing: &'a [MissingPlatform],
     pub candidates: &'a [TriedBase],
+    /// What was started for real, by platform, and how long it was watched.
+    pub started: &'a [PlatformStart],
+    pub seconds: Option<StartSeconds>,
     pub assembled: Option<&'a Assembled>,
     pub receipt: Option<&'a Receipt>,
     pub targets: &'a [Location],
@@ -512,6 +520,11 @@ fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
         findings: missing.findings.iter().map(ReportedFinding::from).collect(),
         ..ReportedPlatform::unknown(missing.platform.to_string())
     });
+    let platform = |pass: &Pass| {
+        let start = ending.started.iter().find(|start| start.platform == pass.subject.platform);
+        let started = start.zip(ending.seconds).map(|(start, seconds)| StartedPair::new(start, seconds));
+        ReportedPlatform { started, ..platform(pass) }
+    };
     ending.passes.iter().map(platform).chain(missing).collect()
 }
 
@@ -557,6 +570,7 @@ impl ReportedPlatform {
             size: Size::default(),
             brought: Vec::new(),
             packages: None,
+            started: None,
         }
     }
 }

@@ -60,6 +60,7 @@ pub enum RowOutcome {
     Planned,
     Passed,
     Verified,
+    Started,
     Inspected,
     Kept,
     ToChange,
@@ -89,6 +90,7 @@ impl RowOutcome {
             Self::Planned => "planned",
             Self::Passed => "passed",
             Self::Verified => "verified",
+            Self::Started => "started",
             Self::Inspected => "inspected",
             Self::Kept => "kept",
             Self::ToChange => "to-change",
@@ -108,6 +110,7 @@ impl RowOutcome {
             | Self::Planned
             | Self::Passed
             | Self::Verified
+            | Self::Started
             | Self::Inspected
             | Self::Kept => Grade::Good,
             Self::Excepted => Grade::Excepted,

@@ -10,6 +10,7 @@ use super::model::{
     ReportedPlatform, TargetChange,
 };
 use super::rules::explain_hint;
+use super::started::StartedPair;
 use crate::error::printable;
 use crate::plan::Fate;
 use crate::rules::Level;
@@ -80,6 +81,12 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
             Some(_) => line(out, format_args!("  size      {before} → {}", ByteSize(platform.size.after))),
             None => line(out, format_args!("  size      {before}")),
         }
+    }
+    for start in platform.started.iter().flat_map(StartedPair::lines) {
+        line(out, format_args!("  start     {}", printable(&start)));
+    }
+    for said in platform.started.iter().filter(|_| detail == Detail::Full).flat_map(StartedPair::differing_lines) {
+        line(out, format_args!("            {}", printable(&said)));
     }
     for finding in &platform.findings {
         finding_lines(out, finding);

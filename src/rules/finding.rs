@@ -77,6 +77,11 @@ pub struct Allow {
 }
 
 impl Allow {
+    #[must_use]
+    pub const fn rule(&self) -> Rule {
+        self.rule
+    }
+
     fn covers(&self, finding: &Finding) -> bool {
         self.rule == finding.rule && (self.path.is_none() || self.path == finding.path)
     }

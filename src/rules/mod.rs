@@ -47,6 +47,7 @@ pub enum Allowing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     Program,
+    Start,
     Command,
     Logs,
     User,
@@ -59,8 +60,9 @@ pub enum Family {
 }
 
 impl Family {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Program,
+        Self::Start,
         Self::Command,
         Self::Logs,
         Self::User,
@@ -77,6 +79,7 @@ impl Family {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Program => "Programs",
+            Self::Start => "A real start",
             Self::Command => "Command and health check",
             Self::Logs => "Log files",
             Self::User => "User and directories",
@@ -94,6 +97,7 @@ impl Family {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Program => "program",
+            Self::Start => "start",
             Self::Command => "command",
             Self::Logs => "logs",
             Self::User => "user",
@@ -145,6 +149,12 @@ impl Rule {
                 | Self::UserChanged
                 | Self::WorkdirChanged
         )
+    }
+
+    /// Whether only a real start can find it. What is allowed of it changes no byte of a result, and is not recorded there.
+    #[must_use]
+    pub fn is_of_start(self) -> bool {
+        self.row().family == Family::Start
     }
 
     /// The id that others rely on.
@@ -219,6 +229,9 @@ mod tests {
             "extract-incomplete",
             "bring-conflict",
             "needs-interpreter",
+            "start-failed",
+            "start-differs",
+            "opened-but-missing",
         ];
         assert_eq!(ids, expected);
         assert!(Rule::allowable().is_sorted());

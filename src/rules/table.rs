@@ -756,6 +756,36 @@ rules! {
         example "buildDefinition.externalParameters.base: expected \"registry.example/static@sha256:9c2e…\""
         fix "do not rely on the statement; attach it anew with `underpin rebase --attest provenance`"
 
+    StartFailed "start-failed" Start [Refuse] ByUser
+        means "The image was started for real and failed: the program was not executed, or it ended with an error although the \
+            source did not."
+        why "What no file shows, a start does: a program that unpacks itself, opens a library or executes a tool that its \
+            arguments name. Source and result are started alike, so the difference is that of their files."
+        example "underpin rebase IMAGE --to TARGET --start\n# the result ended with status 127; the source was still running after 5 s"
+        fix "see what it wrote, and bring what is missing with --bring, or choose a base that has it"
+
+    StartDiffers "start-differs" Start [Refuse, Warn] ByUser
+        means "Source and result were started for real and behaved differently: another exit status, a port that is not listened \
+            on, a health check that fails. A result that does better than its source is a warning."
+        why "Both are started with the same arguments, variables and limits. Whatever differs will differ in a cluster, too."
+        example "underpin rebase IMAGE --to TARGET --start\n# the source listens on port 8080, the result does not"
+        fix "see what both wrote in the report; give a slow program more time with --start=SECONDS"
+
+    OpenedButMissing "opened-but-missing" Start [Refuse] ByUser
+        means "A program of the source opened or executed a file when it was started for real, and the result does not have \
+            that file."
+        why "The program went along, the file did not. The result may start all the same and fail later, or do something else \
+            than before: fall back to a default, skip a step, not find an account."
+        example "/app opens /usr/lib/x86_64-linux-gnu/gconv/ISO8859-15.so in the source, and the result does not have it"
+        fix "bring the file along with --bring or --keep; if the program does without it, pass --allow opened-but-missing=PATH"
+
+    StartUnproven "start-unproven" Start [Refuse, Warn] Never
+        means "A start was asked for and proves nothing: the source itself does not run here, or the platform cannot be started \
+            on this machine. With --require-all-platforms a platform that was not started is a refusal."
+        why "A program that ends at once for want of a configuration ends at once in the result, too, and nobody has seen whether \
+            it would have run."
+        example "underpin rebase IMAGE --to TARGET --start\n# the source ended with status 1 here: no configuration file"
+        fix "give the program what it needs with --start-arg, --start-env or --start-mount"
 }
 
 impl From<Reason> for Rule {

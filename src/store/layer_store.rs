@@ -11,9 +11,9 @@ use std::sync::Arc;
 use super::disk::{Partial, Receiving};
 use super::fetch::Request;
 use super::{Notices, Source, StoreAccess, Stream, disk};
-use crate::assemble::{LayerSource, MadeBytes, Scratch, Workspace};
+use crate::assemble::{BlobOrigin, LayerSource, MadeBytes, NeededBlob, Scratch, Workspace};
 use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Hashed, Hasher};
+use crate::oci::{Descriptor, Hashed, Hasher, Location};
 
 /// Up to this many bytes are worked on in memory.
 const SMALL: u64 = 4 << 20;
@@ -22,13 +22,23 @@ const SMALL: u64 = 4 << 20;
 pub struct LayerStore<'a> {
     tools: &'a StoreAccess,
     source: Box<dyn Source>,
+    base: Location,
     runner: Option<Box<dyn Source>>,
 }
 
 impl<'a> LayerStore<'a> {
     pub fn new(tools: &'a StoreAccess, request: &Request<'_>) -> Result<Self> {
         let runner = request.options.log_runner.as_ref().map(|location| tools.places.source(location)).transpose()?;
-        Ok(Self { tools, source: tools.places.source(request.source)?, runner })
+        Ok(Self { tools, source: tools.places.source(request.source)?, base: request.base.clone(), runner })
+    }
+
+    /// The bytes of a blob of the result.
+    pub fn open(&self, blob: &NeededBlob) -> Result<Stream> {
+        match &blob.origin {
+            BlobOrigin::Source => inherited(&blob.descriptor, self.source.as_ref(), self.tools),
+            BlobOrigin::Base => inherited(&blob.descriptor, self.tools.places.source(&self.base)?.as_ref(), self.tools),
+            BlobOrigin::Made(made) => Ok(Box::new(made.open())),
+        }
     }
 }
 

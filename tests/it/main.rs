@@ -45,6 +45,7 @@ mod outputs;
 mod proves;
 mod pull_faults;
 mod push_faults;
+mod real_start;
 mod rebase;
 mod reference;
 mod reports;

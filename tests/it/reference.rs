@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::invocation::{Sandbox, files_under};
 
-pub const COMMANDS: [&str; 18] = [
+pub const COMMANDS: [&str; 19] = [
     "rebase",
     "plan",
     "inspect",
@@ -16,6 +16,7 @@ pub const COMMANDS: [&str; 18] = [
     "explain",
     "batch",
     "verify",
+    "start",
     "cache",
     "cache ls",
     "cache match",

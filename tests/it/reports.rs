@@ -44,13 +44,14 @@ fn reports(layouts: &Layouts, name: &str, args: &[&str]) {
 }
 
 /// Every command that reports, each with the definition of its JSON in the schema.
-const COMMANDS: [(&str, &str); 10] = [
+const COMMANDS: [(&str, &str); 11] = [
     ("rebase", "report"),
     ("plan", "report"),
     ("check", "check"),
     ("batch", "batch"),
     ("inspect", "inspect"),
     ("verify", "verify"),
+    ("start", "start"),
     ("elf", "program"),
     ("translate", "translate"),
     ("kube", "kube"),
@@ -70,6 +71,7 @@ fn all(layouts: &Layouts) {
     on_images("batch", &["batch", "batch.yaml"]);
     on_images("inspect", &["inspect", "oci:app:v1", "--bases", "oci:new:v1", "oci:none:v1"]);
     on_images("verify", &[&["verify", "oci:moved:v1", "--source", "oci:app:v1"], &base[..]].concat());
+    on_images("start", &["start", "oci:app:v1", "--seconds", "1"]);
     let program = std::env::current_exe().unwrap();
     reports(layouts, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
     reports(layouts, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);

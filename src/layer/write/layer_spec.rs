@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::check;
 use super::ustar::tar_order;
 use crate::error::{Error, Result};
+use crate::layer::contents::DataRange;
 use crate::layer::entry::{Entry, EntryKind};
 use crate::layer::limits::{Limits, over};
 use crate::layer::path::RootPath;
@@ -64,13 +65,6 @@ impl LayerSpec {
     pub fn sources(&self) -> BTreeSet<Digest> {
         self.entries.iter().filter_map(|spec| spec.source().map(|(layer, _)| layer)).collect()
     }
-}
-
-/// A range of a source layer's tar stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct DataRange {
-    pub(super) offset: u64,
-    pub(super) size: u64,
 }
 
 impl SpecEntry {

@@ -2,13 +2,12 @@
 //! in another order, so it is kept in scratch space.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufRead, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
-use super::layer_spec::{DataRange, LayerSpec, SpecEntry};
+use super::layer_spec::{LayerSpec, SpecEntry};
 use crate::error::{Error, Result};
+use crate::layer::contents::{DataRange, show_ranges};
 use crate::layer::limits::Limits;
-use crate::layer::pipe::PipeReader;
-use crate::layer::scan::unpacked;
 use crate::oci::{Descriptor, Digest};
 
 const PIECE: usize = 64 << 10;
@@ -31,11 +30,12 @@ impl<S: Read + Write + Seek> SourceData<S> {
     /// Success means: digest and size of the bytes are those of `of`, and all that the spec needs
     /// of it is there. After a failure nothing of the layer counts as gathered.
     pub fn gather(&mut self, spec: &LayerSpec, blob: impl Read + Send, of: &Descriptor, limits: &Limits) -> Result<()> {
-        let wanted = wanted(spec, of.digest)?;
+        let wanted = wanted(spec, of.digest);
         let start = self.end;
         self.scratch.seek(SeekFrom::Start(start)).map_err(scratch_failed)?;
         let scratch = &mut self.scratch;
-        unpacked(blob, of, limits, |tar| copy(tar, &wanted, scratch))?;
+        show_ranges(blob, of, &wanted, limits, |_, bytes| scratch.write_all(bytes).map_err(scratch_failed))?;
+        self.scratch.flush().map_err(scratch_failed)?;
         for range in wanted {
             self.places.insert((of.digest, range), self.end);
             self.end += range.size;
@@ -65,48 +65,11 @@ impl<S: Read + Write + Seek> SourceData<S> {
     }
 }
 
-/// The ranges of a layer that the spec needs, in the order of its tar; no two may overlap,
-/// since no two entries of a layer share their data in part.
-fn wanted(spec: &LayerSpec, layer: Digest) -> Result<BTreeSet<DataRange>> {
+/// The ranges of a layer that the spec needs, in the order of its tar.
+fn wanted(spec: &LayerSpec, layer: Digest) -> Vec<DataRange> {
     let of_layer = |entry: &SpecEntry| entry.source().filter(|(source, _)| *source == layer);
     let wanted: BTreeSet<DataRange> = spec.entries().iter().filter_map(of_layer).map(|(_, range)| range).collect();
-    let mut end = 0;
-    for range in &wanted {
-        if range.offset < end {
-            return Err(Error::input("two entries claim the same bytes of their layer")
-                .fact("layer", layer)
-                .fact("tar offset", range.offset));
-        }
-        end = range.offset.saturating_add(range.size);
-    }
-    Ok(wanted)
-}
-
-/// Copies the ranges, and reads no further than the last of them.
-fn copy(mut tar: PipeReader, wanted: &BTreeSet<DataRange>, scratch: &mut impl Write) -> Result<()> {
-    let mut at = 0;
-    for range in wanted {
-        pass(&mut tar, range.offset - at, |_| Ok(()))?;
-        pass(&mut tar, range.size, |bytes| scratch.write_all(bytes).map_err(scratch_failed))?;
-        at = range.offset + range.size;
-    }
-    scratch.flush().map_err(scratch_failed)
-}
-
-/// Lets `len` bytes go by, showing them.
-fn pass(tar: &mut PipeReader, len: u64, mut look: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut missing = len;
-    while missing > 0 {
-        let bytes = tar.fill_buf().map_err(|error| Error::from_stream(error, "layer could not be read"))?;
-        let taken = bytes.len().min(usize::try_from(missing).unwrap_or(usize::MAX));
-        let Some(bytes) = bytes.get(..taken).filter(|bytes| !bytes.is_empty()) else {
-            return Err(Error::input("layer ends before the content of one of its files"));
-        };
-        look(bytes)?;
-        tar.consume(taken);
-        missing -= taken as u64;
-    }
-    Ok(())
+    wanted.into_iter().collect()
 }
 
 fn scratch_failed(error: std::io::Error) -> Error {

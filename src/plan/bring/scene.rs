@@ -105,6 +105,13 @@ impl<'r> BringScene<'r> {
         names.find_map(|name| self.offer_of(name, path))
     }
 
+    /// The package that a file of the source belongs to.
+    #[must_use]
+    pub fn owner_of(&self, path: &RootPath) -> Option<&str> {
+        let real = self.source.resolve(path).ok()?.path;
+        self.packages.owner(&real).map(|package| package.package.name.as_str())
+    }
+
     /// The same for a program as somebody calls it: a path, or a name on PATH.
     #[must_use]
     pub fn offer_program(&self, name: &str) -> Option<BringOffer> {

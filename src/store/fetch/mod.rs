@@ -11,8 +11,9 @@ mod signatures;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::layer_store::inherited;
 use super::parallel::OnceMap;
-use super::{Source, StoreAccess, parallel};
+use super::{Source, StoreAccess, Stream, parallel};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
@@ -238,8 +239,18 @@ impl Fetcher<'_> {
 
     /// One image with all its layers, for every platform it has.
     pub fn whole(&self, location: &Location) -> Result<FullImage> {
+        self.whole_of(location, &[])
+    }
+
+    /// The bytes of a layer of an image, verified where they are kept.
+    pub fn layer_bytes(&self, location: &Location, layer: &Descriptor) -> Result<Stream> {
+        inherited(layer, self.opened(location)?.place.as_ref(), self.tools)
+    }
+
+    /// The same for the platforms asked for; for all of them where none is.
+    pub fn whole_of(&self, location: &Location, platforms: &[Platform]) -> Result<FullImage> {
         let source = self.opened(location)?;
-        let (chosen, ..) = self.chosen(&source, &[])?;
+        let (chosen, ..) = self.chosen(&source, platforms)?;
         let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
             let layers = self.read_layers(&source, &image.layers)?;
             Ok(FullPlatform { platform, image, layers })

@@ -37,7 +37,7 @@ tree = rule(implementation = _tree_impl, attrs = {"srcs": attr.label_list(allow_
 "#;
 
 const TARGETS: &str = r#"
-load("@underpin//:underpin.bzl", "underpin_push")
+load("@underpin//:underpin.bzl", "underpin_push", "underpin_start")
 load(":rules.bzl", "checked", "moved", "tree")
 
 [filegroup(name = name + "_files", srcs = glob([name + "/**"])) for name in ["build", "old", "new"]]
@@ -49,6 +49,8 @@ moved(name = "named", image = ":tree", source_name = "r.example/app", base_name 
 moved(name = "unexpected", image = ":tree", expect_digest = "sha256:" + 64 * "0")
 moved(name = "not_a_layout", image = "BUILD")
 underpin_push(name = "push", rebase = ":app", to = ["REGISTRY/out/app:v1"], underpin = "underpin")
+underpin_start(name = "starts", rebase = ":app", seconds = 1, underpin = "underpin")
+underpin_start(name = "needs_more", rebase = ":app", seconds = 1, flags = ["--start-mount", "/no/such/path:/x"], underpin = "underpin")
 
 checked(name = "moved", image = ":app", base = ":new_files")
 checked(name = "not_allowed", base = ":new_files")
@@ -191,4 +193,13 @@ fn a_check_is_a_test() {
         let report = std::fs::read_to_string(here.folder.join("bazel-testlogs").join(target).join("test.xml")).unwrap();
         assert!(report.contains(rule) && run.stdout.contains(rule), "{target}\n{report}\n{run}");
     }
+}
+
+#[test]
+fn a_start_is_a_local_test() {
+    or_skip!(need(&["runc"]));
+    let here = or_skip!(Workspace::new("here", "r.example"));
+    let run = here.test(&["--test_output=all", "//:starts"]).ok();
+    assert!(run.stdout.contains("result ended with status 0"), "{run}");
+    assert_eq!(here.test(&["//:needs_more"]).code(), Some(3), "Bazel's code for tests that failed");
 }

@@ -39,6 +39,12 @@ fn following_choosing_a_base_works() {
 }
 
 #[test]
+fn following_start_works() {
+    or_skip!(need(&["runc"]));
+    holds("docs/start.md");
+}
+
+#[test]
 fn following_command_and_logs_works() {
     holds("docs/commands.md");
 }

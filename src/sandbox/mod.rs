@@ -1,0 +1,374 @@
+//! A real start of an image under an OCI runtime: the one place where something of an image is unpacked and executed,
+//! and only where the user asked for it.
+//!
+//! ```text
+//! layers ► merged root ► private directory ► overlay that is thrown away ► runtime ► Observation ► compare ► findings
+//! ```
+//!
+//! The rules it owns: nothing is written outside the directory of the run (`unpack`, `run_directory`); the process
+//! sees no network, no path of the host that was not named, and has limits (`bundle`); whatever happens, nothing
+//! stays behind for longer than until the next run (`run_directory`). `docs/security.md` says it to users.
+
+mod bundle;
+mod compare;
+mod emulator;
+mod opened;
+mod run_directory;
+mod runtime;
+mod subordinate;
+mod syscalls;
+mod unpack;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{Mode, mkdir};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Resource, chdir, geteuid, getrlimit, setrlimit};
+use serde_json::Value;
+
+pub use compare::{Comparison, PlatformStart, compare, judge_start};
+pub use opened::{OpenedFile, OpenedFiles};
+pub use run_directory::end_all_runs;
+pub use runtime::{HealthRun, OutputTail, StartEnd};
+pub use unpack::OpenLayer;
+
+use crate::error::{Error, Kind, Result};
+use crate::layer::LayerIndex;
+use crate::oci::{Descriptor, Platform};
+use crate::plan::StartOptions;
+use crate::process::{self, Container, Start};
+use crate::rootfs::{Root, merge};
+use bundle::{Bundle, HostMount, UserNamespace, WRITTEN};
+use emulator::Machine;
+use opened::Watch;
+use run_directory::{RunDirectory, wait_if_ending};
+use runtime::{HealthCheck, RunOutcome};
+use unpack::{Ownership, Unpacking, WrittenFiles};
+
+/// A layer, and what is in it.
+#[derive(Debug, Clone)]
+pub struct SandboxLayer {
+    pub descriptor: Descriptor,
+    pub index: Arc<LayerIndex>,
+}
+
+/// An image to start.
+pub struct SandboxImage<'a> {
+    pub role: ImageRole,
+    pub platform: &'a Platform,
+    pub container: &'a Container,
+    pub layers: &'a [SandboxLayer],
+    pub open: OpenLayer<'a>,
+}
+
+/// Which image of a run it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageRole {
+    Source,
+    Result,
+    /// The only one.
+    Alone,
+}
+
+impl ImageRole {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Result => "result",
+            Self::Alone => "image",
+        }
+    }
+}
+
+/// What was asked for and came of it.
+#[derive(Debug, Clone)]
+pub enum Attempt {
+    Started(Box<Observation>),
+    /// Why it was not.
+    NotStarted(String),
+}
+
+/// What was seen of one start.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    pub argv: Vec<String>,
+    pub end: StartEnd,
+    pub stdout: OutputTail,
+    pub stderr: OutputTail,
+    /// TCP ports that were listened on when its time was over.
+    pub ports: BTreeSet<u16>,
+    pub health: Option<HealthRun>,
+    pub opened: OpenedFiles,
+    /// Files of the image that were not unpacked, and why.
+    pub left_out: Vec<String>,
+    /// The emulator that executed its program.
+    pub emulator: Option<String>,
+}
+
+/// A place to start images in. Everything in it is gone when it is dropped.
+pub struct Sandbox {
+    options: StartOptions,
+    runtime: PathBuf,
+    run: RunDirectory,
+    written: WrittenFiles,
+    namespace: Option<UserNamespace>,
+    count: usize,
+}
+
+impl Sandbox {
+    /// A new one, once what dead runs left is gone.
+    pub fn new(options: &StartOptions) -> Result<Self> {
+        let runtime = runtime::find_runtime(options.runtime.as_deref())?;
+        for mount in &options.mounts {
+            let found = std::fs::symlink_metadata(&mount.from);
+            found.map_err(|error| Error::io("a path of --start-mount cannot be read", &mount.from, &error))?;
+        }
+        raise_file_limit();
+        let namespace = if geteuid().is_root() { None } else { Some(subordinate::namespace()) };
+        let (run, written) = (RunDirectory::create()?, WrittenFiles::default());
+        Ok(Self { options: options.clone(), runtime, run, written, namespace, count: 0 })
+    }
+
+    /// Unpacks the image, starts it, and ends it.
+    pub fn start(&mut self, image: &SandboxImage<'_>) -> Result<Attempt> {
+        let machine = Machine::of(image.platform);
+        if let Machine::Foreign(reason) = machine {
+            return Ok(Attempt::NotStarted(reason));
+        }
+        let root = merge(image.layers.iter().map(|layer| layer.index.as_ref()));
+        let start = self.start_of(image.container, &root);
+        if start.argv.is_empty() {
+            return Ok(Attempt::NotStarted("it has no command".to_owned()));
+        }
+        if let Some(reason) = self.unmapped(&start) {
+            return Ok(Attempt::NotStarted(reason));
+        }
+        let (argv, emulator) = match &machine {
+            Machine::Emulated(emulator) => match emulator::emulated(&start, &start.argv) {
+                Ok(argv) => (argv, Some(emulator.as_path())),
+                Err(reason) => return Ok(Attempt::NotStarted(reason)),
+            },
+            _ => (start.argv.clone(), None),
+        };
+        let mut observation = Observation {
+            argv: start.argv.clone(),
+            end: StartEnd::Running,
+            stdout: OutputTail::default(),
+            stderr: OutputTail::default(),
+            ports: BTreeSet::new(),
+            health: None,
+            opened: OpenedFiles::NotWatched("it was not executed".to_owned()),
+            left_out: Vec::new(),
+            emulator: emulator.map(|path| path.display().to_string()),
+        };
+        if let Err(unknown) = &start.user {
+            observation.end = StartEnd::NotExecuted(format!("{} does not have {}", unknown.which.path(), unknown.name));
+            return Ok(Attempt::Started(Box::new(observation)));
+        }
+        let executed = self.execute(image, &root, (&start, &argv, emulator), &mut observation);
+        wait_if_ending();
+        executed?;
+        Ok(Attempt::Started(Box::new(observation)))
+    }
+
+    /// What the image starts, with the arguments and variables of the run.
+    fn start_of(&self, container: &Container, root: &Root<'_>) -> Start {
+        let mut container = container.clone();
+        let variables = self.options.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
+        container.add_environment(&variables.collect::<Vec<_>>());
+        let argv: Vec<String> = container.command.argv().into_iter().chain(self.options.args.iter().cloned()).collect();
+        process::start_of(&container, &argv, root)
+    }
+
+    /// Without root's rights only some users can be had.
+    fn unmapped(&self, start: &Start) -> Option<String> {
+        let namespace = self.namespace.as_ref()?;
+        let user = start.user.as_ref().ok()?;
+        let covers = |ranges: &[bundle::IdRange], id: u64| {
+            ranges
+                .iter()
+                .any(|range| (u64::from(range.inside)..u64::from(range.inside) + u64::from(range.count)).contains(&id))
+        };
+        let is_mapped = covers(&namespace.uids, user.credentials.uid) && covers(&namespace.gids, user.credentials.gid);
+        (!is_mapped).then(|| {
+            let uid = user.credentials.uid;
+            format!("it runs as user {uid}, which /etc/subuid and /etc/subgid do not allow without root's rights")
+        })
+    }
+
+    fn execute(
+        &mut self,
+        image: &SandboxImage<'_>,
+        root: &Root<'_>,
+        (start, argv, emulator): (&Start, &[String], Option<&Path>),
+        observation: &mut Observation,
+    ) -> Result<()> {
+        self.count += 1;
+        let name = format!("{}-{}", self.count, image.role.word());
+        let place = self.run.directory(&name, 0o700)?;
+        let lower = self.run.directory(&format!("{name}/lower"), 0o755)?;
+        let (ownership, shared) = match self.namespace {
+            None => (Ownership::Kept, Some(&mut self.written)),
+            Some(_) => (Ownership::Ours, None),
+        };
+        let unpacking = Unpacking { root, layers: image.layers, open: image.open, into: &lower, ownership };
+        observation.left_out = unpacking.run(shared)?;
+        let id = format!("{}-{name}", self.run.name());
+        let mounts = self.host_mounts(emulator)?;
+        let is_private = self.namespace.is_none();
+        let seen = if is_private { self.run.directory(&format!("{name}/root"), 0o755)? } else { lower };
+        let credentials = start.credentials();
+        let bundle = Bundle {
+            root: &seen,
+            id: &id,
+            start,
+            argv,
+            environment: start.environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            who: &credentials,
+            mounts: &mounts,
+            namespace: self.namespace.as_ref(),
+        };
+        self.run.file(&format!("{name}/config.json"), bundle.config().to_string().as_bytes())?;
+        let health = health_check(image.container, &bundle).filter(|_| emulator.is_none());
+        let container = runtime::Container { runtime: &self.runtime, run: self.run.path(), bundle: &place, id: &id };
+        let watched = match (is_private, emulator) {
+            (true, None) => Watched::Yes,
+            (true, Some(_)) => Watched::No("an emulator opens its files".to_owned()),
+            (false, _) => Watched::No("that takes root's rights".to_owned()),
+        };
+        let seconds = self.options.seconds.duration();
+        let (outcome, opened) = if is_private {
+            self.run.directory(&format!("{name}/writable"), 0o700)?;
+            in_own_mounts(|| {
+                mount_root(&place)?;
+                run_watched(&container, &seen, watched, (seconds, health.as_ref()))
+            })?
+        } else {
+            run_watched(&container, &seen, watched, (seconds, health.as_ref()))?
+        };
+        let RunOutcome { end, stdout, stderr, ports, health } = outcome;
+        (observation.end, observation.ports, observation.health) = (end, ports, health);
+        (observation.stdout, observation.stderr, observation.opened) = (stdout, stderr, opened);
+        Ok(())
+    }
+
+    /// What every runtime gives a container, what the user names, and the emulator.
+    fn host_mounts(&self, emulator: Option<&Path>) -> Result<Vec<HostMount>> {
+        let hosts = b"127.0.0.1\tlocalhost underpin\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+        let mut mounts = Vec::new();
+        for (name, content) in [("hosts", hosts.as_slice()), ("hostname", b"underpin\n"), ("resolv.conf", b"")] {
+            mounts.push(HostMount { from: self.run.file(name, content)?, to: format!("/etc/{name}") });
+        }
+        let named = self.options.mounts.iter();
+        mounts.extend(named.map(|mount| HostMount { from: mount.from.clone(), to: mount.to.to_string() }));
+        mounts.extend(emulator.map(|path| HostMount { from: path.to_owned(), to: emulator::PLACE.to_owned() }));
+        Ok(mounts)
+    }
+}
+
+/// Whether opened files are seen, or why not.
+enum Watched {
+    Yes,
+    No(String),
+}
+
+fn run_watched(
+    container: &runtime::Container<'_>,
+    root: &Path,
+    watched: Watched,
+    (seconds, health): (Duration, Option<&HealthCheck>),
+) -> Result<(RunOutcome, OpenedFiles)> {
+    let watch = match watched {
+        Watched::Yes => Watch::begin(root).map_err(|error| format!("fanotify is not allowed here: {error}")),
+        Watched::No(reason) => Err(reason),
+    };
+    let outcome = container.run(seconds, health);
+    let opened = match watch {
+        Ok(watch) => OpenedFiles::Seen(watch.end()),
+        Err(reason) => OpenedFiles::NotWatched(reason),
+    };
+    Ok((outcome?, opened))
+}
+
+/// Does `work` on a thread whose mounts nobody else sees. They are gone with its last process, whatever ends it.
+fn in_own_mounts<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let within = || {
+        let private = || -> std::io::Result<()> {
+            syscalls::unshare_mounts()?;
+            Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+        };
+        private().map_err(|error| {
+            Error::new(Kind::Io, "could not get mounts of its own to start the image on")
+                .cause(error)
+                .hint("run underpin as a user without root's rights, or with CAP_SYS_ADMIN")
+        })?;
+        work()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("sandbox".to_owned()).spawn_scoped(scope, within);
+        let thread = thread.map_err(|error| Error::new(Kind::Io, "could not start a thread").cause(error))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Mounts what was unpacked below a directory in memory that takes what is written. Names are relative to the place,
+/// whose own name may hold characters that the options of a mount cannot.
+fn mount_root(place: &Path) -> Result<()> {
+    let mounted = || -> rustix::io::Result<()> {
+        chdir(place)?;
+        let size = std::ffi::CString::new(format!("size={WRITTEN},mode=755")).unwrap_or_default();
+        mount("tmpfs", "writable", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, size.as_c_str())?;
+        mkdir("writable/upper", Mode::from_raw_mode(0o755))?;
+        mkdir("writable/work", Mode::from_raw_mode(0o755))?;
+        copy_root_attributes()?;
+        let layers = c"lowerdir=lower,upperdir=writable/upper,workdir=writable/work";
+        mount("overlay", "root", "overlay", MountFlags::NODEV, layers)
+    };
+    mounted().map_err(|error| {
+        Error::new(Kind::Io, "could not mount a root to start the image on")
+            .fact("directory", place.display())
+            .cause(error)
+    })
+}
+
+/// The root of an overlay has the attributes of its upper directory.
+fn copy_root_attributes() -> rustix::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Gid, Uid, chmodat, chownat, statat};
+    let found = statat(CWD, "lower", AtFlags::SYMLINK_NOFOLLOW)?;
+    let (uid, gid) = (Uid::from_raw(found.st_uid), Gid::from_raw(found.st_gid));
+    chownat(CWD, "writable/upper", Some(uid), Some(gid), AtFlags::empty())?;
+    chmodat(CWD, "writable/upper", Mode::from_raw_mode(found.st_mode), AtFlags::empty())
+}
+
+/// A deep directory is removed with one open file for each level.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// The image's health check, as a process of its container.
+fn health_check(container: &Container, bundle: &Bundle<'_>) -> Option<HealthCheck> {
+    const LONGEST: Duration = Duration::from_secs(30);
+    let check = container.members.get("Healthcheck")?;
+    let words: Vec<String> =
+        check.get("Test")?.as_array()?.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+    let argv = match words.split_first() {
+        Some((kind, rest)) if kind == "CMD" && !rest.is_empty() => rest.to_vec(),
+        Some((kind, rest)) if kind == "CMD-SHELL" => {
+            let shell = container.members.get("Shell").and_then(Value::as_array);
+            let shell =
+                shell.map(|words| words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect::<Vec<_>>());
+            let shell =
+                shell.filter(|words| !words.is_empty()).unwrap_or_else(|| vec!["/bin/sh".to_owned(), "-c".to_owned()]);
+            shell.into_iter().chain(rest.first().cloned()).collect()
+        }
+        _ => return None,
+    };
+    let timeout = check.get("Timeout").and_then(Value::as_u64).filter(|nanoseconds| *nanoseconds > 0);
+    let patience = timeout.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
+    Some(HealthCheck { process: bundle.process(&argv), argv, patience })
+}

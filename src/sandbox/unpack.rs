@@ -1,0 +1,353 @@
+//! The files of an image, written into a private directory: the only code that unpacks anything.
+//!
+//! What is written is the merged root, not one layer after another: each file once, and every parent a real
+//! directory. No link is ever followed while writing, so none can lead out: each directory is opened from the
+//! root with `openat2`, which refuses symbolic links on the way, and each name is created anew. Devices are left
+//! out, and so are attributes that would mean something to the host's file system.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
+    fsetxattr, futimens, linkat, mkdirat, mknodat, openat, openat2, symlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::SandboxLayer;
+use crate::error::{Error, Kind, Result};
+use crate::layer::{DataRange, Entry, EntryKind, Limits, RootPath, show_ranges};
+use crate::oci::Descriptor;
+use crate::oci::Digest;
+use crate::rootfs::{FileNode, Root};
+use crate::store::Stream;
+
+/// Whom the files belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// Whom the image says.
+    Kept,
+    /// The user who runs underpin: nobody else may be set without root's rights.
+    Ours,
+}
+
+/// Files that another root of the same run has already: the entry's layer and its place there.
+#[derive(Debug, Default)]
+pub(super) struct WrittenFiles(HashMap<(Digest, usize), PathBuf>);
+
+/// Where the bytes of layers come from.
+pub type OpenLayer<'a> = &'a dyn Fn(&Descriptor) -> Result<Stream>;
+
+/// What is to be written where.
+pub(super) struct Unpacking<'a> {
+    pub(super) root: &'a Root<'a>,
+    pub(super) layers: &'a [SandboxLayer],
+    pub(super) open: OpenLayer<'a>,
+    pub(super) into: &'a Path,
+    pub(super) ownership: Ownership,
+}
+
+/// All names of the files of one layer, by the place of their entry.
+type Names<'a> = BTreeMap<(usize, usize), (Vec<RootPath>, &'a Entry)>;
+
+impl<'a> Unpacking<'a> {
+    /// Writes everything, and says what was left out. Files that `shared` has are linked, where nobody can write to them.
+    pub(super) fn run(&self, shared: Option<&mut WrittenFiles>) -> Result<Vec<String>> {
+        let mut tree = DirectoryTree::open(self.into)?;
+        let mut left_out = Vec::new();
+        let mut names: Names<'a> = BTreeMap::new();
+        let mut directories: Vec<(RootPath, FileNode<'_>)> = Vec::new();
+        directories.extend(self.root.get(&RootPath::root()).map(|node| (RootPath::root(), *node)));
+        for (path, node) in self.root.entries() {
+            match (node.kind(), node.entry(), node.place()) {
+                (EntryKind::Directory, ..) => {
+                    tree.make_directory(&path)?;
+                    directories.push((path, *node));
+                }
+                (EntryKind::File { .. }, Some(entry), Some(_)) if entry.sparse => {
+                    left_out.push(format!("{path} (sparse file)"));
+                }
+                (EntryKind::File { .. }, Some(entry), Some(place)) => {
+                    names.entry(place).or_insert_with(|| (Vec::new(), entry)).0.push(path);
+                }
+                (EntryKind::Character { .. } | EntryKind::Block { .. }, ..) => {
+                    left_out.push(format!("{path} (device)"));
+                }
+                (EntryKind::Symlink(target), Some(entry), _) => self.link(&mut tree, &path, target, entry)?,
+                (EntryKind::Fifo, Some(entry), _) => self.pipe(&mut tree, &path, entry)?,
+                _ => {}
+            }
+        }
+        if let Some(shared) = shared.as_deref() {
+            self.link_shared(&mut tree, &mut names, shared)?;
+        }
+        self.write_files(&mut tree, &names)?;
+        if let Some(shared) = shared {
+            self.remember(&names, shared);
+        }
+        // Those below first: a directory may forbid to be entered.
+        for (path, node) in directories.iter().rev() {
+            self.finish_directory(&mut tree, path, node)?;
+        }
+        Ok(left_out)
+    }
+
+    /// Gives a file the names it has here, where another root has it already.
+    fn link_shared(&self, tree: &mut DirectoryTree, names: &mut Names<'a>, shared: &WrittenFiles) -> Result<()> {
+        let mut done = Vec::new();
+        for (place, (paths, _)) in names.iter() {
+            let digest = self.layers.get(place.0).map(|layer| layer.descriptor.digest);
+            let Some(there) = digest.and_then(|digest| shared.0.get(&(digest, place.1))) else { continue };
+            for path in paths {
+                tree.link_from(there, path)?;
+            }
+            done.push(*place);
+        }
+        for place in &done {
+            names.remove(place);
+        }
+        Ok(())
+    }
+
+    fn remember(&self, names: &Names<'_>, shared: &mut WrittenFiles) {
+        for (place, (paths, _)) in names {
+            let digest = self.layers.get(place.0).map(|layer| layer.descriptor.digest);
+            if let (Some(digest), Some(path)) = (digest, paths.first()) {
+                shared.0.insert((digest, place.1), self.into.join(bytes_path(path.as_bytes())));
+            }
+        }
+    }
+
+    fn write_files(&self, tree: &mut DirectoryTree, names: &Names<'_>) -> Result<()> {
+        for (number, layer) in self.layers.iter().enumerate() {
+            let of_layer = names.range((number, 0)..=(number, usize::MAX));
+            let mut with_data: Vec<(DataRange, &RootPath, &Entry)> = Vec::new();
+            for (paths, entry) in of_layer.clone().map(|(_, found)| found) {
+                let (Some(path), EntryKind::File { size }) = (paths.first(), &entry.kind) else { continue };
+                match size {
+                    0 => self.finish_file(&tree.create_file(path)?, entry, path)?,
+                    _ => with_data.push((DataRange { offset: entry.offset, size: *size }, path, entry)),
+                }
+            }
+            self.write_data(tree, layer, &mut with_data)?;
+            for (paths, _) in of_layer.map(|(_, found)| found) {
+                for path in paths.iter().skip(1) {
+                    tree.link_within(paths.first().unwrap_or(path), path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One pass over the layer's bytes.
+    fn write_data(
+        &self,
+        tree: &mut DirectoryTree,
+        layer: &SandboxLayer,
+        files: &mut [(DataRange, &RootPath, &Entry)],
+    ) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        files.sort_by_key(|(range, ..)| *range);
+        let ranges: Vec<DataRange> = files.iter().map(|(range, ..)| *range).collect();
+        let blob = (self.open)(&layer.descriptor)?;
+        let mut current: Option<(usize, File)> = None;
+        let finish = |current: Option<(usize, File)>| match current {
+            Some((number, file)) => match files.get(number) {
+                Some((_, path, entry)) => self.finish_file(&file, entry, path),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        };
+        show_ranges(blob, &layer.descriptor, &ranges, &Limits::default(), |number, bytes| {
+            if current.as_ref().is_none_or(|(open, _)| *open != number) {
+                finish(current.take())?;
+                let Some((_, path, _)) = files.get(number) else { return Ok(()) };
+                current = Some((number, tree.create_file(path)?));
+            }
+            let Some((_, file)) = &mut current else { return Ok(()) };
+            file.write_all(bytes).map_err(|error| failed("a file could not be written", &error))
+        })?;
+        finish(current)
+    }
+
+    /// Owner before mode: a change of owner clears set-user-ID. Attributes last: it clears capabilities, too.
+    fn finish_file(&self, file: &File, entry: &Entry, path: &RootPath) -> Result<()> {
+        let done = || -> std::result::Result<(), Errno> {
+            if self.ownership == Ownership::Kept {
+                fchown(file, Some(uid(entry.uid)), Some(gid(entry.gid)))?;
+            }
+            fchmod(file, mode(entry.mode))?;
+            self.set_attributes(file.as_fd(), entry)?;
+            futimens(file, &times(entry.mtime))
+        };
+        done().map_err(|error| failed("the attributes of a file could not be set", &error.into()).fact("path", path))
+    }
+
+    fn set_attributes(&self, file: BorrowedFd<'_>, entry: &Entry) -> std::result::Result<(), Errno> {
+        for (name, value) in entry.xattrs.iter().filter(|(name, _)| is_carried(name)) {
+            match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
+                // As containerd does: a file system without them is no reason to fail.
+                Ok(()) | Err(Errno::NOTSUP) => {}
+                Err(Errno::PERM) if self.ownership == Ownership::Ours => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_directory(&self, tree: &mut DirectoryTree, path: &RootPath, node: &FileNode<'_>) -> Result<()> {
+        let directory = tree.directory(path)?;
+        let readable = openat(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let done = || -> std::result::Result<(), Errno> {
+            let directory = readable?;
+            let own = if self.ownership == Ownership::Ours { 0o700 } else { 0 };
+            if self.ownership == Ownership::Kept {
+                fchown(&directory, Some(uid(node.uid())), Some(gid(node.gid())))?;
+            }
+            fchmod(&directory, mode(node.mode() | own))?;
+            if let Some(entry) = node.entry() {
+                self.set_attributes(directory.as_fd(), entry)?;
+            }
+            futimens(&directory, &times(node.entry().map_or(0, |entry| entry.mtime)))
+        };
+        done()
+            .map_err(|error| failed("the attributes of a directory could not be set", &error.into()).fact("path", path))
+    }
+
+    fn link(&self, tree: &mut DirectoryTree, path: &RootPath, target: &[u8], entry: &Entry) -> Result<()> {
+        let (directory, name) = tree.place(path)?;
+        let done = || -> std::result::Result<(), Errno> {
+            symlinkat(target, directory, name)?;
+            self.own_by_name(directory, name, entry)?;
+            utimensat(directory, name, &times(entry.mtime), AtFlags::SYMLINK_NOFOLLOW)
+        };
+        done().map_err(|error| failed("a symbolic link could not be made", &error.into()).fact("path", path))
+    }
+
+    fn pipe(&self, tree: &mut DirectoryTree, path: &RootPath, entry: &Entry) -> Result<()> {
+        let (directory, name) = tree.place(path)?;
+        let done = || -> std::result::Result<(), Errno> {
+            mknodat(directory, name, FileType::Fifo, mode(entry.mode & 0o777), 0)?;
+            self.own_by_name(directory, name, entry)
+        };
+        done().map_err(|error| failed("a pipe could not be made", &error.into()).fact("path", path))
+    }
+
+    fn own_by_name(&self, directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> std::result::Result<(), Errno> {
+        match self.ownership {
+            Ownership::Kept => {
+                chownat(directory, name, Some(uid(entry.uid)), Some(gid(entry.gid)), AtFlags::SYMLINK_NOFOLLOW)
+            }
+            Ownership::Ours => Ok(()),
+        }
+    }
+}
+
+/// Attributes of the image's own: its capabilities and access lists. `trusted.overlay.*` and labels of security
+/// modules would mean something to the host.
+fn is_carried(name: &[u8]) -> bool {
+    name == b"security.capability" || name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
+}
+
+fn uid(number: u64) -> Uid {
+    Uid::from_raw(u32::try_from(number).unwrap_or(u32::MAX - 1))
+}
+
+fn gid(number: u64) -> Gid {
+    Gid::from_raw(u32::try_from(number).unwrap_or(u32::MAX - 1))
+}
+
+fn mode(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits & 0o7777)
+}
+
+fn times(seconds: i64) -> Timestamps {
+    let at = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    Timestamps { last_access: at, last_modification: at }
+}
+
+fn failed(what: &str, error: &std::io::Error) -> Error {
+    Error::new(Kind::Io, what).cause(error)
+}
+
+fn bytes_path(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt as _;
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// The directory that everything is written below. The directory used last stays open.
+struct DirectoryTree {
+    root: OwnedFd,
+    last: Option<(RootPath, OwnedFd)>,
+}
+
+impl DirectoryTree {
+    fn open(path: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, flags, Mode::empty());
+        let root =
+            root.map_err(|error| Error::io("could not open the directory to unpack into", path, &error.into()))?;
+        Ok(Self { root, last: None })
+    }
+
+    /// The directory at `path`: real on every step of the way.
+    fn directory(&mut self, path: &RootPath) -> Result<BorrowedFd<'_>> {
+        if path.is_root() {
+            return Ok(self.root.as_fd());
+        }
+        if self.last.as_ref().is_none_or(|(open, _)| open != path) {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let opened = openat2(&self.root, path.as_bytes(), flags, Mode::empty(), resolve);
+            let opened = opened.map_err(|error| {
+                failed("a directory of the image could not be opened", &error.into()).fact("path", path)
+            })?;
+            self.last = Some((path.clone(), opened));
+        }
+        Ok(self.last.as_ref().map_or(self.root.as_fd(), |(_, directory)| directory.as_fd()))
+    }
+
+    /// The directory of `path`, and its name there.
+    fn place<'p>(&mut self, path: &'p RootPath) -> Result<(BorrowedFd<'_>, &'p [u8])> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Err(Error::input("the root of the image is not a directory"));
+        };
+        Ok((self.directory(&parent)?, name))
+    }
+
+    fn make_directory(&mut self, path: &RootPath) -> Result<()> {
+        let (directory, name) = self.place(path)?;
+        mkdirat(directory, name, Mode::RWXU)
+            .map_err(|error| failed("a directory could not be made", &error.into()).fact("path", path))
+    }
+
+    /// A new file: never one that is there.
+    fn create_file(&mut self, path: &RootPath) -> Result<File> {
+        let (directory, name) = self.place(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+            .map(File::from)
+            .map_err(|error| failed("a file could not be made", &error.into()).fact("path", path))
+    }
+
+    /// A further name for a file of this root.
+    fn link_within(&mut self, there: &RootPath, path: &RootPath) -> Result<()> {
+        let (directory, name) = self.place(there)?;
+        let directory = directory.try_clone_to_owned().map_err(|error| failed("a directory was lost", &error))?;
+        let (into, new) = self.place(path)?;
+        linkat(&directory, name, into, new, AtFlags::empty())
+            .map_err(|error| failed("a hard link could not be made", &error.into()).fact("path", path))
+    }
+
+    /// A name for a file of another root, which underpin has written and nobody can write to.
+    fn link_from(&mut self, there: &Path, path: &RootPath) -> Result<()> {
+        let (into, name) = self.place(path)?;
+        linkat(rustix::fs::CWD, there, into, name, AtFlags::empty())
+            .map_err(|error| failed("a hard link could not be made", &error.into()).fact("path", path))
+    }
+}
