@@ -13,7 +13,7 @@ mod shard;
 pub use file::{BatchEntry, BatchFile, LARGEST};
 pub use lock::{Changes, Lock, Locked, LockedDigests};
 pub use promoter::promoter_page;
-pub use run::{BatchDone, BatchRun, Locking, run};
+pub use run::{BatchDone, BatchEffect, BatchRun, Locking, run};
 pub use shard::Shard;
 
 /// The JSON Schema of the batch file.

@@ -24,11 +24,21 @@ pub enum Locking {
     Update,
 }
 
+/// What a run changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchEffect {
+    /// Targets, and the lock.
+    Publish,
+    /// The lock and nothing else: images are planned, and what is in the lock stays.
+    LockOnly,
+}
+
 /// The images to rebase, and how to save the lock.
 pub struct BatchRun<'a> {
     pub entries: Vec<&'a BatchEntry>,
     pub lock: Lock,
     pub locking: Locking,
+    pub effect: BatchEffect,
     pub jobs: usize,
     /// Saves the lock; called now and then, and at the end.
     pub save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
@@ -107,7 +117,11 @@ enum LockChange {
 /// One image: its row, and the change of its entry in the lock.
 fn one(session: &Session, entry: &BatchEntry, batch: &BatchRun<'_>) -> (BatchRow, LockChange) {
     let locked = batch.lock.entry_for(entry).filter(|_| batch.locking != Locking::Update);
-    match attempt(session, entry, locked, batch.locking) {
+    let outcome = match batch.effect {
+        BatchEffect::Publish => attempt(session, entry, locked, batch.locking),
+        BatchEffect::LockOnly => plan(session, entry, locked),
+    };
+    match outcome {
         Ok(done) => done,
         Err(error) => (failed(&entry.job, error), LockChange::None),
     }
@@ -140,8 +154,21 @@ fn attempt(
     rebase(session, entry, &job).map_err(pinned_and_gone)
 }
 
+/// What the lock has of an image, or what it will have.
+fn plan(session: &Session, entry: &BatchEntry, locked: Option<&Locked>) -> Result<(BatchRow, LockChange)> {
+    let (row, change) = match locked {
+        Some(locked) => (finished(&entry.job, locked), LockChange::None),
+        None => ended(entry, flow::plan(session, &entry.job)?)?,
+    };
+    // Nothing is published, so there is no target to tell of.
+    Ok((BatchRow { targets: Vec::new(), ..row }, change))
+}
+
 fn rebase(session: &Session, entry: &BatchEntry, job: &Job) -> Result<(BatchRow, LockChange)> {
-    let report: Report = flow::rebase(session, job)?;
+    ended(entry, flow::rebase(session, job)?)
+}
+
+fn ended(entry: &BatchEntry, report: Report) -> Result<(BatchRow, LockChange)> {
     let result = report.digest.as_deref().filter(|_| report.outcome != Outcome::Refused);
     let change = match result {
         Some(digest) => LockChange::Put(Box::new(Locked::record(entry, &report, digest.parse()?)?)),

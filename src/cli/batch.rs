@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::Ended;
 use super::args::{SayArgs, SessionArgs, epoch};
@@ -10,7 +11,9 @@ use super::console::{Console, Form};
 use super::keys::SigningKeys;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::{ReportArgs, ReportFiles};
-use crate::batch::{self, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page};
+use crate::batch::{
+    self, BatchEffect, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page,
+};
 use crate::error::{Error, Kind, Result};
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::settings::Job;
@@ -29,12 +32,11 @@ pub struct Batch {
     /// Process only part I of N, counted from 0; `/N` takes I from `JOB_COMPLETION_INDEX`
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
-    /// Refuse anything that differs from underpin.lock, and do not update it
-    #[arg(long, conflicts_with = "update_lock")]
-    locked: bool,
-    /// Resolve every tag again, and update underpin.lock
-    #[arg(long)]
-    update_lock: bool,
+    #[command(flatten)]
+    lock: LockArgs,
+    /// Process only images whose source or a target matches; `*` is anything (repeatable)
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
     /// Write the results as a manifest for the Kubernetes image promoter
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     promoter: Option<PathBuf>,
@@ -51,12 +53,32 @@ pub struct Batch {
     pub(super) say: SayArgs,
 }
 
+/// How underpin.lock is used.
+#[derive(Debug, Args)]
+struct LockArgs {
+    /// Refuse anything that differs from underpin.lock, and do not update it
+    #[arg(long, conflicts_with = "update_lock")]
+    locked: bool,
+    /// Resolve every tag again, and update underpin.lock
+    #[arg(long)]
+    update_lock: bool,
+    /// Write underpin.lock and nothing else: images that it does not have are planned, not moved
+    #[arg(long, conflicts_with_all = ["locked", "promoter"])]
+    lock_only: bool,
+}
+
 const EXAMPLES: &str = "Examples:
   # all images of a release; what each tag resolves to is recorded in underpin.lock next to the file
   underpin batch images.yaml --report html=report.html
 
   # in CI: the same digests, or a refusal
   underpin batch images.yaml --locked
+
+  # resolve every tag, and write underpin.lock without moving anything
+  underpin batch images.yaml --lock-only
+
+  # one image of them
+  underpin batch images.yaml --only '*/kube-scheduler:*'
 
   # on one of sixteen machines
   underpin batch images.yaml --locked --shard 3/16
@@ -70,7 +92,14 @@ impl Batch {
             return Ok(Ended::Done);
         };
         let entries = self.entries(path)?;
-        let shard = self.shard()?;
+        let (shard, only) = (self.shard()?, self.only()?);
+        let is_part = |(at, entry): &(usize, &BatchEntry)| {
+            shard.has(*at) && only.as_ref().is_none_or(|only| matches(only, entry))
+        };
+        let part: Vec<&BatchEntry> = entries.iter().enumerate().filter(is_part).map(|(_, entry)| entry).collect();
+        if only.as_ref().is_some_and(|only| !entries.iter().any(|entry| matches(only, entry))) {
+            return Err(Error::usage("no image matches --only").fact("pattern", self.only.join(", ")));
+        }
         let lock_path = path.with_file_name("underpin.lock");
         let lock = self.read_lock(&lock_path)?;
         let files = self.open_files(&lock_path)?;
@@ -81,9 +110,10 @@ impl Batch {
         let done = batch::run(
             &session,
             &batch::BatchRun {
-                entries: entries.iter().enumerate().filter(|(at, _)| shard.has(*at)).map(|(_, entry)| entry).collect(),
+                entries: part,
                 lock,
                 locking: self.locking(),
+                effect: if self.lock.lock_only { BatchEffect::LockOnly } else { BatchEffect::Publish },
                 jobs: options.jobs,
                 save: &save,
             },
@@ -116,8 +146,19 @@ impl Batch {
         self.shard.as_deref().map_or(Ok(Shard::WHOLE), |text| Shard::read(text, index.as_deref()))
     }
 
+    /// The patterns of `--only`, where there are some.
+    fn only(&self) -> Result<Option<GlobSet>> {
+        let mut patterns = GlobSetBuilder::new();
+        for pattern in &self.only {
+            let wrong = |error| Error::usage("the pattern is not valid").fact("pattern", pattern).cause(error);
+            patterns.add(Glob::new(pattern).map_err(wrong)?);
+        }
+        let wrong = |error| Error::usage("the patterns of --only are not valid").cause(error);
+        (!self.only.is_empty()).then(|| patterns.build().map_err(wrong)).transpose()
+    }
+
     const fn locking(&self) -> Locking {
-        match (self.locked, self.update_lock) {
+        match (self.lock.locked, self.lock.update_lock) {
             (true, _) => Locking::Strict,
             (_, true) => Locking::Update,
             _ => Locking::Use,
@@ -161,6 +202,12 @@ impl Files {
         });
         promoter.unwrap_or(Ok(())).and(self.reports.write(report))
     }
+}
+
+/// Whether the source or a target of the image is meant.
+fn matches(only: &GlobSet, entry: &BatchEntry) -> bool {
+    let names = [&entry.job.source].into_iter().chain(&entry.job.targets);
+    names.map(ToString::to_string).any(|name| only.is_match(&name))
 }
 
 /// The file with its images.

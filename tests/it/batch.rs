@@ -268,3 +268,33 @@ fn the_presubmit_looks_at_a_whole_batch() {
     let verdicts: Vec<&Value> = report["images"].as_array().unwrap().iter().map(|row| &row["verdict"]).collect();
     assert_eq!((verdicts, &report["unmatched"]), (vec![&json!("passed"), &json!("refused")], &json!(["gone"])));
 }
+
+#[test]
+fn only_the_lock_is_written_and_a_locked_run_follows_it() {
+    let setup = or_skip!(Setup::new(3));
+    let run = setup.batch(&["--lock-only"]).run().ok();
+    assert_eq!((run.stdout.as_str(), setup.digests()), ("", vec![None; 3]), "{run}");
+    assert_eq!(setup.proxy.count("PUT", "") + setup.proxy.count("POST", ""), 0, "{run}");
+    let lock = setup.read("underpin.lock");
+    setup.push_app(0, "moved on\n");
+    setup.batch(&["--lock-only"]).run().ok();
+    assert_eq!(setup.read("underpin.lock"), lock, "what is in the lock stays");
+    assert_eq!(setup.proxy.seen().len(), 0, "and nobody is asked");
+    setup.batch(&["--lock-only", "--update-lock"]).run().ok();
+    assert_ne!(setup.read("underpin.lock"), lock);
+    let run = setup.batch(&["--locked"]).run().ok();
+    assert_eq!(run.pinned().len(), 3, "{run}");
+    setup.batch(&["--lock-only", "--locked"]).run().says("cannot be used with");
+}
+
+#[test]
+fn some_of_the_images_are_chosen_by_pattern() {
+    let setup = or_skip!(Setup::new(3));
+    setup.batch(&["--only", "*/in/app1:*", "--only", "*/out/app2:v1"]).run().ok().says("2 images: 2 rebased");
+    let there: Vec<bool> = setup.digests().iter().map(Option::is_some).collect();
+    assert_eq!(there, [false, true, true]);
+    setup.batch(&["--only", "*/app0:v1"]).run().ok();
+    assert_eq!(setup.read("underpin.lock").matches("\"recipe\"").count(), 3, "the others stay in the lock");
+    setup.batch(&["--only", "nothing"]).run().fails("usage").says("no image matches");
+    setup.batch(&["--only", "a[", "-q"]).run().fails("usage").says("pattern is not valid");
+}

@@ -77,6 +77,12 @@ fn a_part_that_is_refused_fails_alone_and_is_not_tried_again() {
     let codes = rules.iter().find(|rule| rule.action == "FailIndex").and_then(|rule| rule.on_exit_codes.as_ref());
     let codes = codes.unwrap();
     assert_eq!((codes.container_name.as_deref(), &codes.values[..]), (Some(container.name.as_str()), &[1][..]));
+    // The first rule that matches counts; an API server without FailIndex leaves the next one.
+    let actions: Vec<&str> = rules.iter().map(|rule| rule.action.as_str()).collect();
+    assert_eq!(actions, ["FailIndex", "FailJob"]);
+    assert_eq!(rules[0].on_exit_codes, rules[1].on_exit_codes, "a refusal is not tried again there either");
+    let text = std::fs::read_to_string(MANIFEST).unwrap();
+    assert!(text.contains("needs Kubernetes 1.29") && text.contains("--lock-only"));
 }
 
 #[test]
