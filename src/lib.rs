@@ -29,7 +29,7 @@
 //! | [`plan`] | every decision: options, command, config, layers, annotations |
 //! | [`policy`] | puts the rules to a pass; the base-image policy and the exception list |
 //! | [`assemble`] | a draft to final bytes and digests |
-//! | [`attest`] | statements about a result: provenance; envelopes, keys and signatures |
+//! | [`attest`] | statements about a result: provenance, SBOM; envelopes, keys and signatures |
 //! | [`kube`] | Kubernetes manifests as text: commands without their shell, every other byte as it was |
 //! | [`store`] | registries, layouts, archives, cache; fetch and publish |
 //! | [`sandbox`] | a real start under an OCI runtime, where one was asked for |

@@ -7,6 +7,7 @@ mod start;
 pub use start::start;
 
 use crate::assemble::{self, Assembled};
+use crate::attest::sbom::{self, Sbom, SbomWish};
 use crate::attest::{self, SignatureDemand, SourceReferrer, Statement};
 use crate::error::{Error, Result};
 use crate::examine::{Fetched, Origin, PlatformSubject, Shape, Subject};
@@ -80,21 +81,23 @@ pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
         let assembled = assembled.as_ref().map(|assembled| (assembled, None));
         return Ok(report(session, job, &judged, assembled, Outcome::Refused));
     };
+    let sboms = sboms(job, &judged)?;
     let receipt = publisher(session, job, &judged).publish(assembled, &job.targets, early)?;
-    let attestations = attest(session, job, &judged, (assembled, &receipt))?;
+    let attestations = attest(session, job, &judged, (assembled, &receipt, &sboms))?;
     let attached = attestations.iter().any(|attestation| attestation.change == TargetChange::Written);
     let is_unchanged = is_unchanged(&judged, &receipt) && !attached;
     let outcome = if is_unchanged { Outcome::Unchanged } else { Outcome::Rebased };
     let report = report(session, job, &judged, Some((assembled, Some(&receipt))), outcome);
-    Ok(Report { attestations, ..report })
+    Ok(Report { attestations, sboms, ..report })
 }
 
 /// The same run stopped before anything is written.
 pub fn plan(session: &Session, job: &Job) -> Result<Report> {
     let (judged, assembled) = prepare(session, &session.fetcher(), job)?;
     let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
+    let sboms = if judged.refuses() { Vec::new() } else { sboms(job, &judged)? };
     let assembled = assembled.as_ref().map(|assembled| (assembled, None));
-    Ok(report(session, job, &judged, assembled, outcome))
+    Ok(Report { sboms, ..report(session, job, &judged, assembled, outcome) })
 }
 
 /// Whether the image could move, without making a byte of the result, unless it is to be started. What `fetcher` has read
@@ -324,12 +327,12 @@ fn attest(
     session: &Session,
     job: &Job,
     judged: &Judged,
-    (assembled, receipt): (&Assembled, &Receipt),
+    (assembled, receipt, sboms): (&Assembled, &Receipt, &[Sbom]),
 ) -> Result<Vec<ReportedAttestation>> {
     if !job.options.attaches() {
         return Ok(Vec::new());
     }
-    let attachments = attest::attachments(&statements(job, judged, assembled)?, job.signer.as_deref())?;
+    let attachments = attest::attachments(&statements(job, judged, (assembled, sboms))?, job.signer.as_deref())?;
     let changes = publisher(session, job, judged).attach(&attachments, receipt)?;
     Ok(attachments
         .iter()
@@ -369,13 +372,14 @@ fn stays_behind(left: &SourceReferrer) -> Finding {
 }
 
 /// What is stated about the result: of the kinds that were asked for, and with a key its signature.
-fn statements(job: &Job, judged: &Judged, assembled: &Assembled) -> Result<Vec<Statement>> {
+fn statements(job: &Job, judged: &Judged, (assembled, sboms): (&Assembled, &[Sbom])) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     for kind in &job.options.attest {
         statements.extend(match kind {
             AttestKind::Provenance => {
                 attest::provenance(&judged.image, &judged.passes, assembled, &judged.source_referrers)?
             }
+            AttestKind::Sbom => sbom::statements(sboms, assembled),
         });
     }
     if job.signer.is_some() {
@@ -383,6 +387,21 @@ fn statements(job: &Job, judged: &Judged, assembled: &Assembled) -> Result<Vec<S
         statements.extend(documents.map(|document| attest::signature(&document.descriptor())));
     }
     Ok(statements)
+}
+
+/// What each platform of the result is made of, where that was asked for: before anything is published.
+fn sboms(job: &Job, judged: &Judged) -> Result<Vec<Sbom>> {
+    let wish = job.sbom_wish();
+    if wish == SbomWish::None {
+        return Ok(Vec::new());
+    }
+    if wish == SbomWish::One && judged.passes.len() > 1 {
+        return Err(Error::usage("an SBOM describes one platform, and the image has several")
+            .fact("platforms", judged.passes.len())
+            .hint("put {platform} into the name of the file, as in --report spdx=sbom-{platform}.json, or pass --platform"));
+    }
+    let name = plan::registry_name(&judged.image, &job.options);
+    judged.passes.iter().map(|pass| Sbom::of(pass, name.as_deref())).collect()
 }
 
 /// What was to be allowed and is refused on no platform. What the policy allows it allows for many images.

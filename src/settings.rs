@@ -7,11 +7,13 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use serde::Deserialize;
 
+use crate::attest::sbom::SbomWish;
 use crate::attest::{SignatureDemand, SigningKey};
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
+use crate::layer::FileDigests;
 use crate::oci::{Location, Platform, json};
-use crate::plan::RebaseOptions;
+use crate::plan::{AttestKind, RebaseOptions};
 use crate::policy::exceptions::Exception;
 use crate::rules::Allow;
 use crate::store::disk::read_file;
@@ -33,6 +35,8 @@ pub struct Job {
     pub signer: Option<Arc<SigningKey>>,
     /// Whose signatures the source, the new base and the log runner must carry.
     pub demands: Arc<[SignatureDemand]>,
+    /// Whether an SBOM of each platform is written to a file.
+    pub sbom: SbomWish,
 }
 
 impl Job {
@@ -48,13 +52,22 @@ impl Job {
             excepted_rules: Vec::new(),
             signer: None,
             demands: Arc::default(),
+            sbom: SbomWish::None,
         }
+    }
+
+    /// Whether SBOMs are made, for files or to be attached.
+    #[must_use]
+    pub fn sbom_wish(&self) -> SbomWish {
+        let is_attached = self.options.attest.contains(&AttestKind::Sbom);
+        if is_attached && self.sbom == SbomWish::None { SbomWish::ForEachPlatform } else { self.sbom }
     }
 
     /// What has to be fetched for a move to `base`.
     #[must_use]
     pub fn request<'a>(&'a self, base: &'a Location) -> Request<'a> {
-        Request { source: &self.source, base, options: &self.options, old_bases: &self.old_bases }
+        let file_digests = if self.sbom_wish() == SbomWish::None { FileDigests::LeftOut } else { FileDigests::Wanted };
+        Request { source: &self.source, base, options: &self.options, old_bases: &self.old_bases, file_digests }
     }
 
     /// The same for a component of the exception list, whose refusals by these rules do not count.

@@ -45,6 +45,7 @@ fn layer_of(bytes: &[u8]) -> LayerIndex {
         entries: entries.collect(),
         captured: Vec::new(),
         programs: Vec::new(),
+        digests: None,
         notes: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! provenance ─┐
+//! SBOM ───────┤
 //! (others)    ├► Statement ► Attachment (a manifest with a `subject`) ► store
 //! signature ──┘      └ with a key: in a signed envelope, in a sigstore bundle
 //! ```
@@ -15,6 +16,7 @@ mod key;
 mod notation;
 mod pem;
 mod provenance;
+pub mod sbom;
 mod statement;
 mod trust;
 

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::file::BatchEntry;
 use super::lock::{Changes, Lock, Locked};
+use crate::attest::sbom::Sbom;
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, Location};
 use crate::report::{BatchRow, BatchTarget, Outcome, Report, ReportedFinding, RowOutcome, Size, TargetChange};
@@ -42,6 +43,8 @@ pub struct BatchRun<'a> {
     pub jobs: usize,
     /// Saves the lock; called now and then, and at the end.
     pub save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
+    /// Writes what is a document of its own, image by image: all of them together may be large.
+    pub write_sboms: &'a (dyn Fn(&[Sbom]) -> Result<()> + Sync),
 }
 
 /// The lock during the run.
@@ -61,7 +64,7 @@ struct UnsavedLock {
 pub struct BatchDone {
     /// In the order of the entries.
     pub rows: Vec<BatchRow>,
-    /// Whether the lock could be saved: the images are where they are also if not.
+    /// Whether the lock and the SBOMs could be saved: the images are where they are also if not.
     pub saved: Result<()>,
 }
 
@@ -69,8 +72,15 @@ pub struct BatchDone {
 pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<BatchDone> {
     let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
     let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
+    let written = Mutex::new(Ok(()));
     let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
-        let (row, change) = one(session, entry, batch);
+        let (mut row, change) = one(session, entry, batch);
+        if let Some(report) = &mut row.report
+            && let Err(error) = (batch.write_sboms)(&std::mem::take(&mut report.sboms))
+        {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            *written = std::mem::replace(&mut *written, Ok(())).and(Err(error.fact("image", &entry.job.source)));
+        }
         if batch.locking != Locking::Strict {
             keeper.keep(session, entry, change);
         }
@@ -83,7 +93,8 @@ pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<BatchDone> {
             (batch.save)(&state.changes)
         }
     };
-    Ok(BatchDone { rows, saved })
+    let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(BatchDone { rows, saved: saved.and(written) })
 }
 
 impl LockWriter<'_> {

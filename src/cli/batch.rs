@@ -10,7 +10,8 @@ use super::args::{SayArgs, SessionArgs, epoch};
 use super::console::{Console, Form};
 use super::keys::SigningKeys;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
-use super::report_file::{ReportArgs, ReportFiles};
+use super::report_file::{Images, ReportFiles, ResultReportArgs};
+use crate::attest::sbom::SbomWish;
 use crate::batch::{
     self, BatchEffect, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page,
 };
@@ -48,7 +49,7 @@ pub struct Batch {
     #[command(flatten)]
     pub(super) world: SessionArgs,
     #[command(flatten)]
-    reports: ReportArgs,
+    reports: ResultReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
@@ -91,7 +92,8 @@ impl Batch {
             console.data(SCHEMA);
             return Ok(Ended::Done);
         };
-        let entries = self.entries(path)?;
+        let sboms = self.reports.sboms(Images::Many)?;
+        let entries = self.entries(path, sboms.wish())?;
         let (shard, only) = (self.shard()?, self.only()?);
         let is_part = |(at, entry): &(usize, &BatchEntry)| {
             shard.has(*at) && only.as_ref().is_none_or(|only| matches(only, entry))
@@ -116,6 +118,7 @@ impl Batch {
                 effect: if self.lock.lock_only { BatchEffect::LockOnly } else { BatchEffect::Publish },
                 jobs: options.jobs,
                 save: &save,
+                write_sboms: &|documents| sboms.write(documents),
             },
         )?;
         let report = BatchReport::new(done.rows, session.traffic.tally());
@@ -124,7 +127,7 @@ impl Batch {
     }
 
     /// The images with their exceptions. Each needs a target.
-    fn entries(&self, path: &Path) -> Result<Vec<BatchEntry>> {
+    fn entries(&self, path: &Path, sbom: SbomWish) -> Result<Vec<BatchEntry>> {
         let policy = self.policy.read()?;
         let (mut lists, mut keys) = (BatchLists::beside(path), SigningKeys::default());
         let mut entries = read_batch(path)?.images;
@@ -135,7 +138,7 @@ impl Batch {
             let list = lists.list_for(entry, &policy)?;
             let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&path.with_file_name(key)));
             let signer = key.transpose().map_err(|error| error.fact("at", entry.at))?;
-            let job = Job { signer, ..entry.job.clone() };
+            let job = Job { signer, sbom, ..entry.job.clone() };
             entry.replace_job(policy.apply_list(job, list.as_deref()));
         }
         Ok(entries)

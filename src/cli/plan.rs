@@ -5,10 +5,11 @@ use clap::Args;
 use super::Ended;
 use super::args::{MoveArgs, SayArgs, SessionArgs};
 use super::console::{Console, Form};
-use super::report_file::ReportArgs;
+use super::report_file::{Images, ResultReportArgs};
 use crate::error::Result;
 use crate::report::{Detail, Report, Reportable as _, to_json, to_text};
 use crate::run;
+use crate::settings::Job;
 use crate::store::Session;
 
 /// Explain what `rebase` would do, without writing anything
@@ -23,7 +24,7 @@ pub struct Plan {
     #[command(flatten)]
     pub(super) world: SessionArgs,
     #[command(flatten)]
-    reports: ReportArgs,
+    reports: ResultReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
@@ -37,11 +38,12 @@ const EXAMPLES: &str = "Examples:
 
 impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let job = self.moving.job(&self.to)?;
-        let files = self.reports.open()?;
+        let (files, sboms) = (self.reports.open()?, self.reports.sboms(Images::One)?);
+        let job = Job { sbom: sboms.wish(), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let report = run::plan(&session, &job)?;
-        Ok(console.ended(show(console, &report), files.write(&report)))
+        let written = sboms.write(&report.sboms);
+        Ok(console.ended(show(console, &report), files.write(&report).and(written)))
     }
 }
 

@@ -6,11 +6,12 @@ use clap::Args;
 
 use super::args::{MoveArgs, SayArgs, SessionArgs, signed};
 use super::console::{Console, Form};
-use super::report_file::{ReportArgs, ReportFiles};
+use super::report_file::{Images, ReportFiles, ResultReportArgs, SbomFiles};
 use super::{Ended, plan};
 use crate::error::Result;
 use crate::report::{Outcome, Report, Reportable as _, losses_to_text, to_json, to_text};
 use crate::run;
+use crate::settings::Job;
 use crate::store::Session;
 use crate::store::disk::OutputFile;
 
@@ -32,7 +33,7 @@ pub struct Rebase {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     digest_file: Option<PathBuf>,
     #[command(flatten)]
-    reports: ReportArgs,
+    reports: ResultReportArgs,
     #[command(flatten)]
     pub(super) say: SayArgs,
 }
@@ -53,13 +54,13 @@ const EXAMPLES: &str = "Examples:
 
 impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let job = self.moving.job(&self.to)?;
         let files = self.open_files()?;
+        let job = Job { sbom: files.sboms.wish(), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let job = if self.dry_run { job } else { signed(job)? };
         if self.dry_run {
             let report = run::plan(&session, &job)?;
-            return Ok(console.ended(plan::show(console, &report), files.reports.write(&report)));
+            return Ok(console.ended(plan::show(console, &report), files.write_reports(&report)));
         }
         let report = run::rebase(&session, &job)?;
         Ok(console.ended(show(console, &report), files.write(&report)))
@@ -67,7 +68,7 @@ impl Rebase {
 
     fn open_files(&self) -> Result<Files> {
         let digest = self.digest_file.as_deref().map(OutputFile::open).transpose()?;
-        Ok(Files { digest, reports: self.reports.open()? })
+        Ok(Files { digest, reports: self.reports.open()?, sboms: self.reports.sboms(Images::One)? })
     }
 }
 
@@ -75,15 +76,22 @@ impl Rebase {
 struct Files {
     digest: Option<OutputFile>,
     reports: ReportFiles,
+    sboms: SbomFiles,
 }
 
 impl Files {
+    fn write_reports(self, report: &Report) -> Result<()> {
+        let sboms = self.sboms.write(&report.sboms);
+        self.reports.write(report).and(sboms)
+    }
+
     /// stdout has the result by now, so a failure says that it is published.
     fn write(self, report: &Report) -> Result<()> {
         let target = report.targets.first();
+        let mut files = self;
         let digest =
-            self.digest.zip(target).map(|(file, target)| file.write(format!("{}\n", target.digest).as_bytes()));
-        let written = digest.unwrap_or(Ok(())).and(self.reports.write(report));
+            files.digest.take().zip(target).map(|(file, target)| file.write(format!("{}\n", target.digest).as_bytes()));
+        let written = digest.unwrap_or(Ok(())).and(files.write_reports(report));
         match target.filter(|_| report.outcome != Outcome::Refused) {
             Some(target) => written.map_err(|error| error.fact("published", &target.pinned)),
             None => written,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
+use crate::attest::sbom::{Sbom, SbomFormat, SbomWish};
 use crate::error::{Error, Result};
 use crate::report::{ReportFormat, Reportable};
 use crate::store::disk::OutputFile;
@@ -16,11 +17,50 @@ pub struct ReportArgs {
     report: Vec<ReportFile>,
 }
 
+/// The same for commands that make images.
+#[derive(Debug, Args)]
+pub struct ResultReportArgs {
+    /// Write a report to a file (repeatable); FORMAT is text, json, markdown, html, junit, sarif, or spdx or cyclonedx for an SBOM,
+    /// where {platform} and {digest} in FILE are replaced
+    #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
+    report: Vec<AnyReportFile>,
+}
+
+/// How many documents of a kind a run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Images {
+    One,
+    Many,
+}
+
 impl ReportArgs {
     /// Opens the files, before anything is published.
     pub(super) fn open(&self) -> Result<ReportFiles> {
-        let open = |file: &ReportFile| Ok((file.format, OutputFile::open(&file.path)?));
-        Ok(ReportFiles(self.report.iter().map(open).collect::<Result<_>>()?))
+        self.report.iter().map(ReportFile::open).collect::<Result<_>>().map(ReportFiles)
+    }
+}
+
+impl ResultReportArgs {
+    /// Opens the files, before anything is published.
+    pub(super) fn open(&self) -> Result<ReportFiles> {
+        let reports = self.report.iter().filter_map(|file| match file {
+            AnyReportFile::Report(file) => Some(file.open()),
+            AnyReportFile::Sbom(_) => None,
+        });
+        reports.collect::<Result<_>>().map(ReportFiles)
+    }
+
+    /// Tries the files of SBOMs, whose names are not known before there is an image.
+    pub(super) fn sboms(&self, images: Images) -> Result<SbomFiles> {
+        let files = self.report.iter().filter_map(|file| match file {
+            AnyReportFile::Sbom(file) => Some(file.clone()),
+            AnyReportFile::Report(_) => None,
+        });
+        let files: Vec<SbomFile> = files.collect();
+        for file in &files {
+            file.check(images)?;
+        }
+        Ok(SbomFiles(files))
     }
 }
 
@@ -36,6 +76,24 @@ impl ReportFiles {
     }
 }
 
+/// SBOMs to write once there is an image.
+#[derive(Debug)]
+pub(super) struct SbomFiles(Vec<SbomFile>);
+
+impl SbomFiles {
+    /// What the run has to make.
+    pub(super) fn wish(&self) -> SbomWish {
+        let wish = |file: &SbomFile| if file.is_for_many() { SbomWish::ForEachPlatform } else { SbomWish::One };
+        // The file with the least room decides.
+        self.0.iter().map(wish).min().unwrap_or(SbomWish::None)
+    }
+
+    pub(super) fn write(&self, sboms: &[Sbom]) -> Result<()> {
+        let all = self.0.iter().flat_map(|file| sboms.iter().map(|sbom| file.write(sbom)));
+        all.fold(Ok(()), Result::and)
+    }
+}
+
 /// `FORMAT=FILE`
 #[derive(Debug, Clone)]
 struct ReportFile {
@@ -43,18 +101,87 @@ struct ReportFile {
     path: PathBuf,
 }
 
+impl ReportFile {
+    fn open(&self) -> Result<(ReportFormat, OutputFile)> {
+        Ok((self.format, OutputFile::open(&self.path)?))
+    }
+}
+
+/// An SBOM, by the pattern of its file's name.
+#[derive(Debug, Clone)]
+struct SbomFile {
+    format: SbomFormat,
+    pattern: String,
+}
+
+impl SbomFile {
+    const PLATFORM: &str = "{platform}";
+    const DIGEST: &str = "{digest}";
+
+    fn is_for_many(&self) -> bool {
+        self.pattern.contains(Self::PLATFORM) || self.pattern.contains(Self::DIGEST)
+    }
+
+    /// Whether it can be written, and has a name for each document.
+    fn check(&self, images: Images) -> Result<()> {
+        if images == Images::Many && !self.pattern.contains(Self::DIGEST) {
+            return Err(Error::usage("the SBOMs of several images need a file each").fact("file", &self.pattern).hint(
+                format!(
+                    "put {{digest}} into the name of the file: --report {}=sbom-{{digest}}.json",
+                    self.format.word()
+                ),
+            ));
+        }
+        OutputFile::open(Path::new(&self.pattern)).map(drop)
+    }
+
+    fn write(&self, sbom: &Sbom) -> Result<()> {
+        let platform = sbom.platform.to_string().replace('/', "-");
+        let name = self.pattern.replace(Self::PLATFORM, &platform).replace(Self::DIGEST, &sbom.digest.hex());
+        OutputFile::open(Path::new(&name))?.write(self.format.write(sbom).as_bytes())
+    }
+}
+
+#[derive(Debug, Clone)]
+enum AnyReportFile {
+    Report(ReportFile),
+    Sbom(SbomFile),
+}
+
 impl FromStr for ReportFile {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let split = text.split_once('=').filter(|(_, path)| !path.is_empty());
-        let found = split.and_then(|(word, path)| {
-            let format = ReportFormat::ALL.into_iter().find(|format| format.word() == word)?;
-            Some(Self { format, path: Path::new(path).to_owned() })
-        });
-        found.ok_or_else(|| {
-            let words = ReportFormat::ALL.map(ReportFormat::word);
-            Error::usage(format!("expected FORMAT=FILE, where FORMAT is one of {}", words.join(", ")))
-        })
+        let (word, path) = split(text)?;
+        if SbomFormat::ALL.iter().any(|format| format.word() == word) {
+            return Err(Error::usage("only rebase, plan and batch write an SBOM"));
+        }
+        let format = ReportFormat::ALL.into_iter().find(|format| format.word() == word);
+        let format = format.ok_or_else(|| unknown(&ReportFormat::ALL.map(ReportFormat::word)))?;
+        Ok(Self { format, path: Path::new(path).to_owned() })
     }
+}
+
+impl FromStr for AnyReportFile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (word, path) = split(text)?;
+        match SbomFormat::ALL.into_iter().find(|format| format.word() == word) {
+            Some(format) => Ok(Self::Sbom(SbomFile { format, pattern: path.to_owned() })),
+            None => text.parse().map(Self::Report).map_err(|_| {
+                let sboms = SbomFormat::ALL.map(SbomFormat::word);
+                unknown(&[&ReportFormat::ALL.map(ReportFormat::word)[..], &sboms].concat())
+            }),
+        }
+    }
+}
+
+fn split(text: &str) -> Result<(&str, &str)> {
+    let split = text.split_once('=').filter(|(_, path)| !path.is_empty());
+    split.ok_or_else(|| unknown(&ReportFormat::ALL.map(ReportFormat::word)))
+}
+
+fn unknown(words: &[&str]) -> Error {
+    Error::usage(format!("expected FORMAT=FILE, where FORMAT is one of {}", words.join(", ")))
 }

@@ -19,6 +19,8 @@ pub struct GoFacts {
     pub path: Option<String>,
     /// The path of the main module.
     pub module: Option<String>,
+    /// The version of the main module; `(devel)` where it was built outside of version control.
+    pub module_version: Option<String>,
     /// Path and version of every other module. Of a replaced one: its own path, and the version
     /// of what it was replaced with, after that one's path where it has another.
     pub modules: Vec<(String, String)>,
@@ -148,7 +150,10 @@ pub(super) fn read_modules(text: &str, facts: &mut GoFacts) {
         let (first, second) = (columns.next().unwrap_or_default(), columns.next().unwrap_or_default());
         match word {
             "path" => facts.path = Some(first.to_owned()),
-            "mod" => facts.module = Some(first.to_owned()),
+            "mod" => {
+                facts.module = Some(first.to_owned());
+                facts.module_version = Some(second.to_owned()).filter(|version| !version.is_empty());
+            }
             "dep" => facts.modules.push((first.to_owned(), second.to_owned())),
             "=>" => replace(facts, first, second),
             "build" => facts.settings.extend(setting(first)),
@@ -233,6 +238,7 @@ mod tests {
         let pair = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
         assert_eq!(facts.path.as_deref(), Some("k8s.io/app/cmd/app"));
         assert_eq!(facts.module.as_deref(), Some("k8s.io/app"));
+        assert_eq!(facts.module_version.as_deref(), Some("(devel)"));
         let modules =
             [("k8s.io/klog/v2", "v2.80.1"), ("k8s.io/api", "./staging/api (devel)"), ("golang.org/x/sys", "v0.2.0")];
         assert_eq!(facts.modules, modules.map(pair));

@@ -6,8 +6,9 @@
 //! does not fit together is [`Linkage::Other`] with a note.
 //!
 //! Formats: System V ABI (ELF header, program headers, dynamic section), `#!` lines as Linux reads
-//! them, Go's build info (`debug/buildinfo`).
+//! them, Go's build info (`debug/buildinfo`), the list of crates of `cargo auditable`.
 
+mod audit_scan;
 mod dynamic;
 mod dynamic_facts;
 mod go_facts;
@@ -33,6 +34,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use audit_scan::RustCrate;
 pub use dynamic_facts::{
     AbiNote, BoundWhen, DynamicFacts, LinkFlags, LoaderFacts, LoaderKind, NameHash, NeededVersion, SymbolDefinitions,
     SymbolKind, SymbolUse, VersionDefinition, VersionNeed,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::audit_scan::AuditScan;
 use super::go_facts::GoFacts;
 use super::go_scan::{GoScan, has_go_note};
 use super::header::is_elf;
@@ -51,6 +52,7 @@ enum FileKind {
 struct ElfProbe {
     reader: LinkageReader,
     go_scan: GoScan,
+    audit_scan: AuditScan,
     search: PatternSearch,
     strings: StringScan,
     /// Where the mark of an archive was last seen.
@@ -128,6 +130,7 @@ impl FileKind {
             return Self::Elf(Box::new(ElfProbe {
                 reader: LinkageReader::new(size, symbols),
                 go_scan,
+                audit_scan: AuditScan::default(),
                 search,
                 strings: StringScan::default(),
                 archive: None,
@@ -172,6 +175,7 @@ impl ElfProbe {
         }
         self.reader.advance(window);
         self.go_scan.advance(window, self.reader.segments());
+        self.audit_scan.look(window, self.reader.segments(), rest == FileEnd::Reached);
         if strings == StringReading::Wanted {
             self.scan_strings(window, rest);
         }
@@ -199,6 +203,7 @@ impl ElfProbe {
 
     fn finish(self, window: &Window) -> Program {
         let (go, note) = self.go_scan.finish(window, self.reader.segments(), &self.search);
+        let (crates, crates_note) = self.audit_scan.finish(window);
         let language = self.language(go.as_ref());
         let tables = self.reader.name_tables();
         let packer =
@@ -217,7 +222,8 @@ impl ElfProbe {
         program.starts =
             StartEvidence { go: go.as_ref(), language, strings, names, has_command_flag, names_many_tools }.starts();
         program.runs = tools::run_by_packages(&self.search, go.as_ref());
-        program.notes.extend(note);
+        program.crates = crates;
+        program.notes.extend(note.into_iter().chain(crates_note));
         program.mentions = self.search.found().filter_map(mention).collect();
         program.language = match language {
             StringLanguage::Go | StringLanguage::GoWithC => Language::Go,

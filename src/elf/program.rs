@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::audit_scan::RustCrate;
 use super::dynamic_facts::DynamicFacts;
 use super::go_facts::GoFacts;
 
@@ -211,6 +212,8 @@ pub struct Program {
     /// What a loader reads of it. Shared: a program is passed around, its symbols are many.
     pub dynamic: Option<Arc<DynamicFacts>>,
     pub language: Language,
+    /// The crates that a Rust program says it was built from.
+    pub crates: Vec<RustCrate>,
 }
 
 /// What a program was built from, as far as it shows.
@@ -243,6 +246,7 @@ impl Program {
             packed: None,
             dynamic: None,
             language: Language::Other,
+            crates: Vec::new(),
         }
     }
 }

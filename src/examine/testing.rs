@@ -53,6 +53,7 @@ pub fn fetched(source: &TestImage, old: &TestImage, new: &TestImage) -> Fetched 
                 entries: ["app", "own"].map(entry).to_vec(),
                 captured: Vec::new(),
                 programs: [0, 1].map(|at| IndexedProgram { entry: at, program: program(Linkage::Static) }).to_vec(),
+                digests: None,
                 notes: Vec::new(),
             })
         })
@@ -94,6 +95,7 @@ pub fn layer(name: &str) -> LayerIndex {
         entries: Vec::new(),
         captured: Vec::new(),
         programs: Vec::new(),
+        digests: None,
         notes: Vec::new(),
     }
 }

@@ -32,13 +32,15 @@ pub struct LayerIndex {
     pub entries: Vec<Entry>,
     pub captured: Vec<Captured>,
     pub programs: Vec<IndexedProgram>,
+    /// In the order of the entries; `None` where they were not asked for.
+    pub digests: Option<Vec<FileDigest>>,
     /// What a person should know of the layer, one line each.
     pub notes: Vec<String>,
 }
 
 impl LayerIndex {
     /// Raised whenever the index of the same layer would have other bytes.
-    pub const VERSION: u32 = 7;
+    pub const VERSION: u32 = 8;
 
     /// What this layer puts at `path`. Of several entries the last counts, as it does when a
     /// runtime unpacks them. Whiteouts are about lower layers and put nothing there.
@@ -94,11 +96,17 @@ pub struct LayerContents<'a> {
     /// In the order of the entries, as `programs` are: both are searched often.
     pub captured: &'a [Captured],
     pub programs: &'a [IndexedProgram],
+    pub digests: &'a [FileDigest],
 }
 
 impl<'a> From<&'a LayerIndex> for LayerContents<'a> {
     fn from(index: &'a LayerIndex) -> Self {
-        Self { entries: &index.entries, captured: &index.captured, programs: &index.programs }
+        Self {
+            entries: &index.entries,
+            captured: &index.captured,
+            programs: &index.programs,
+            digests: index.digests.as_deref().unwrap_or_default(),
+        }
     }
 }
 
@@ -110,12 +118,35 @@ impl<'a> LayerContents<'a> {
         self.captured.get(at).map(|captured| captured.content.as_slice())
     }
 
+    /// The digest of the file at this position, where it was taken.
+    #[must_use]
+    pub fn digest(&self, position: usize) -> Option<Digest> {
+        let at = self.digests.binary_search_by_key(&position, |taken| taken.entry).ok()?;
+        self.digests.get(at).map(|taken| taken.digest)
+    }
+
     /// What was found out about the entry at this position, where it is a program or a script.
     #[must_use]
     pub fn program(&self, position: usize) -> Option<&'a crate::elf::Program> {
         let at = self.programs.binary_search_by_key(&position, |inspected| inspected.entry).ok()?;
         self.programs.get(at).map(|inspected| &inspected.program)
     }
+}
+
+/// The SHA-256 of a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// The entry's place in the layer's list.
+    pub entry: usize,
+    pub digest: Digest,
+}
+
+/// Whether the digest of each file is taken. It takes as long as that of the whole layer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum FileDigests {
+    #[default]
+    LeftOut,
+    Wanted,
 }
 
 /// A file that is a program, a script, or looks like a program and is none.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::index::FileDigests;
 use crate::error::{Error, Result};
 
 /// The limits of one layer. The defaults are far above what real images need.
@@ -57,6 +58,8 @@ pub struct Limits {
     /// Bytes of one file that says of which version an interpreter is, and of all of them.
     pub interpreter_file: u64,
     pub interpreter_files: u64,
+    /// Whether the digest of each file is taken, too.
+    pub file_digests: FileDigests,
 }
 
 impl Default for Limits {
@@ -86,6 +89,7 @@ impl Default for Limits {
             loader_files: 8 << 20,
             interpreter_file: 16 << 10,
             interpreter_files: 1 << 20,
+            file_digests: FileDigests::LeftOut,
         }
     }
 }

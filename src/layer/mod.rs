@@ -41,7 +41,7 @@ pub use archive::list_archive;
 pub use capture::Captured;
 pub use contents::{DataRange, show_ranges};
 pub use entry::{Entry, EntryKind};
-pub use index::{IndexedProgram, LayerContents, LayerIndex};
+pub use index::{FileDigest, FileDigests, IndexedProgram, LayerContents, LayerIndex};
 pub use limits::Limits;
 pub use path::RootPath;
 pub(crate) use path::shown;

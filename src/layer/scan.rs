@@ -129,7 +129,7 @@ fn check_diff_id(tar: &Hashed, of: &Descriptor, expected: Option<&DiffId>) -> Re
 }
 
 fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compression, listing: WalkResult) -> LayerIndex {
-    let WalkResult { entries, captured, programs, mut notes } = listing;
+    let WalkResult { entries, captured, programs, digests, mut notes } = listing;
     if LayerType::of(&of.media_type).is_ok_and(|stated| stated.0 != compression) {
         notes.insert(0, format!("layer is {}, but its media type is {}", name(compression), of.media_type));
     }
@@ -142,6 +142,7 @@ fn assemble(of: &Descriptor, packed: Hashed, tar: Hashed, compression: Compressi
         entries,
         captured,
         programs,
+        digests,
         notes,
     }
 }

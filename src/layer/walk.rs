@@ -9,7 +9,7 @@ use super::blocks::Blocks;
 use super::blocks::{ByteSource, HashedStream};
 use super::capture::{CaptureChoice, Captured, CapturedFiles, Purpose};
 use super::entry::{Entry, EntryKind, EntryList};
-use super::index::IndexedProgram;
+use super::index::{FileDigest, FileDigests, IndexedProgram};
 use super::limits::Limits;
 use super::member::{ParsedMember, SparseForm};
 use super::member::{entry_kind, entry_path};
@@ -19,12 +19,14 @@ use super::sparse::{self, MapPlace};
 use super::whiteout;
 use crate::elf::{Probe, ProgramStrings};
 use crate::error::Result;
+use crate::oci::{Digest, Hasher};
 
 /// What the walk found.
 pub(super) struct WalkResult {
     pub(super) entries: Vec<Entry>,
     pub(super) captured: Vec<Captured>,
     pub(super) programs: Vec<IndexedProgram>,
+    pub(super) digests: Option<Vec<FileDigest>>,
     pub(super) notes: Vec<String>,
 }
 
@@ -36,6 +38,7 @@ pub(super) fn walk<R: BufRead>(blocks: &mut Blocks<HashedStream<R>>, limits: &Li
         entries: EntryList::of("layer"),
         captured: CapturedFiles::default(),
         programs: Vec::new(),
+        digests: (limits.file_digests == FileDigests::Wanted).then(Vec::new),
         strings: 0,
         symbols: 0,
         notes: LayerNotes::default(),
@@ -57,6 +60,7 @@ struct TarWalk<'a, T> {
     entries: EntryList,
     captured: CapturedFiles,
     programs: Vec<IndexedProgram>,
+    digests: Option<Vec<FileDigest>>,
     /// Bytes of the programs' strings.
     strings: usize,
     /// Bytes of their symbols.
@@ -98,6 +102,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
         match choice {
             CaptureChoice::Keep(purpose) => {
                 let content = self.tar.read(member.stored)?;
+                self.add_digest(|| Digest::of(&content));
                 self.captured.keep(purpose, self.entries.len(), content);
                 return Ok(());
             }
@@ -110,15 +115,36 @@ impl<T: ByteSource> TarWalk<'_, T> {
         }
         match kind {
             EntryKind::File { size: 1.. } if member.sparse.is_none() => self.inspect(member.stored),
+            EntryKind::File { size: 0 } if member.sparse.is_none() => {
+                self.add_digest(|| Digest::of(b""));
+                self.tar.skip(member.stored)
+            }
             _ => self.tar.skip(member.stored),
         }
     }
 
     fn inspect(&mut self, size: u64) -> Result<()> {
         let mut probe = Probe::new(size);
-        self.tar.watch(size, |bytes| probe.feed(bytes))?;
+        let mut hasher = self.digests.is_some().then(Hasher::default);
+        self.tar.watch(size, |bytes| {
+            probe.feed(bytes);
+            if let Some(hasher) = &mut hasher {
+                hasher.update(bytes);
+            }
+        })?;
+        if let Some(hasher) = hasher {
+            self.add_digest(|| hasher.finish().digest);
+        }
         self.add_program(probe);
         Ok(())
+    }
+
+    /// Of the entry that comes next, where digests were asked for.
+    fn add_digest(&mut self, digest: impl FnOnce() -> Digest) {
+        let entry = self.entries.len();
+        if let Some(digests) = &mut self.digests {
+            digests.push(FileDigest { entry, digest: digest() });
+        }
     }
 
     /// Adds what was found out about an entry; its strings and symbols only as long as there is room for them.
@@ -146,6 +172,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
     /// A shell reads what it is given: a file that is named as a script needs no `#!`.
     fn look_for_script(&mut self, size: u64, is_named_so: bool) -> Result<()> {
         let content = self.tar.read(size)?;
+        self.add_digest(|| Digest::of(&content));
         let mut probe = Probe::new(size);
         probe.feed(&content);
         self.add_program(probe);
@@ -169,6 +196,7 @@ impl<T: ByteSource> TarWalk<'_, T> {
             entries,
             captured: self.captured.finish(),
             programs: self.programs,
+            digests: self.digests,
         }
     }
 }

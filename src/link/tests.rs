@@ -59,6 +59,7 @@ impl TestRoot {
             entries,
             captured,
             programs,
+            digests: None,
             notes: Vec::new(),
         }
     }

@@ -172,7 +172,8 @@ impl Layers {
     }
 
     /// The root of the rebased image.
-    pub(super) fn root<'a>(&'a self, subject: &'a PlatformSubject) -> Root<'a> {
+    #[must_use]
+    pub fn root<'a>(&'a self, subject: &'a PlatformSubject) -> Root<'a> {
         let base = subject.base_layers.iter().map(|layer| LayerContents::from(layer.as_ref()));
         merge(base.chain(self.above_base()))
     }

@@ -163,6 +163,12 @@ pub enum Top {
     Source,
 }
 
+/// The registry name of the source, as a result records it.
+#[must_use]
+pub fn registry_name(image: &Subject, options: &RebaseOptions) -> Option<String> {
+    RecordedName::choose(options.source_name.as_ref(), &image.source.location).map(ToString::to_string)
+}
+
 /// What holds the platforms together.
 #[must_use]
 pub fn top(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Top {

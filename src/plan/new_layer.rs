@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::layer::{Captured, Entry, EntryData, EntryKind, IndexedProgram, LayerContents, LayerIndex, RootPath};
+use crate::layer::{
+    Captured, Entry, EntryData, EntryKind, FileDigest, IndexedProgram, LayerContents, LayerIndex, RootPath,
+};
 use crate::oci::Digest;
 
 /// Entries with their data. Whatever is known of the content of a source layer's entry goes along,
@@ -12,6 +14,7 @@ pub struct NewLayer {
     entries: Vec<Entry>,
     captured: Vec<Captured>,
     programs: Vec<IndexedProgram>,
+    digests: Vec<FileDigest>,
     data: Vec<EntryData>,
     paths: HashSet<RootPath>,
     /// The first path of each file taken, by layer and position: further names of it are hard links.
@@ -63,6 +66,7 @@ impl NewLayer {
         let content = contents.content(position).map(<[u8]>::to_vec);
         self.captured.extend(content.map(|content| Captured { entry: at, content }));
         self.programs.extend(contents.program(position).cloned().map(|program| IndexedProgram { entry: at, program }));
+        self.digests.extend(contents.digest(position).map(|digest| FileDigest { entry: at, digest }));
         let data = match entry.kind {
             EntryKind::File { size: 1.. } => EntryData::FromLayer(layer.digest),
             _ => EntryData::None,
@@ -82,6 +86,6 @@ impl NewLayer {
 
 impl<'a> From<&'a NewLayer> for LayerContents<'a> {
     fn from(layer: &'a NewLayer) -> Self {
-        Self { entries: &layer.entries, captured: &layer.captured, programs: &layer.programs }
+        Self { entries: &layer.entries, captured: &layer.captured, programs: &layer.programs, digests: &layer.digests }
     }
 }

@@ -394,6 +394,8 @@ pub enum OnMissing {
 pub enum AttestKind {
     /// What the result was made from, and how: SLSA Provenance v1
     Provenance,
+    /// What each platform contains: SPDX 2.3 and `CycloneDX` 1.6
+    Sbom,
 }
 
 impl FromStr for AttestKind {
@@ -412,6 +414,7 @@ impl fmt::Display for AttestKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Provenance => "provenance",
+            Self::Sbom => "sbom",
         })
     }
 }
@@ -627,6 +630,51 @@ impl Epoch {
         let (year, month, day) = civil(days);
         format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
     }
+}
+
+impl Epoch {
+    /// `2020-02-02T10:00:00.5+02:00`; parts of a second are left out. `None` before 1970.
+    #[must_use]
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let (date, rest) = text.split_once(['T', 't'])?;
+        let (time, offset) = rest.split_at_checked(8)?;
+        let number = |text: &str, from: usize, to: usize| -> Option<i64> {
+            let digits = text.get(from..to).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+            digits.parse().ok()
+        };
+        let is_parted = |text: &str, by: &str, length: usize| {
+            text.len() == length
+                && text
+                    .char_indices()
+                    .all(|(at, c)| c.is_ascii_digit() || by.get(at..=at) == Some(c.encode_utf8(&mut [0; 4])))
+        };
+        if !is_parted(date, "    -  -", 10) || !is_parted(time, "  :  :", 8) {
+            return None;
+        }
+        let days = days(number(date, 0, 4)?, number(date, 5, 7)?, number(date, 8, 10)?)?;
+        let of_day = number(time, 0, 2)? * 3_600 + number(time, 3, 5)? * 60 + number(time, 6, 8)?;
+        let offset = offset.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+        let away = match offset.split_at_checked(1)? {
+            ("Z" | "z", "") => 0,
+            (sign @ ("+" | "-"), by) if is_parted(by, "  :", 5) => {
+                let seconds = number(by, 0, 2)? * 3_600 + number(by, 3, 5)? * 60;
+                if sign == "+" { seconds } else { -seconds }
+            }
+            _ => return None,
+        };
+        u64::try_from(days * 86_400 + of_day - away).ok().map(Self)
+    }
+}
+
+/// Year, month and day to days since 1970 (Howard Hinnant's `days_from_civil`).
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 /// Days since 1970 to year, month and day (Howard Hinnant's `civil_from_days`).
@@ -845,6 +893,26 @@ mod tests {
             (4_102_444_799, "2099-12-31T23:59:59Z"),
         ] {
             assert_eq!(Epoch(seconds).to_rfc3339(), text);
+            assert_eq!(Epoch::from_rfc3339(text), Some(Epoch(seconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_with_their_offset_or_not_at_all() {
+        for (text, seconds) in [
+            ("2020-02-02T10:00:00.123456789Z", Some(1_580_637_600)),
+            ("2020-02-02T12:00:00+02:00", Some(1_580_637_600)),
+            ("2020-02-02T04:30:00.5-05:30", Some(1_580_637_600)),
+            ("0001-01-01T00:00:00Z", None),
+            ("2020-13-02T10:00:00Z", None),
+            ("2020-02-02 10:00:00Z", None),
+            ("2020-02-02T10:00:00", None),
+            ("2020-02-02T10:00:00Zx", None),
+            ("+020-02-02T10:00:00Z", None),
+            ("2020-02-02T10:00:00+2", None),
+            ("", None),
+        ] {
+            assert_eq!(Epoch::from_rfc3339(text), seconds.map(Epoch), "{text}");
         }
     }
 }

@@ -9,6 +9,7 @@ use super::text::{Detail, to_text};
 use super::to_json;
 use crate::assemble::Assembled;
 use crate::attest::Attachment;
+use crate::attest::sbom::Sbom;
 use crate::elf::{Linkage, Program};
 use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
@@ -72,6 +73,9 @@ pub struct Report {
     /// `None` where images of a batch shared it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Tally>,
+    /// Of each platform, where they were asked for; they are documents of their own.
+    #[serde(skip)]
+    pub sboms: Vec<Sbom>,
 }
 
 /// A statement about the result, or its signature.
@@ -441,6 +445,7 @@ impl Report {
             candidates: ending.candidates.iter().map(ReportedBase::from).collect(),
             attestations: Vec::new(),
             traffic: Some(ending.traffic),
+            sboms: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::tree::FileNode;
 use super::tree::{NodeId, ROOT, RootTree};
 use crate::elf::Program;
 use crate::layer::{LayerContents, RootPath};
+use crate::oci::Digest;
 
 /// The files of an image as a container sees them, made by [`super::merge`].
 #[derive(Debug)]
@@ -77,6 +78,14 @@ impl<'a> Root<'a> {
     pub fn program(&self, node: &FileNode<'a>) -> Option<&'a Program> {
         let source = node.source()?;
         self.layers.get(source.layer())?.program(source.position())
+    }
+
+    /// The SHA-256 of a file's content, where it was taken or the content is known.
+    #[must_use]
+    pub fn file_digest(&self, node: &FileNode<'a>) -> Option<Digest> {
+        let source = node.source()?;
+        let layer = self.layers.get(source.layer())?;
+        layer.digest(source.position()).or_else(|| layer.content(source.position()).map(Digest::of))
     }
 
     /// The entries that runtimes do not take or do not agree about, in the order of the layers.

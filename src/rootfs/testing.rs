@@ -55,6 +55,7 @@ pub(super) fn layer(entries: impl IntoIterator<Item = Entry>) -> LayerIndex {
         programs: Vec::new(),
         captured: captured.collect(),
         entries,
+        digests: None,
         notes: Vec::new(),
     }
 }

@@ -51,6 +51,7 @@ mod reference;
 mod reports;
 mod reproducible;
 mod round_trips;
+mod sbom;
 mod scanners;
 mod seam;
 mod services;

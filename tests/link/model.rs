@@ -85,6 +85,7 @@ pub fn layer(directory: &Path) -> LayerIndex {
         entries,
         captured,
         programs,
+        digests: None,
         notes: Vec::new(),
     }
 }

@@ -55,6 +55,7 @@ impl Lookup for World {
             entries: files.iter().map(|path| entry(path)).collect(),
             captured: Vec::new(),
             programs: Vec::new(),
+            digests: None,
             notes: Vec::new(),
         }))
     }

@@ -85,6 +85,7 @@ impl Layer {
             entries: self.entries.clone(),
             captured: self.captured.clone(),
             programs: Vec::new(),
+            digests: None,
             notes: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use super::{Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::{OldBase, UnreadDatabase, unproven_files};
 use crate::examine::{LayerFacts, PlatformSubject};
-use crate::layer::{self, LayerContents, LayerIndex, Limits, RootPath};
+use crate::layer::{self, FileDigests, LayerContents, LayerIndex, Limits, RootPath};
 use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::process::{Container, OwnStartup, look_alone};
 use crate::rootfs::merge;
@@ -20,7 +20,7 @@ use crate::store::{Source, Stream, parallel};
 pub(super) struct LayerReader<'a> {
     fetcher: &'a Fetcher<'a>,
     place: &'a dyn Source,
-    read: &'a OnceMap<Digest, Arc<LayerIndex>>,
+    read: &'a OnceMap<(Digest, FileDigests), Arc<LayerIndex>>,
 }
 
 impl<'a> LayerReader<'a> {
@@ -29,10 +29,10 @@ impl<'a> LayerReader<'a> {
     }
 
     /// Puts the indexes of the layers above each platform's old base into the subjects.
-    pub fn put_above_the_seam(&self, platforms: &mut [PlatformSubject]) -> Result<()> {
+    pub fn put_above_the_seam(&self, platforms: &mut [PlatformSubject], digests: FileDigests) -> Result<()> {
         for platform in platforms {
             let above = platform.source_layers().1;
-            platform.layers = above.iter().map(|layer| self.read(layer)).collect::<Result<_>>()?;
+            platform.layers = above.iter().map(|layer| self.read_with(layer, digests)).collect::<Result<_>>()?;
         }
         Ok(())
     }
@@ -56,10 +56,17 @@ impl<'a> LayerReader<'a> {
 
     /// The index of one layer, verified against its digest and its diff id.
     pub fn read(&self, layer: &ImageLayer) -> Result<Arc<LayerIndex>> {
-        let index = self.read.get(layer.descriptor.digest, || match self.cached(layer) {
+        self.read_with(layer, FileDigests::LeftOut)
+    }
+
+    /// The same with the digest of each file, where that is wanted. An index that was made without is made anew.
+    pub fn read_with(&self, layer: &ImageLayer, digests: FileDigests) -> Result<Arc<LayerIndex>> {
+        let is_enough = |index: &LayerIndex| digests == FileDigests::LeftOut || index.digests.is_some();
+        let read = || match self.cached(layer).filter(is_enough) {
             Some(index) => Ok(Arc::new(index)),
-            None => self.receive(layer).map(Arc::new),
-        })?;
+            None => self.receive(layer, digests).map(Arc::new),
+        };
+        let index = self.read.get((layer.descriptor.digest, digests), read)?;
         check_diff_id(layer, &index)?;
         Ok(index)
     }
@@ -70,11 +77,11 @@ impl<'a> LayerReader<'a> {
         (index.digest == layer.descriptor.digest && index.size == layer.descriptor.size).then_some(index)
     }
 
-    fn receive(&self, layer: &ImageLayer) -> Result<LayerIndex> {
+    fn receive(&self, layer: &ImageLayer, digests: FileDigests) -> Result<LayerIndex> {
         let of = &layer.descriptor;
         let mut tries = 0;
         loop {
-            match self.receive_once(layer, tries > 0) {
+            match self.receive_once(layer, tries > 0, digests) {
                 Ok(index) => {
                     self.fetcher.tools.cache.keep_index(&of.digest, LayerIndex::VERSION, &index.to_bytes());
                     return Ok(index);
@@ -88,13 +95,14 @@ impl<'a> LayerReader<'a> {
         }
     }
 
-    fn receive_once(&self, layer: &ImageLayer, afresh: bool) -> Result<LayerIndex> {
+    fn receive_once(&self, layer: &ImageLayer, afresh: bool, file_digests: FileDigests) -> Result<LayerIndex> {
+        let limits = Limits { file_digests, ..Limits::default() };
         let of = &layer.descriptor;
         let open =
             |from| Ok(self.fetcher.tools.progress.watch(&label(layer), of.size - from, self.place.open(of, from)?));
         match self.fetcher.tools.cache.receive(of)? {
-            Receiving::Present(file) => layer::scan(file, of, None, &Limits::default()),
-            Receiving::Nothing => layer::scan(open(0)?, of, None, &Limits::default()),
+            Receiving::Present(file) => layer::scan(file, of, None, &limits),
+            Receiving::Nothing => layer::scan(open(0)?, of, None, &limits),
             Receiving::Partial(mut partial) => {
                 if afresh {
                     partial.restart();
@@ -102,7 +110,7 @@ impl<'a> LayerReader<'a> {
                 let from = partial.have().min(of.size);
                 let prefix = partial.prefix()?;
                 let rest = open(from)?;
-                let index = layer::scan(Tee { prefix, rest, partial: &mut partial }, of, None, &Limits::default());
+                let index = layer::scan(Tee { prefix, rest, partial: &mut partial }, of, None, &limits);
                 let index = match index {
                     Err(error) if error.kind() == Kind::Integrity => {
                         partial.restart();

@@ -20,7 +20,7 @@ use crate::examine::{
     Fetched, FullImage, FullPlatform, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject,
     is_on_new_base,
 };
-use crate::layer::{LayerIndex, RootPath};
+use crate::layer::{FileDigests, LayerIndex, RootPath};
 use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
 use crate::plan::{Need, RebaseOptions};
 use crate::process::OwnStartup;
@@ -44,9 +44,18 @@ pub struct Request<'a> {
     pub options: &'a RebaseOptions,
     /// The old base of each platform, where a lock or a result records it: before the options' own.
     pub old_bases: &'a [(Platform, OldBaseChoice)],
+    /// Whether the digest of each file is needed that may go into the result from the source.
+    pub file_digests: FileDigests,
 }
 
 impl Request<'_> {
+    /// Of the old base, only what is taken out of it by name.
+    fn old_base_digests(&self) -> FileDigests {
+        let RebaseOptions { extract, keep, bring, .. } = self.options;
+        let takes = *extract || !keep.is_empty() || !bring.is_empty();
+        if takes { self.file_digests } else { FileDigests::LeftOut }
+    }
+
     fn old_base(&self, platform: &Platform) -> Option<&OldBaseChoice> {
         let recorded = self.old_bases.iter().find(|(listed, _)| listed == platform);
         recorded.map(|(_, choice)| choice).or(self.options.old_base.as_ref())
@@ -134,8 +143,8 @@ impl Fetcher<'_> {
         })?;
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
         let mut platforms: Vec<PlatformSubject> = platforms.into_iter().filter_map(std::result::Result::ok).collect();
-        self.read_all_layers(&source, &base, &platforms)?;
-        layers.put_above_the_seam(&mut platforms)?;
+        self.read_all_layers(request, (&source, &base), &platforms)?;
+        layers.put_above_the_seam(&mut platforms, request.file_digests)?;
         let runner = platforms.first().and(options.log_runner.as_ref());
         let runner = runner.map(|location| self.opened(location)).transpose()?;
         let subject = Subject {
@@ -175,20 +184,26 @@ impl Fetcher<'_> {
     }
 
     /// Reads every layer that an answer will depend on (`plan::need` asks for those of both bases), all at once.
-    fn read_all_layers(&self, source: &Opened, base: &Opened, platforms: &[PlatformSubject]) -> Result<()> {
+    fn read_all_layers(
+        &self,
+        request: &Request<'_>,
+        (source, base): (&Opened, &Opened),
+        platforms: &[PlatformSubject],
+    ) -> Result<()> {
         let of_platform = |platform: &PlatformSubject| {
             let (old, own) = platform.source_layers();
             let old = if is_on_new_base(platform) { &[] } else { old };
-            let of_source = own.iter().chain(old).map(|layer| (ImageRole::Source, layer.clone()));
-            let of_base = platform.base.layers.iter().map(|layer| (ImageRole::Base, layer.clone()));
-            of_source.chain(of_base).collect::<Vec<(ImageRole, ImageLayer)>>()
+            let own = own.iter().map(|layer| (ImageRole::Source, request.file_digests, layer.clone()));
+            let old = old.iter().map(|layer| (ImageRole::Source, request.old_base_digests(), layer.clone()));
+            let base = platform.base.layers.iter().map(|layer| (ImageRole::Base, FileDigests::LeftOut, layer.clone()));
+            own.chain(old).chain(base).collect::<Vec<(ImageRole, FileDigests, ImageLayer)>>()
         };
-        let layers: Vec<(ImageRole, ImageLayer)> = platforms.iter().flat_map(of_platform).collect();
+        let layers: Vec<(ImageRole, FileDigests, ImageLayer)> = platforms.iter().flat_map(of_platform).collect();
         let is_local = [source, base].iter().all(|opened| opened.origin.location.local().is_some());
         let jobs = if is_local { self.tools.jobs.min(LOCAL_JOBS) } else { self.tools.jobs };
         let (source, base) = (LayerReader::new(self, source), LayerReader::new(self, base));
-        let read = |(role, layer): &(ImageRole, ImageLayer)| match role {
-            ImageRole::Source => source.read(layer).map(drop),
+        let read = |(role, digests, layer): &(ImageRole, FileDigests, ImageLayer)| match role {
+            ImageRole::Source => source.read_with(layer, *digests).map(drop),
             ImageRole::Base => base.read(layer).map(drop),
         };
         parallel::map(&layers, jobs, read).map(drop)
@@ -199,19 +214,20 @@ impl Fetcher<'_> {
         match need {
             Need::NewBase => {
                 let base = self.opened(request.base)?;
-                platform.base_layers = self.read_layers(&base, &platform.base.layers)?;
+                platform.base_layers = self.read_layers(&base, &platform.base.layers, FileDigests::LeftOut)?;
             }
             Need::OldBase => {
                 let source = self.source(request.source)?;
-                platform.old_layers = self.read_layers(&source, platform.source_layers().0)?;
+                platform.old_layers =
+                    self.read_layers(&source, platform.source_layers().0, request.old_base_digests())?;
             }
         }
         Ok(())
     }
 
-    fn read_layers(&self, of: &Opened, layers: &[ImageLayer]) -> Result<Vec<Arc<LayerIndex>>> {
+    fn read_layers(&self, of: &Opened, layers: &[ImageLayer], digests: FileDigests) -> Result<Vec<Arc<LayerIndex>>> {
         let reader = LayerReader::new(self, of);
-        parallel::map(layers, self.tools.jobs, |layer| reader.read(layer))
+        parallel::map(layers, self.tools.jobs, |layer| reader.read_with(layer, digests))
     }
 
     /// Looks at one image: its platforms and their old bases. A name in it that leads nowhere is told of
@@ -252,7 +268,7 @@ impl Fetcher<'_> {
         let source = self.opened(location)?;
         let (chosen, ..) = self.chosen(&source, platforms)?;
         let platforms = chosen.into_iter().map(|Listed { platform, image, .. }| {
-            let layers = self.read_layers(&source, &image.layers)?;
+            let layers = self.read_layers(&source, &image.layers, FileDigests::LeftOut)?;
             Ok(FullPlatform { platform, image, layers })
         });
         Ok(FullImage { origin: source.origin.clone(), platforms: platforms.collect::<Result<_>>()? })
@@ -343,8 +359,8 @@ impl Fetcher<'_> {
     }
 
     /// The log runner for one platform.
-    fn runner(&self, location: Option<&Location>, platform: &Platform) -> Result<Option<RunnerSubject>> {
-        let Some(location) = location else { return Ok(None) };
+    fn runner(&self, request: &Request<'_>, platform: &Platform) -> Result<Option<RunnerSubject>> {
+        let Some(location) = request.options.log_runner.as_ref() else { return Ok(None) };
         let opened = self.opened(location)?;
         let loader = opened.loader(self);
         let found = Listing::read(&loader, &opened.origin.top)?.find(&loader, platform)?;
@@ -353,7 +369,7 @@ impl Fetcher<'_> {
                 .fact("log runner", location)
                 .fact("platform", platform)
         })?;
-        let layers = self.read_layers(&opened, &image.layers)?;
+        let layers = self.read_layers(&opened, &image.layers, request.file_digests)?;
         Ok(Some(RunnerSubject { location: location.clone(), image, layers }))
     }
 
@@ -387,7 +403,7 @@ impl Fetcher<'_> {
             layers: Vec::new(),
             old_layers: Vec::new(),
             base_layers: Vec::new(),
-            runner: self.runner(request.options.log_runner.as_ref(), &listed.platform)?,
+            runner: self.runner(request, &listed.platform)?,
             left_behind: Vec::new(),
         }))
     }
@@ -400,7 +416,7 @@ pub struct Opened {
     /// Documents and configs that were read from it.
     small: OnceMap<Digest, Arc<[u8]>>,
     /// Indexes of layers that were read from it.
-    layers: OnceMap<Digest, Arc<LayerIndex>>,
+    layers: OnceMap<(Digest, FileDigests), Arc<LayerIndex>>,
     memory: ImageRecorder,
 }
 
