@@ -80,7 +80,10 @@ fn other_version(interpreted: &Interpreted) -> Finding {
     Finding::new(Rule::NeedsInterpreter, Level::Refuse, message)
         .about(interpreted.interpreter.to_string())
         .evidence(shown_by)
-        .fix(format!("choose a --base with {wanted}, or build the image for {now}"))
+        .fix(match version {
+            Some(_) => format!("choose a --base with {wanted}, or build the image for {now}"),
+            None => format!("choose a --base with {wanted}"),
+        })
 }
 
 const fn example(language: ScriptLanguage) -> &'static str {

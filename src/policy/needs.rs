@@ -99,6 +99,7 @@ fn call(absent: &Absent, scene: Option<&BringScene<'_>>) -> Option<Finding> {
     let id = rule.id();
     let bring = match scene.and_then(|scene| offered(absent, scene)) {
         Some(offer) => format!("pass {offer}, choose a --base that has it"),
+        None if *kind == AbsentKind::Library => "choose a --base that has it".to_owned(),
         None => format!("choose a --base that has it, keep it with --keep {path} if it is statically linked"),
     };
     Some(

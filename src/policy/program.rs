@@ -161,7 +161,11 @@ fn judge_executed(
 ) -> Vec<Finding> {
     let Some(program) = &executed.program else { return Vec::new() };
     let is_own = executed.layer >= startup.base_layers;
-    let dynamic = executed.lacks.as_ref().map(|lacks| dynamic_binary(&executed.path, program, lacks, scene));
+    let dynamic = executed.lacks.as_ref().map(|lacks| {
+        // Nobody builds the programs of a base anew.
+        let build = if is_own { static_build(program) } else { None };
+        dynamic_binary((&executed.path, program), lacks, build, scene)
+    });
     let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
     let machine = wrong_machine(&executed.path, program, platform);
     let level = if machine.is_none() { wrong_level(executed, &startup.before, platform) } else { None };
@@ -176,20 +180,25 @@ fn judge_helper(helper: &Helper, platform: &Platform, scene: Option<&BringScene<
             let what = "is a script, and its interpreter is not in the rebased image";
             refuse_file(path, what, interpreter.clone())
         }
-        _ => dynamic_binary(path, program, lacks, scene),
+        _ => dynamic_binary((path, program), lacks, static_build(program), scene),
     });
     let rest = [packed_binary(path, program), wrong_machine(path, program, platform)];
     lacks.into_iter().chain(rest.into_iter().flatten()).collect()
 }
 
-fn dynamic_binary(path: &RootPath, program: &Program, lacks: &Missing, scene: Option<&BringScene<'_>>) -> Finding {
+fn dynamic_binary(
+    (path, program): (&RootPath, &Program),
+    lacks: &Missing,
+    build: Option<&str>,
+    scene: Option<&BringScene<'_>>,
+) -> Finding {
     let is_absent = matches!(lacks, Missing::Library { .. } | Missing::Interpreter { .. });
     let offer = scene.filter(|_| is_absent).and_then(|scene| scene.offer_libraries(path));
-    let bring = offer.map(|offer| format!(", or pass {offer}")).unwrap_or_default();
+    let fixes = [build.map(str::to_owned), Some(other_base(lacks)), offer.map(|offer| format!("pass {offer}"))];
     Finding::new(Rule::DynamicBinary, Level::Refuse, cannot_start(path, lacks, "the rebased image"))
         .about(path.to_string())
         .evidence(needs(program))
-        .fix(format!("{}{bring}", linking_fix(program, lacks)))
+        .fix(fixes.into_iter().flatten().collect::<Vec<_>>().join(", or "))
 }
 
 fn cannot_start(path: &RootPath, lacks: &Missing, place: &str) -> String {
@@ -201,21 +210,22 @@ fn cannot_start(path: &RootPath, lacks: &Missing, place: &str) -> String {
     format!("{path} {what}: {}", lacks.in_place(place))
 }
 
-/// In the terms of the language that the program was built from.
-fn linking_fix(program: &Program, lacks: &Missing) -> String {
-    let build = match program.language {
+/// How to do without a loader, in the terms of the language that the program was built from.
+const fn static_build(program: &Program) -> Option<&'static str> {
+    Some(match program.language {
         Language::Go => "build it with CGO_ENABLED=0",
         Language::Rust => "build it with `-C target-feature=+crt-static` or for a musl target",
         Language::Other => "link it with -static-pie",
-    };
-    let base = match lacks {
+    })
+}
+
+fn other_base(lacks: &Missing) -> String {
+    match lacks {
         Missing::Version { file, version, .. } => format!("choose a --base whose {file} has {version}"),
-        Missing::Unproven { .. } => {
-            return format!("{build}, or pass --allow dynamic-binary if you have seen it start");
-        }
+        Missing::Unusable { path, .. } => format!("choose a --base whose {path} can be loaded"),
+        Missing::Unproven { .. } => "pass --allow dynamic-binary if you have seen it start".to_owned(),
         _ => format!("choose a --base that has {}", lacks.name()),
-    };
-    format!("{build}, or {base}")
+    }
 }
 
 fn packed_binary(path: &RootPath, program: &Program) -> Option<Finding> {

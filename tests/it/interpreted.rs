@@ -268,6 +268,17 @@ fn packages_where_the_python_of_the_base_does_not_look_are_refused_and_move_as_t
 }
 
 #[test]
+fn an_interpreter_at_another_path_is_named_and_can_be_started_there() {
+    let config = json!({"Env": [fixtures::PATH], "Entrypoint": ["/usr/local/bin/python3.11", "/app/x.py"]});
+    let (own, debian) = (tool("usr/local/bin/python3.11"), tool("usr/bin/python3.11"));
+    let layouts = layouts(from_ref(&own), &[file("app/x.py", "print(1)\n")], config, from_ref(&debian));
+    let run = plan(&layouts).run().refused();
+    assert_eq!(refusals(&run)[0].0, "needs-interpreter", "{run}");
+    assert!(evidence(&run).contains("use /usr/bin/python3.11"), "{run}");
+    plan(&layouts).args(["--entrypoint", r#"["/usr/bin/python3.11", "/app/x.py"]"#]).run().ok();
+}
+
+#[test]
 fn the_release_file_says_which_java_it_is() {
     let java = |version: &str| {
         [

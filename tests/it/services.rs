@@ -277,7 +277,8 @@ fn python_and_node_move_to_a_patched_base_and_are_refused_on_one_that_lacks_a_li
         let [[rule, message, _]] = &refusals(&run)[..] else { panic!("one refusal\n{run}") };
         assert!(rule == "needs-interpreter" && message.contains(&format!("needs a base with {command}")), "{run}");
         let run = onto(&layouts, "lacking", "out").run().refused();
-        let [[rule, message, _]] = &refusals(&run)[..] else { panic!("one refusal\n{run}") };
+        let [[rule, message, fix]] = &refusals(&run)[..] else { panic!("one refusal\n{run}") };
+        assert!(fix.starts_with("choose a --base that has lib"), "nobody builds what is in a base: {fix}");
         assert!(
             rule == "dynamic-binary" && message.contains(&format!("{missing} is not in the rebased image")),
             "{run}"
