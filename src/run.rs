@@ -72,23 +72,34 @@ impl Judged {
     }
 }
 
+/// What came of the main job.
+pub struct Rebased {
+    pub report: Report,
+    /// Whether what was to be attached to the result is: its targets are published also if not.
+    pub attached: Result<()>,
+}
+
 /// The main job. A refusal is a report, not an error; then nothing has been written.
-pub fn rebase(session: &Session, job: &Job) -> Result<Report> {
+pub fn rebase(session: &Session, job: &Job) -> Result<Rebased> {
     let mounts_from: Vec<&Location> = job.options.base.location().into_iter().chain([&job.source]).collect();
     let early = EarlyAnswers::ask(&session.tools, &job.targets, &mounts_from);
     let (judged, assembled) = prepare(session, &session.fetcher(), job)?;
     let Some(assembled) = assembled.as_ref().filter(|_| !judged.refuses()) else {
         let assembled = assembled.as_ref().map(|assembled| (assembled, None));
-        return Ok(report(session, job, &judged, assembled, Outcome::Refused));
+        let report = report(session, job, &judged, assembled, Outcome::Refused);
+        return Ok(Rebased { report, attached: Ok(()) });
     };
     let sboms = sboms(job, &judged)?;
     let receipt = publisher(session, job, &judged).publish(assembled, &job.targets, early)?;
-    let attestations = attest(session, job, &judged, (assembled, &receipt, &sboms))?;
-    let attached = attestations.iter().any(|attestation| attestation.change == TargetChange::Written);
-    let is_unchanged = is_unchanged(&judged, &receipt) && !attached;
+    let (attestations, attached) = match attest(session, job, &judged, (assembled, &receipt, &sboms)) {
+        Ok(attestations) => (attestations, Ok(())),
+        Err(error) => (Vec::new(), Err(error)),
+    };
+    let is_stated_anew = attestations.iter().any(|attestation| attestation.change == TargetChange::Written);
+    let is_unchanged = is_unchanged(&judged, &receipt) && !is_stated_anew;
     let outcome = if is_unchanged { Outcome::Unchanged } else { Outcome::Rebased };
     let report = report(session, job, &judged, Some((assembled, Some(&receipt))), outcome);
-    Ok(Report { attestations, sboms, ..report })
+    Ok(Rebased { report: Report { attestations, sboms, ..report }, attached })
 }
 
 /// The same run stopped before anything is written.

@@ -176,7 +176,10 @@ fn plan(session: &Session, entry: &BatchEntry, locked: Option<&Locked>) -> Resul
 }
 
 fn rebase(session: &Session, entry: &BatchEntry, job: &Job) -> Result<(BatchRow, LockChange)> {
-    ended(entry, flow::rebase(session, job)?)
+    let flow::Rebased { report, attached } = flow::rebase(session, job)?;
+    attached
+        .map_err(|error| report.targets.iter().fold(error, |error, target| error.fact("published", &target.pinned)))?;
+    ended(entry, report)
 }
 
 fn ended(entry: &BatchEntry, report: Report) -> Result<(BatchRow, LockChange)> {

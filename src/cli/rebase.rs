@@ -8,9 +8,9 @@ use super::args::{MoveArgs, SayArgs, SessionArgs, signed};
 use super::console::{Console, Form};
 use super::report_file::{Images, ReportFiles, ResultReportArgs, SbomFiles};
 use super::{Ended, plan};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::{Outcome, Report, Reportable as _, losses_to_text, to_json, to_text};
-use crate::run;
+use crate::run::{self, Rebased};
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::disk::OutputFile;
@@ -62,8 +62,10 @@ impl Rebase {
             let report = run::plan(&session, &job)?;
             return Ok(console.ended(plan::show(console, &report), files.write_reports(&report)));
         }
-        let report = run::rebase(&session, &job)?;
-        Ok(console.ended(show(console, &report), files.write(&report)))
+        let Rebased { report, attached } = run::rebase(&session, &job)?;
+        let shown = show(console, &report);
+        let written = files.write(&report);
+        Ok(console.ended(console.ended(shown, attached.map_err(|error| published(error, &report))), written))
     }
 
     fn open_files(&self) -> Result<Files> {
@@ -92,10 +94,15 @@ impl Files {
         let digest =
             files.digest.take().zip(target).map(|(file, target)| file.write(format!("{}\n", target.digest).as_bytes()));
         let written = digest.unwrap_or(Ok(())).and(files.write_reports(report));
-        match target.filter(|_| report.outcome != Outcome::Refused) {
-            Some(target) => written.map_err(|error| error.fact("published", &target.pinned)),
-            None => written,
-        }
+        written.map_err(|error| published(error, report))
+    }
+}
+
+/// An error that came after the image was published names it.
+fn published(error: Error, report: &Report) -> Error {
+    match report.targets.first().filter(|_| report.outcome != Outcome::Refused) {
+        Some(target) => error.fact("published", &target.pinned),
+        None => error,
     }
 }
 

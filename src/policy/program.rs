@@ -163,7 +163,7 @@ fn judge_executed(
     let is_own = executed.layer >= startup.base_layers;
     let dynamic = executed.lacks.as_ref().map(|lacks| {
         // Nobody builds the programs of a base anew.
-        let build = if is_own { static_build(program) } else { None };
+        let build = is_own.then(|| static_build(program));
         dynamic_binary((&executed.path, program), lacks, build, scene)
     });
     let packed = if is_own && executed.role != Role::Script { packed_binary(&executed.path, program) } else { None };
@@ -180,7 +180,7 @@ fn judge_helper(helper: &Helper, platform: &Platform, scene: Option<&BringScene<
             let what = "is a script, and its interpreter is not in the rebased image";
             refuse_file(path, what, interpreter.clone())
         }
-        _ => dynamic_binary((path, program), lacks, static_build(program), scene),
+        _ => dynamic_binary((path, program), lacks, Some(static_build(program)), scene),
     });
     let rest = [packed_binary(path, program), wrong_machine(path, program, platform)];
     lacks.into_iter().chain(rest.into_iter().flatten()).collect()
@@ -211,12 +211,12 @@ fn cannot_start(path: &RootPath, lacks: &Missing, place: &str) -> String {
 }
 
 /// How to do without a loader, in the terms of the language that the program was built from.
-const fn static_build(program: &Program) -> Option<&'static str> {
-    Some(match program.language {
+const fn static_build(program: &Program) -> &'static str {
+    match program.language {
         Language::Go => "build it with CGO_ENABLED=0",
         Language::Rust => "build it with `-C target-feature=+crt-static` or for a musl target",
         Language::Other => "link it with -static-pie",
-    })
+    }
 }
 
 fn other_base(lacks: &Missing) -> String {

@@ -82,5 +82,5 @@ fn commands_get_the_verdict_of_the_shell_and_the_words_of_its_translation() {
         }
     }
     println!("{rows} rows, {changed} changed texts");
-    assert!(rows > 100 && changed > 80, "{rows} {changed}");
+    assert!(rows > 100 && changed >= 99, "{rows} {changed}");
 }

@@ -131,3 +131,19 @@ fn a_list_that_another_writer_replaced_is_repaired() {
     assert_eq!(registries.target.proxy.count("PUT", &format!("/manifests/{tag}")), 2);
     assert_eq!(listed(registries.target.registry.host(), "lost/app", &digest).len(), 1);
 }
+
+/// The image is published by then, so whoever asked must be told what and that.
+#[test]
+fn an_image_whose_statement_cannot_be_attached_is_still_named() {
+    let registries = or_skip!(Registries::one(1000));
+    let tag = registries.expected().replace(':', "-");
+    registries
+        .target
+        .proxy
+        .script([on("PUT", format!("/manifests/{tag}")).always().does(Action::Answer(Answer::new(403)))]);
+    let target = registries.target.name("denied/app:v1");
+    let run = attesting(&registries, &target, &["--attest", "provenance"]).run();
+    assert_eq!(run.code(), Some(2), "{run}");
+    assert_eq!(run.digest(), registries.expected(), "{run}");
+    assert!(run.stderr.contains("error: ") && run.stderr.contains("published"), "{run}");
+}
