@@ -37,6 +37,10 @@ fn offered(absent: &Absent, scene: &BringScene<'_>) -> Option<BringOffer> {
     match absent.kind {
         AbsentKind::Tool => scene.offer_program(&absent.name),
         AbsentKind::Library => scene.offer(&RootPath::new(&absent.path).ok()?, Offering::Package),
+        // What a package installed comes with the rest of it.
+        AbsentKind::File if matches!(absent.shown_by, Evidence::Installed(_)) => {
+            scene.offer(&RootPath::new(&absent.path).ok()?, Offering::Package)
+        }
         AbsentKind::File => {
             let written = if absent.name.starts_with('/') { &absent.name } else { &absent.path };
             scene.offer(&RootPath::new(written).ok()?, Offering::File)
@@ -80,11 +84,16 @@ fn lost_word(word: &LostWord, scene: Option<&BringScene<'_>>) -> Finding {
         .fix(format!("{fix}; pass --allow needs-file={path} if it is mounted or not used"))
 }
 
+/// Whether a file is more than a path among strings: a script reads it, or somebody installed it for the image.
+const fn is_shown_to_be_read(evidence: &Evidence) -> bool {
+    matches!(evidence, Evidence::Script | Evidence::Installed(_))
+}
+
 /// What a program is shown to call or to load: one finding each, so that each can be allowed.
 fn call(absent: &Absent, scene: Option<&BringScene<'_>>) -> Option<Finding> {
     let Absent { program, name, kind, shown_by, path } = absent;
     let level = match (kind, shown_by) {
-        (AbsentKind::File, evidence) if *evidence != Evidence::Script => return None,
+        (AbsentKind::File, evidence) if !is_shown_to_be_read(evidence) => return None,
         (AbsentKind::Tool, Evidence::Word) => return None,
         // A linker keeps methods that nobody calls, and what libc opens depends on what it is asked.
         (_, Evidence::UnusedPackage(_) | Evidence::LibcFunction(_)) => Level::Warn,
@@ -127,7 +136,7 @@ fn words(startup: &Startup) -> Option<Finding> {
 
 /// Paths among the strings of programs: all in one finding.
 fn files(startup: &Startup) -> Option<Finding> {
-    let is_file = |absent: &&Absent| absent.kind == AbsentKind::File && absent.shown_by != Evidence::Script;
+    let is_file = |absent: &&Absent| absent.kind == AbsentKind::File && !is_shown_to_be_read(&absent.shown_by);
     let names = collapsed(startup.needs.iter().filter(is_file).map(|absent| absent.name.clone()))?;
     Some(
         Finding::new(

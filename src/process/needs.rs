@@ -97,6 +97,8 @@ pub(super) struct NeedsSearch<'a> {
     source: &'a Root<'a>,
     rebased: &'a Root<'a>,
     paths: String,
+    /// The files of leaving packages, and whose they are.
+    left: BTreeMap<&'a RootPath, &'a str>,
     /// The programs of leaving packages by name: the package, and where it is.
     installed: BTreeMap<&'a [u8], (&'a str, &'a RootPath)>,
     /// What libraries are loaded with, and by what, on either side.
@@ -168,6 +170,15 @@ const ALTERNATIVES: [&[&str]; 4] = [
     &["etc/mime.types", "etc/apache2/mime.types", "etc/apache/mime.types", "etc/httpd/conf/mime.types"],
     &["etc/protocols", "etc/services"],
 ];
+/// Whether it is on a list that Go's library goes through, in every program.
+fn is_tried_by_go(path: &RootPath) -> bool {
+    ALTERNATIVES.iter().any(|list| list.iter().any(|other| is_path(path, other)))
+}
+
+fn is_path(path: &RootPath, other: &str) -> bool {
+    RootPath::new(other).is_ok_and(|other| other == *path)
+}
+
 /// Loaded by every C library, whoever calls it.
 const LIBRARIES_OF_LIBC: [&str; 8] =
     ["libc.so", "libgcc_s.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libnss_", "ld-linux"];
@@ -201,7 +212,9 @@ impl<'a> NeedsSearch<'a> {
         let linker = |root| RefCell::new(Linker::new(root));
         let (source_linker, rebased_linker) = (linker(source), linker(rebased));
         let installed = installed.collect();
-        Self { view, source, rebased, paths, installed, environment, source_linker, rebased_linker }
+        let left = leaving.iter().flat_map(|package| package.files.iter().map(|path| (path, package.name.as_str())));
+        let left = left.collect();
+        Self { view, source, rebased, paths, left, installed, environment, source_linker, rebased_linker }
     }
 
     /// Everything that one program uses and only the source has.
@@ -256,8 +269,13 @@ impl<'a> NeedsSearch<'a> {
                 _ if self.is_done_without(&path) => continue,
                 _ => AbsentKind::File,
             };
-            let is_mere_word = kind == AbsentKind::Tool && is_of_others(&string.text, program);
-            let evidence = if is_mere_word { Evidence::Word } else { Evidence::Path(string.offset) };
+            let evidence = match self.left.get(&path) {
+                _ if kind == AbsentKind::Tool && is_of_others(&string.text, program) => Evidence::Word,
+                Some(package) if lost == LostPath::File && !is_tried_by_go(&path) => {
+                    Evidence::Installed((*package).to_owned())
+                }
+                _ => Evidence::Path(string.offset),
+            };
             found.push(absent(shown, &string.text, kind, evidence, path.to_string()));
         }
         found
@@ -270,7 +288,7 @@ impl<'a> NeedsSearch<'a> {
 
     /// Whether a library does without the path, or has another one to go to.
     fn is_done_without(&self, path: &RootPath) -> bool {
-        let is_same = |other: &&str| RootPath::new(other).is_ok_and(|other| other == *path);
+        let is_same = |other: &&str| is_path(path, other);
         let is_there = |other: &&str| RootPath::new(other).is_ok_and(|other| self.rebased.resolve(&other).is_ok());
         let is_utc = || path.as_bytes() == b"etc/localtime" && self.has_default_zone(path);
         let is_directory = || self.source.resolve(path).is_ok_and(|found| found.node.is_directory());
