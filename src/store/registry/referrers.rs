@@ -187,7 +187,7 @@ impl Repository {
         }
         let referrers: Vec<Referrer> = new.iter().map(|(new, _)| new.referrer()).collect();
         match listed.keeper {
-            Keeper::Tag => self.add_under_tag(subject, &referrers, listed.list.clone()).await,
+            Keeper::Tag => self.add_under_tag(subject, &referrers).await,
             Keeper::Registry => {
                 let now = self.listed(subject, None).await?;
                 match referrers.iter().find(|referrer| !now.list.has(&referrer.descriptor.digest)) {
@@ -204,21 +204,23 @@ impl Repository {
         }
     }
 
-    async fn add_under_tag(&self, subject: Digest, new: &[Referrer], mut list: ReferrerList) -> Result<()> {
+    /// The list is read right before it is written, so that what another writer puts in between is lost for a moment only:
+    /// the next look finds it missing.
+    async fn add_under_tag(&self, subject: Digest, new: &[Referrer]) -> Result<()> {
         let tag = fallback_tag(&subject);
-        for round in 1..=REPAIRS {
-            list.add(new);
-            self.put_manifest(&list.document()?, &tag).await?;
-            // Whoever read the list before this one was written writes within moments, if at all.
-            sleep(self.moment(round)).await;
-            list = self.by_tag(subject).await?;
+        for round in 0..=REPAIRS {
+            let mut list = self.by_tag(subject).await?;
             if new.iter().all(|referrer| list.has(&referrer.descriptor.digest)) {
                 return Ok(());
             }
-            self.client()
-                .http
-                .notices
-                .detail(format!("{}:{tag} was overwritten by another writer, adding to it again", self.name()));
+            if round > 0 {
+                let lost = format!("{}:{tag} was overwritten by another writer, adding to it again", self.name());
+                self.client().http.notices.detail(lost);
+            }
+            list.add(new);
+            self.put_manifest(&list.document()?, &tag).await?;
+            // Whoever read the list before this one was written writes within moments, if at all.
+            sleep(self.moment(round + 1)).await;
         }
         Err(Error::new(Kind::Conflict, "other writers keep overwriting the list of statements about the image")
             .fact("tag", format!("{}:{tag}", self.name()))

@@ -69,7 +69,8 @@ fn a_registry_with_the_api_keeps_the_list_itself() {
     assert_eq!(registries.target.proxy.count("PUT", "/manifests/sha256-"), 0, "no tag is needed");
     assert!(listed(&host, "api/app", &digest).is_empty());
     registries.target.proxy.script([api()]);
-    let run = attesting(&registries, &registries.target.name("mute/app:v1"), &words).run().fails("network");
+    let run = attesting(&registries, &registries.target.name("mute/app:v1"), &words).run();
+    assert_eq!((run.code(), run.digest()), (Some(2), digest), "{run}");
     assert!(run.stderr.contains("does not list it"), "{run}");
 }
 
@@ -108,7 +109,8 @@ fn writers_at_the_same_time_keep_each_others_statements() {
         .map(|(at, name)| {
             let key = key(name);
             let invocation = registries.rebase(&image, &format!("cache-{at}")).args(["--sign-key", key.as_str()]);
-            invocation.env("COSIGN_PASSWORD", "secret").start()
+            // At the pace of real life: what is hurried elsewhere is the wait for other writers.
+            invocation.env("COSIGN_PASSWORD", "secret").env("UNDERPIN_TEST_PACE", "1").start()
         })
         .collect();
     for run in running {
@@ -125,8 +127,8 @@ fn a_list_that_another_writer_replaced_is_repaired() {
     let tag = digest.replace(':', "-");
     let theirs = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": []});
     let lost = Answer::json(200, &theirs).header("Content-Type", INDEX);
-    // The first look finds nothing, the second somebody else's list, the third is the truth.
-    registries.target.proxy.script([on("GET", format!("/manifests/{tag}")).nth(2).does(Action::Answer(lost))]);
+    // The first looks find nothing, the third somebody else's list, the fourth is the truth.
+    registries.target.proxy.script([on("GET", format!("/manifests/{tag}")).nth(3).does(Action::Answer(lost))]);
     attesting(&registries, &registries.target.name("lost/app:v1"), &["--attest", "provenance"]).run().ok();
     assert_eq!(registries.target.proxy.count("PUT", &format!("/manifests/{tag}")), 2);
     assert_eq!(listed(registries.target.registry.host(), "lost/app", &digest).len(), 1);
