@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -85,12 +86,24 @@ impl Drop for RunDirectory {
     }
 }
 
+/// Held while a process is started, and for good once a signal is ending this one.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Starts a process of a run. Once a signal is ending this process nothing is started any more: a runtime would make
+/// the directory anew that has just been removed.
+pub(super) fn start_process(command: &mut Command) -> io::Result<Child> {
+    let _turn = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
 /// Whether a signal is ending this process.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Ends and removes the runs of this process, which is about to end without coming to it.
 pub fn end_all_runs() {
     IS_ENDING.store(true, Ordering::SeqCst);
+    // Never given back.
+    std::mem::forget(STARTING.lock().unwrap_or_else(PoisonError::into_inner));
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for path in &alive {
         let until = Instant::now() + PATIENCE;

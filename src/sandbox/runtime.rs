@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::run_directory::end_processes;
+use super::run_directory::{end_processes, start_process};
 use crate::error::{Error, Kind, Result};
 
 /// The runtime's own directory in that of the run.
@@ -222,7 +222,8 @@ impl Container<'_> {
     /// Kills the first process, and with its namespace all others; then the container is deleted.
     fn kill(&self, child: &mut Child) {
         let quiet = |command: &mut Command| {
-            let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let _ = start_process(command).and_then(|mut child| child.wait());
         };
         let until = Instant::now() + PATIENCE;
         if !matches!(child.try_wait(), Ok(Some(_))) {
@@ -251,7 +252,7 @@ impl Container<'_> {
 fn spawn(command: &mut Command) -> Result<Child> {
     let program = PathBuf::from(command.get_program());
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| Error::io("could not start the runtime", &program, &error))
+    start_process(command).map_err(|error| Error::io("could not start the runtime", &program, &error))
 }
 
 fn exit_status(status: std::process::ExitStatus) -> i32 {
