@@ -2,6 +2,7 @@
 //! of the limit, one just as large that is honest passes, and memory stays small in either case.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,8 +16,9 @@ use crate::support::published;
 use crate::support::recipe::Recipe;
 use crate::support::tar_layer::{Layer, Pack, digest, file, named, noise, program, tar};
 
-/// In KiB.
-const MEMORY: u64 = 64 << 10;
+/// What an image may add to the memory of a run, in KiB: 64 MiB in all for the program that is given to people, of which it
+/// takes 17 by itself. The one that is tested is built without optimisation, and its code alone fills as much again.
+const MEMORY: u64 = (64 - 17) << 10;
 const MIB: usize = 1 << 20;
 
 fn hello() -> crate::support::tar_layer::Entry {
@@ -37,8 +39,20 @@ fn moved(layer: Layer) -> Run {
     let args = ["rebase", &at("app"), "--base", &at("new"), "--old-base", &at("old"), "--to", &at("out"), "--no-cache"];
     let run = sandbox.underpin(args).limit(Duration::from_secs(120)).run();
     assert_eq!(sandbox.path("out").exists(), run.code() == Some(0), "{run}");
-    assert!(run.peak < MEMORY, "{} KiB\n{run}", run.peak);
+    assert_small(&run);
     run
+}
+
+/// Compared with the move of an image that has nearly nothing in it.
+fn assert_small(run: &Run) {
+    static SMALLEST: OnceLock<u64> = OnceLock::new();
+    let smallest = SMALLEST.get_or_init(|| {
+        let old = fixtures::old_base("linux/amd64");
+        let app = upon(&old, [Layer::of(Pack::Gzip, &[hello()])], fixtures::app_config());
+        Layouts::on(&old, &app).rebase("out").run().ok().peak
+    });
+    let added = run.peak.saturating_sub(*smallest);
+    assert!(added < MEMORY, "{added} KiB more than {smallest}\n{run}");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -150,7 +164,7 @@ fn an_image_of_a_thousand_layers_is_moved() {
     let layouts = Layouts::on(&old, &upon(&old, layers, fixtures::app_config()));
     let run = layouts.rebase("out").run().ok();
     assert_eq!(published::layout(&layouts.layout("out"), "v1").unwrap().only().layers.len(), 1000);
-    assert!(run.peak < MEMORY, "{} KiB\n{run}", run.peak);
+    assert_small(&run);
 }
 
 #[test]

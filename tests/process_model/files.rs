@@ -105,8 +105,8 @@ fn links() -> Vec<Pair> {
     let mut pairs: Vec<Pair> = all
         .map(|(name, user)| root(pair(format!("link {name} as {user:?}"))).runs([format!("/opt/{name}")]).user(user))
         .collect();
-    // As many links as the kernel follows, and one more.
-    for count in [40, 41] {
+    // The kernel follows forty. Where it has to begin a walk anew, it counts the links of both, so half are sure.
+    for count in [20, 41] {
         let chain = (0..count - 1).map(|at| symlink(&format!("opt/l{at}"), &format!("l{}", at + 1)));
         let mut pair = pair(format!("{count} links")).runs(["/opt/l0"]);
         pair.files.extend(chain.chain([symlink(&format!("opt/l{}", count - 1), "/app")]));
