@@ -79,7 +79,7 @@ const EXAMPLES: &str = "Examples:
   underpin batch images.yaml --lock-only
 
   # one image of them
-  underpin batch images.yaml --only '*/kube-scheduler:*'
+  underpin batch images.yaml --only '*/app:*'
 
   # on one of sixteen machines
   underpin batch images.yaml --locked --shard 3/16

@@ -80,6 +80,12 @@ fn following_ci_with_a_test_cluster_works() {
 }
 
 #[test]
+fn following_attestations_works() {
+    or_skip!(need(&["jq"]));
+    holds_after("sample-images .", "docs/attestations.md");
+}
+
+#[test]
 fn following_sbom_works() {
     or_skip!(need(&["jq"]));
     holds_after("sample-images .", "docs/sbom.md");
