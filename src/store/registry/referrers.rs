@@ -214,8 +214,8 @@ impl Repository {
                 return Ok(());
             }
             if round > 0 {
-                let lost = format!("{}:{tag} was overwritten by another writer, adding to it again", self.name());
-                self.client().http.notices.detail(lost);
+                let notice = format!("{}:{tag} was overwritten by another writer, adding to it again", self.name());
+                self.client().http.notices.detail(notice);
             }
             list.add(new);
             self.put_manifest(&list.document()?, &tag).await?;
