@@ -608,18 +608,23 @@ impl FromStr for Epoch {
 
 impl<'de> Deserialize<'de> for Epoch {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        let text = match Written::deserialize(from)? {
-            Written::Number(seconds) => seconds.to_string(),
-            Written::Text(text) => text,
-        };
-        text.parse().map_err(one_line)
+        number_or_text(from)
     }
+}
+
+/// A number of a batch file, with quotes or without.
+pub(super) fn number_or_text<'de, T: FromStr<Err = Error>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(u64),
+        Text(String),
+    }
+    let text = match Written::deserialize(from)? {
+        Written::Number(number) => number.to_string(),
+        Written::Text(text) => text,
+    };
+    text.parse().map_err(one_line)
 }
 
 impl Epoch {

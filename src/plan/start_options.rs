@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::rebase_options::{RebaseOptions, Variable};
+use super::rebase_options::{RebaseOptions, Variable, number_or_text};
 use crate::error::{Error, Result};
 use crate::layer::RootPath;
 
@@ -83,17 +83,7 @@ impl FromStr for StartSeconds {
 
 impl<'de> Deserialize<'de> for StartSeconds {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        let text = match Written::deserialize(from)? {
-            Written::Number(seconds) => seconds.to_string(),
-            Written::Text(text) => text,
-        };
-        text.parse().map_err(|error: Error| serde::de::Error::custom(error.what()))
+        number_or_text(from)
     }
 }
 
