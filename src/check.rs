@@ -2,11 +2,12 @@
 //!
 //! The same run as `plan`, and beside it the policy on bases and the exception list.
 
-use crate::error::{Error, Result};
-use crate::examine::base::OldBase;
+use crate::error::{CommandLine, Error, Result};
+use crate::examine::base::{OldBase, Rung};
 use crate::oci::{Location, Platform};
+use crate::plan::DEFAULT_BASE;
 use crate::policy::exceptions::{ExceptionList, component_names};
-use crate::policy::{BasePolicy, CurrentBase, Movable, judge_alone, judge_base};
+use crate::policy::{BasePolicy, CurrentBase, Movable, TriedMove, judge_alone, judge_base};
 use crate::report::{CheckedImage, CheckedPlatform, Named, Outcome, Report};
 use crate::run;
 use crate::settings::Job;
@@ -41,7 +42,9 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let component = component_names(source).first().map_or_else(|| source.to_string(), ToString::to_string);
     let is_staying = matches!(movable, Movable::Already);
     let platforms = stands.iter().zip(&inspected.platforms).map(|(stand, inspected)| {
-        let (verdict, mut findings) = judge_base(question.policy, &stand.current, recorded, &movable, &component);
+        let command = move_command(question.job, stand, plan.as_ref());
+        let tried = TriedMove { component: &component, movable: &movable, command: &command };
+        let (verdict, mut findings) = judge_base(question.policy, &stand.current, recorded, &tried);
         // Where it is to stay it must also start.
         if is_staying {
             findings.extend(judge_alone(&inspected.start, &stand.platform));
@@ -70,6 +73,30 @@ fn stand(fetcher: &Fetcher<'_>, question: &Question<'_>, of: &InspectedPlatform)
         unnamed => fetcher.footing(&of.image, &candidates(question)).map_or(unnamed, CurrentBase::Named),
     };
     Stand { platform: of.platform.clone(), old_base: of.old_base.clone(), current }
+}
+
+/// The command that makes the move that was tried; only its target is left to the reader.
+fn move_command(job: &Job, stand: &Stand, plan: Option<&Report>) -> CommandLine {
+    let options = &job.options;
+    let mut command = CommandLine::underpin("rebase").arg(&job.source);
+    match (&options.old_base, &stand.current) {
+        (Some(old_base), _) => command = command.flag("--old-base", old_base),
+        // What the image itself does not name was compared with bases that `rebase` does not know of.
+        (None, CurrentBase::Named(base)) if stand.old_base.reference.is_none() || stand.old_base.how == Rung::Known => {
+            command = command.flag("--known-base", base);
+        }
+        _ => {}
+    }
+    let chosen = options.base.location().map(ToString::to_string);
+    let base = chosen.or_else(|| plan.map(|plan| plan.base.reference.clone()));
+    if let Some(base) = base.filter(|base| *base != DEFAULT_BASE) {
+        command = command.flag("--base", base);
+    }
+    options
+        .platforms
+        .iter()
+        .fold(command, |command, platform| command.flag("--platform", platform))
+        .flag("--to", "TARGET")
 }
 
 fn candidates(question: &Question<'_>) -> Vec<Location> {

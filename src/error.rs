@@ -4,6 +4,10 @@
 //! move is a result, not an error: see `policy`. The shape is the one of `docs/reports.md`:
 //! one sentence, aligned facts, causes, at most two hints.
 
+mod command_line;
+
+pub use command_line::CommandLine;
+
 use std::fmt;
 use std::io;
 

@@ -455,7 +455,7 @@ fn recorded(exception: &Exception, judged: &Judged) -> Finding {
     }
     Finding::new(Rule::ExceptionRecorded, Level::Warn, format!("{component} is recorded as an exception, and can move"))
         .evidence(evidence)
-        .fix(format!("once it has moved, remove its row: underpin exceptions FILE --remove {component}"))
+        .fix(format!("once it has moved, remove its row: {}", policy::removal(component)))
 }
 
 fn publisher<'a>(session: &'a Session, job: &'a Job, judged: &'a Judged) -> Publisher<'a> {

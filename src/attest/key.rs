@@ -36,14 +36,16 @@ impl fmt::Debug for SigningKey {
 /// Asks for the password of an encrypted key; called only where the key is one.
 pub type AskPassword<'a> = &'a dyn Fn() -> Result<Zeroizing<String>>;
 
+const NEW_KEY: &str = "make one with `cosign generate-key-pair` or `openssl genpkey -algorithm ed25519`";
+
 impl SigningKey {
     /// Reads a PEM file: cosign's encrypted key, PKCS #8, or SEC 1.
     pub fn read(text: &str, password: AskPassword<'_>) -> Result<Self> {
         let is_private = |block: &pem::PemBlock| block.label.ends_with("PRIVATE KEY");
-        let block = pem::blocks(text).into_iter().find(is_private).ok_or_else(|| {
-            Error::usage("there is no private key in PEM form in this file")
-                .hint("make one with `cosign generate-key-pair` or `openssl genpkey -algorithm ed25519`")
-        })?;
+        let block = pem::blocks(text)
+            .into_iter()
+            .find(is_private)
+            .ok_or_else(|| Error::usage("there is no private key in PEM form in this file").hint(NEW_KEY))?;
         match block.label.as_str() {
             "ENCRYPTED SIGSTORE PRIVATE KEY" | "ENCRYPTED COSIGN PRIVATE KEY" => {
                 Self::from_pkcs8(&decrypt(&block.bytes, password()?.as_bytes())?)
@@ -53,10 +55,10 @@ impl SigningKey {
                 let key = p256::SecretKey::from_sec1_der(&block.bytes).map_err(|_| unsupported(&block.label))?;
                 Ok(Self::Ecdsa(key.into()))
             }
-            label => {
-                Err(unsupported(label)
-                    .hint("`cosign import-key-pair --key FILE` encrypts a key in the form that is read"))
-            }
+            "ENCRYPTED PRIVATE KEY" => Err(unsupported(&block.label).hint(
+                "decrypt it with `openssl pkey -in FILE -out PLAIN`; `cosign import-key-pair --key PLAIN` encrypts it in the form that is read",
+            )),
+            label => Err(unsupported(label).hint(NEW_KEY)),
         }
     }
 
@@ -152,20 +154,21 @@ pub enum PublicKey {
     Ed25519(ed25519_dalek::VerifyingKey),
 }
 
+const PUBLIC_KEY: &str = "`cosign public-key --key cosign.key` prints it";
+
 impl PublicKey {
     /// Reads the keys of a PEM file, of which there is at least one.
     pub fn read_all(text: &str) -> Result<Vec<Self>> {
         let blocks = pem::blocks(text);
         if let Some(private) = blocks.iter().find(|block| block.label.ends_with("PRIVATE KEY")) {
-            return Err(
-                Error::usage("this is a private key; a policy needs the public one").fact("PEM label", &private.label)
-            );
+            return Err(Error::usage("this is a private key; a policy needs the public one")
+                .fact("PEM label", &private.label)
+                .hint(PUBLIC_KEY));
         }
         let keys = blocks.iter().filter(|block| block.label == "PUBLIC KEY").map(|block| Self::from_der(&block.bytes));
         let keys = keys.collect::<Result<Vec<Self>>>()?;
         if keys.is_empty() {
-            return Err(Error::usage("there is no public key in PEM form in this file")
-                .hint("`cosign public-key --key cosign.key` prints it"));
+            return Err(Error::usage("there is no public key in PEM form in this file").hint(PUBLIC_KEY));
         }
         Ok(keys)
     }

@@ -10,7 +10,7 @@ use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::batch::BatchEntry;
-use crate::error::{Error, Result};
+use crate::error::{CommandLine, Error, Result};
 use crate::oci::Location;
 use crate::policy::exceptions::{
     Component, ComponentBase, EMPTY_PAGE, ExceptionList, LARGEST, NewException, component_names, render,
@@ -148,7 +148,8 @@ pub(super) fn read_list(path: &Path) -> Result<ExceptionList> {
         let failed = Error::io("could not read the exception list", path, &error);
         match error.kind() {
             std::io::ErrorKind::NotFound => {
-                failed.hint(format!("begin a list: underpin exceptions --init {}", path.display()))
+                let begin = CommandLine::underpin("exceptions").flag("--init", path.display());
+                failed.hint(format!("begin a list: {begin}"))
             }
             _ => failed,
         }

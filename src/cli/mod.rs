@@ -34,11 +34,15 @@ use crate::report::Grade;
 
 /// Move a built container image to a new base image, reproducibly, and refuse if it would not start there
 #[derive(Debug, Parser)]
-#[command(name = "underpin", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "underpin", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: CliCommand,
 }
+
+/// The release, the commit that it was built from, and the format of its results: with all three, anybody can make it,
+/// and an image of it, again.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("UNDERPIN_COMMIT"), ", format 2)");
 
 const EXIT_CODES: &str = "Exit codes: 0 done, or nothing to do; 1 refused: the image must not be moved as it is; \
     2 failed (wrong usage, network, damaged input).";

@@ -7,6 +7,7 @@
 use super::base_policy::{BasePolicy, CurrentBase};
 use super::exceptions::Exception;
 
+use crate::error::CommandLine;
 use crate::rules::{Finding, Level, Rule};
 
 /// What the policy says of a base.
@@ -53,15 +54,25 @@ impl Movable {
     }
 }
 
-/// Judges one platform of the image `component`.
+/// The move of an image that was tried.
+#[derive(Debug)]
+pub struct TriedMove<'a> {
+    /// The image, as the exception list names it.
+    pub component: &'a str,
+    pub movable: &'a Movable,
+    /// The command that makes this move.
+    pub command: &'a CommandLine,
+}
+
+/// Judges one platform of an image.
 #[must_use]
 pub fn judge_base(
     policy: &BasePolicy,
     current: &CurrentBase,
     recorded: Option<&Exception>,
-    movable: &Movable,
-    component: &str,
+    tried: &TriedMove<'_>,
 ) -> (BaseVerdict, Vec<Finding>) {
+    let TriedMove { component, movable, .. } = tried;
     let verdict = match (policy.allows(current), policy.allows_with_exception(current)) {
         (true, _) => BaseVerdict::Allowed,
         (_, true) => BaseVerdict::WithException,
@@ -80,7 +91,7 @@ pub fn judge_base(
                 ),
             )
             .evidence(why_not_moved(movable))
-            .fix(way_out(component, current, movable)),
+            .fix(way_out(current, tried)),
         ],
         (BaseVerdict::NotAllowed, None) => vec![
             Finding::new(
@@ -89,7 +100,7 @@ pub fn judge_base(
                 format!("{component} is based on {current}, which is not an allowed base"),
             )
             .evidence(why_not_moved(movable))
-            .fix(way_out(component, current, movable)),
+            .fix(way_out(current, tried)),
         ],
     };
     (verdict, findings)
@@ -103,7 +114,7 @@ fn no_longer_needed(current: &CurrentBase, exception: &Exception) -> Finding {
         format!("the exception for {component} is no longer needed: it is based on {current}"),
     )
     .evidence(entry(exception))
-    .fix(format!("remove line {line} of the list: underpin exceptions FILE --remove {component}"))
+    .fix(format!("remove line {line} of the list: {}", removal(component)))
 }
 
 fn by_exception(
@@ -162,20 +173,24 @@ fn why_not_moved(movable: &Movable) -> String {
     }
 }
 
-fn way_out(component: &str, current: &CurrentBase, movable: &Movable) -> String {
+/// The command that takes a component off the list.
+#[must_use]
+pub fn removal(component: &str) -> CommandLine {
+    CommandLine::underpin("exceptions").arg("FILE").flag("--remove", component)
+}
+
+fn way_out(current: &CurrentBase, TriedMove { component, movable, command }: &TriedMove<'_>) -> String {
     match movable {
         Movable::No(stops) => {
             let base = if let CurrentBase::Named(base) = current { base.without_digest() } else { "REF".to_owned() };
-            let reason = stops.first().map_or("TEXT", String::as_str).replace('\'', "");
-            format!(
-                "fix what stops it, or record an exception: underpin exceptions FILE --add {component} --base {base} --reason '{reason}'"
-            )
+            let add = CommandLine::underpin("exceptions").arg("FILE").flag("--add", component).flag("--base", base);
+            let add = add.flag("--reason", stops.first().map_or("TEXT", String::as_str));
+            format!("fix what stops it, or record an exception: {add}")
         }
         _ if *current == CurrentBase::Unnamed => {
-            "name the base that it may be on with --known-base REF, or rebase it: underpin rebase IMAGE --to TARGET"
-                .to_owned()
+            format!("name the base that it may be on with --known-base REF, or rebase it: {command}")
         }
-        _ => "rebase it: underpin rebase IMAGE --to TARGET".to_owned(),
+        _ => format!("rebase it: {command}"),
     }
 }
 
@@ -235,7 +250,9 @@ mod tests {
                 name => CurrentBase::Named(name.parse().unwrap()),
             };
             let recorded = recorded.map(exception);
-            let (_, findings) = judge_base(&BasePolicy::default(), &current, recorded.as_ref(), &movable, "etcd");
+            let command = CommandLine::underpin("rebase");
+            let tried = TriedMove { component: "etcd", movable: &movable, command: &command };
+            let (_, findings) = judge_base(&BasePolicy::default(), &current, recorded.as_ref(), &tried);
             let said: Vec<String> =
                 findings.iter().map(|finding| format!("{} {}", finding.level.word(), finding.rule.id())).collect();
             assert_eq!(said, expected, "{stands_on} {recorded:?} {movable:?}");

@@ -39,10 +39,10 @@ fn pointed(refusal: &Refusal) -> String {
 fn needs_shell(pass: &Pass, refusal: &Refusal) -> Finding {
     let shell = pass.facts.command.program().unwrap_or_default();
     let message = format!("the command needs its shell: {} ({})", refusal.detail, refusal.reason.word());
-    Finding::new(Rule::NeedsShell, Level::Refuse, message)
-        .about(shell)
-        .evidence(pointed(refusal))
-        .fix(format!("{}; or override the command with --entrypoint and --cmd", hint(refusal.reason)))
+    Finding::new(Rule::NeedsShell, Level::Refuse, message).about(shell).evidence(pointed(refusal)).fix(format!(
+        "{}; or override the command, such as --entrypoint '[\"/app\", \"--flag\"]'",
+        hint(refusal.reason)
+    ))
 }
 
 /// What can be done about it in an image: hints of `translate` name flags that only it has.
@@ -56,11 +56,11 @@ const fn hint(reason: Reason) -> &'static str {
     }
 }
 
+const HEALTH_WAYS: &str = "write HEALTHCHECK in exec form with a program of the image, or pass it as --healthcheck '[\"/app\", \"health\"]', or drop it with --healthcheck none";
+
 fn health(refusal: &Refusal) -> Finding {
     let message = format!("the health check needs a shell: {} ({})", refusal.detail, refusal.reason.word());
-    Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
-        .evidence(pointed(refusal))
-        .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or pass --healthcheck with its words, or with none")
+    Finding::new(Rule::HealthcheckShell, Level::Refuse, message).evidence(pointed(refusal)).fix(HEALTH_WAYS)
 }
 
 /// What the translation changes: what differs when the container runs, and what was frozen.
@@ -144,11 +144,7 @@ pub(super) fn healthcheck_missing(pass: &Pass) -> Option<Finding> {
             (format!("the health check runs {name}, which cannot start in the rebased image"), reasons)
         }
     };
-    Some(
-        Finding::new(Rule::HealthcheckShell, Level::Refuse, message)
-            .evidence(evidence)
-            .fix("write HEALTHCHECK in exec form with a program of the image, such as HEALTHCHECK CMD [\"/app\", \"health\"], or pass --healthcheck with its words, or with none"),
-    )
+    Some(Finding::new(Rule::HealthcheckShell, Level::Refuse, message).evidence(evidence).fix(HEALTH_WAYS))
 }
 
 #[cfg(test)]

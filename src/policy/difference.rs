@@ -36,7 +36,7 @@ fn command_lost(pass: &Pass) -> Option<Finding> {
             "the image inherits its command from the old base, and the new base has none: nothing would be started",
         )
         .evidence(before.argv.join(" "))
-        .fix("set ENTRYPOINT in the image itself, or pass --entrypoint"),
+        .fix("set ENTRYPOINT in the image itself, or pass it, such as --entrypoint '[\"/app\"]'"),
     )
 }
 
@@ -83,7 +83,8 @@ fn is_same(pass: &Pass, old: &Executed, new: &Executed) -> bool {
     // Files of two bases may be alike and differ in their bytes; those of one layer do not.
     let before = pass.subject.old_layers.get(old.layer).map(|layer| layer.diff_id);
     let after = pass.subject.base_layers.get(new.layer).map(|layer| layer.diff_id);
-    old.path == new.path && is_alike && before == after
+    // What is in neither base is the application's, or was brought along as it was.
+    old.path == new.path && is_alike && (before == after || after.is_none())
 }
 
 fn user(before: &Start, after: &Start, is_overridden: bool) -> Vec<Finding> {

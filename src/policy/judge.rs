@@ -71,7 +71,7 @@ fn old_base(pass: &Pass) -> Vec<Finding> {
 fn old_base_doubted(pass: &Pass) -> Option<Finding> {
     let old = &pass.subject.old_base;
     match old.sure {
-        Sureness::Proven => None,
+        Sureness::Proven | Sureness::Given => None,
         Sureness::Likely if old.layers == 0 => None,
         // What is extracted does not depend on where the old base ends.
         Sureness::Unknown if pass.draft.layers.extracted.is_some() => None,
@@ -83,7 +83,7 @@ fn old_base_doubted(pass: &Pass) -> Option<Finding> {
             )
             .evidence(format!("layers 1 to {} are taken as the old base", old.layers))
             .fix(format!(
-                "check with `underpin inspect`, then pass --old-base REF, or layers:{} to confirm",
+                "check with `underpin inspect IMAGE`, then pass --old-base REF, or --old-base layers:{} to confirm",
                 old.layers
             )),
         ),
@@ -94,7 +94,7 @@ fn old_base_doubted(pass: &Pass) -> Option<Finding> {
                 "an operating system and the program share a layer, so there is no old base to strip",
             )
             .evidence("the first layers hold package data or a shell beside the program")
-            .fix("take only the program and its data out of it with --extract, or pass --old-base with the image it was built on, or layers:N"),
+            .fix("take only the program and its data out of it with --extract, or pass --old-base with the image it was built on, or --old-base layers:N"),
         ),
     }
 }
@@ -116,7 +116,7 @@ fn base_unproven_files(pass: &Pass) -> Option<Finding> {
     let lost = if pass.draft.passes_on() { &[] } else { pass.seam.unproven.as_slice() };
     let lowest = lost.iter().map(|(layer, _)| *layer).min()?;
     let paths: Vec<String> = lost.iter().map(|(_, path)| path.to_string()).collect();
-    let keep = if lowest > 0 { format!(", or layers:{lowest} to keep them") } else { String::new() };
+    let keep = if lowest > 0 { format!(", or --old-base layers:{lowest} to keep them") } else { String::new() };
     Some(
         Finding::new(
             Rule::BaseUnprovenFiles,

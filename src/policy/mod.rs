@@ -21,6 +21,6 @@ mod user;
 mod workdir;
 
 pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset, SignedBy};
-pub use base_rules::{BaseVerdict, Movable, judge_base};
+pub use base_rules::{BaseVerdict, Movable, TriedMove, judge_base, removal};
 pub use dependencies::Dependency;
 pub use judge::{MissingPlatform, judge, judge_alone, missing_platforms};

@@ -18,7 +18,7 @@ fn user_missing(account: &UnknownAccount) -> Finding {
     Finding::new(Rule::UserMissing, Level::Refuse, message)
         .about(account.which.path())
         .evidence(format!("{} has no line for it", account.which.path()))
-        .fix("set USER to a number, such as 65532:65532 (Kubernetes' runAsNonRoot requires one)")
+        .fix("set USER to a number, or pass --user 65532:65532 (Kubernetes' runAsNonRoot requires a number)")
 }
 
 fn other_number(account: &OtherNumber) -> Finding {
@@ -37,10 +37,10 @@ fn user_by_name(pass: &Pass) -> Option<Finding> {
     let user = pass.draft.container.text("User");
     let name = user.split(':').next().filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))?;
     let identity = pass.draft.layers.added.accounts.identity.as_ref();
-    let number = identity.map_or_else(|| "a number".to_owned(), |user| user.credentials.uid.to_string());
+    let number = identity.map_or_else(|| "NUMBER".to_owned(), |user| user.credentials.uid.to_string());
     Some(
         Finding::new(Rule::UserByName, Level::Warn, format!("the image runs as {name}, by name"))
             .evidence("Kubernetes' runAsNonRoot refuses an image whose user is not a number")
-            .fix(format!("set USER to {number}")),
+            .fix(format!("set USER to a number where the image is built, or pass --user {number}")),
     )
 }

@@ -9,6 +9,6 @@ pub(super) fn workdir_missing(pass: &Pass) -> Option<Finding> {
         Finding::new(Rule::WorkdirMissing, Level::Refuse, format!("the working directory {path} cannot be used"))
             .about(path)
             .evidence(why)
-            .fix("set WORKDIR to a directory that the image contains"),
+            .fix("set WORKDIR to a directory that the image contains, or pass --workdir DIR"),
     )
 }

@@ -29,6 +29,7 @@ mod exceptions;
 mod extract;
 mod fates;
 mod golden;
+mod hints;
 mod hostile;
 mod interpreted;
 mod job;

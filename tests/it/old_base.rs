@@ -205,7 +205,11 @@ fn a_guess_that_would_remove_data_is_refused_with_its_name_and_both_fixes_work()
     let image = upon_system(&[data()], history).build();
     let to = format!("oci:{}:v1", setup.sandbox.path("out").display());
     let run = setup.underpin("rebase", &image).args(["--to", &to]).run().refused();
-    let run = run.says("base-unproven-files").says("/data/model").says("--old-base layers:2").says("layers:1 to keep");
+    let run = run
+        .says("base-unproven-files")
+        .says("/data/model")
+        .says("--old-base layers:2")
+        .says("--old-base layers:1 to keep");
     assert!(!setup.sandbox.path("out").exists(), "a refusal writes nothing\n{run}");
     let shown = setup.inspect().run().ok().stdout;
     assert!(shown.contains("that no package owns") && shown.contains("/data/model"), "{shown}");

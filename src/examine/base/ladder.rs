@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::content::{self, Content};
 use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, clues, history};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::oci::{Digest, Image, Location};
 use crate::process::Command;
 
@@ -48,7 +48,7 @@ pub fn find(
     lookup: &dyn Lookup,
 ) -> Result<OldBase> {
     let found = match choice {
-        Some(OldBaseChoice::Scratch) => Ok(OldBase::layers(Rung::Flag, Sureness::Proven, 0)),
+        Some(OldBaseChoice::Scratch) => Ok(OldBase::layers(Rung::Flag, Sureness::Given, 0)),
         Some(OldBaseChoice::Layers(layers)) => by_count(source, *layers),
         Some(OldBaseChoice::Image(location)) => by_name(source, location, lookup),
         Some(OldBaseChoice::Digest(digest)) => by_digest(source, index_annotations, *digest, known, lookup),
@@ -99,21 +99,37 @@ fn by_count(source: &Image, layers: usize) -> Result<OldBase> {
             .fact("old base", format!("layers:{layers}"))
             .fact("image", source.digest())
             .fact("layers", source.layers.len())
-            .hint("`underpin inspect IMAGE` lists the layers"));
+            .hint(
+                "`underpin inspect IMAGE` lists the layers: pass --old-base layers:N with as many as are the base's",
+            ));
     }
-    Ok(OldBase::layers(Rung::Flag, Sureness::Proven, layers))
+    Ok(OldBase::layers(Rung::Flag, Sureness::Given, layers))
 }
 
 fn by_name(source: &Image, location: &Location, lookup: &dyn Lookup) -> Result<OldBase> {
-    let Some(image) = lookup.image(location)? else {
+    let Some(image) = lookup.image(location).map_err(|error| without_old_base(error, location))? else {
         return Err(Error::input("the old base has no image for this platform")
             .fact("old base", location)
-            .fact("platform", source.config.platform()));
+            .fact("platform", source.config.platform())
+            .hint(OTHER_OLD_BASE));
     };
     if !image.is_under(source) {
         return Err(not_built_on(source, location, &image));
     }
     Ok(OldBase::image(Rung::Flag, location, image))
+}
+
+/// What works where the base that was named does not: an image that names no base at all can still move.
+const OTHER_OLD_BASE: &str =
+    "pass --old-base with the image it was built on, or leave --old-base out: underpin looks for it";
+
+/// An old base that is not there, or that nobody answers for, need not stop the move: the error says so.
+#[must_use]
+pub fn without_old_base(error: Error, location: &Location) -> Error {
+    match error.kind() {
+        Kind::Missing | Kind::Network | Kind::Io | Kind::Auth => error.fact("old base", location).hint(OTHER_OLD_BASE),
+        _ => error,
+    }
 }
 
 /// The base that a result records, without saying where it was read: what the run names is compared first, then the
@@ -206,7 +222,8 @@ fn not_built_on(source: &Image, location: &Location, base: &Image) -> Error {
         .fact("image", source.digest())
         .fact("old base", location.pinned(base.digest()))
         .fact("differs at", format!("layer {} of {}", same + 1, base.layers.len().max(1)))
-        .hint("`underpin inspect IMAGE` lists the layers; pass --old-base with the digest it was built from")
+        .hint("pass --old-base with the digest it was built from, or leave --old-base out: underpin looks for it")
+        .hint("or say how many layers are the base's with --old-base layers:N: `underpin inspect IMAGE` lists them")
 }
 
 fn label_clue(source: &Image) -> Option<Clue> {

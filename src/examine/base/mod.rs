@@ -16,7 +16,7 @@ mod tests;
 
 pub use clues::Clue;
 pub use content::holds_system;
-pub use ladder::{Known, find};
+pub use ladder::{Known, find, without_old_base};
 pub use shipped::{UnreadDatabase, unproven_files};
 
 use std::fmt;
@@ -108,8 +108,10 @@ impl fmt::Display for Rung {
 /// How far the answer can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sureness {
-    /// Diff ids agree, or the user said so.
+    /// Diff ids agree.
     Proven,
+    /// The user said how many layers it has; nothing was compared.
+    Given,
     /// Read from marks that the builder left.
     Likely,
     /// The first layers hold an operating system and the program at once: no seam to be found.
@@ -121,6 +123,7 @@ impl Sureness {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Proven => "proven",
+            Self::Given => "given",
             Self::Likely => "likely",
             Self::Unknown => "unknown",
         }

@@ -58,7 +58,7 @@ impl<'a> Looker<'a> {
                 Ok(format!("could not be reached ({})", error.what()))
             }
             (Kind::Integrity | Kind::Lock | Kind::Conflict, Patience::Fail) => Err(error.hint(format!(
-                "the image names {location} as its base; pass --old-base with the image it was built on, or layers:N"
+                "the image names {location} as its base; pass --old-base with the image it was built on, or --old-base layers:N"
             ))),
             _ => Ok(format!("cannot be used ({})", error.what())),
         }

@@ -168,7 +168,15 @@ impl Fetcher<'_> {
             OldBaseChoice::Image(location) => Some(location),
             OldBaseChoice::Scratch | OldBaseChoice::Layers(_) | OldBaseChoice::Digest(_) => None,
         });
-        let others = [request.base].into_iter().chain(old_bases).chain(&options.known_bases).chain(&options.log_runner);
+        let old_bases: Vec<&Location> = old_bases.collect();
+        let failed = |error: Error, location: &Location| {
+            if old_bases.contains(&location) { base::without_old_base(error, location) } else { error }
+        };
+        let others = [request.base]
+            .into_iter()
+            .chain(old_bases.iter().copied())
+            .chain(&options.known_bases)
+            .chain(&options.log_runner);
         let images: Vec<(ImageRole, &Location)> = [(ImageRole::Source, request.source)]
             .into_iter()
             .chain(others.map(|base| (ImageRole::Base, base)))
@@ -176,7 +184,7 @@ impl Fetcher<'_> {
         parallel::map(&images, self.tools.jobs, |(role, location)| {
             let opened = match role {
                 ImageRole::Source => self.source(location),
-                ImageRole::Base => self.opened(location),
+                ImageRole::Base => self.opened(location).map_err(|error| failed(error, location)),
             }?;
             Listing::read(&opened.loader(self), &opened.origin.top).map(drop)
         })

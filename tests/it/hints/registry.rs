@@ -1,0 +1,69 @@
+//! Hints about registries: who may, with which certificate, and without a network.
+
+use base64::Engine as _;
+use serde_json::json;
+
+use super::{advice, again};
+use crate::support::docker_registry::{Door, Registry};
+use crate::support::fixtures;
+use crate::support::invocation::Sandbox;
+use crate::support::skip::or_skip;
+use crate::support::tls::{Authority, STRANGER, Validity};
+use crate::support::token_server::push_fixtures;
+use crate::support::tunnel::Tunnel;
+
+#[test]
+fn of_a_login_that_is_missing_or_wrong() {
+    let registry = or_skip!(Registry::with(&Door::Htpasswd { user: "ann", password: "secret" }));
+    push_fixtures(registry.back_door().host());
+    let sandbox = Sandbox::new();
+    let image = format!("{}/in/app:v1", registry.host());
+    let inspect = || sandbox.underpin(["inspect", &image]).hurried();
+    let run = inspect().run().fails("authentication");
+    advice(&run, "check that you are logged in to {} and have permission to do this").by_hand(registry.host());
+    let auth = base64::engine::general_purpose::STANDARD.encode("ann:secret");
+    std::fs::create_dir_all(sandbox.path("home/.docker")).unwrap();
+    let login = json!({"auths": {registry.host(): {"auth": auth}}}).to_string();
+    std::fs::write(sandbox.path("home/.docker/config.json"), login).unwrap();
+    inspect().run().ok();
+}
+
+#[test]
+fn of_a_certificate_that_nobody_knows() {
+    let authority = Authority::new();
+    let registry = or_skip!(Registry::with(&Door::Tls(&authority.leaf(Validity::Now))));
+    push_fixtures(registry.back_door().host());
+    let sandbox = Sandbox::new();
+    let (tunnel, host) = (Tunnel::connect(registry.host()), format!("{STRANGER}:5000"));
+    let image = format!("{host}/in/app:v1");
+    let proxy = format!("http://{}", tunnel.host());
+    let inspect = || sandbox.underpin(["inspect", &image]).env("HTTPS_PROXY", &proxy).hurried();
+    let run = inspect().run().fails("network");
+    let written = "name the CA with --cacert FILE, or allow this host with --insecure HOST";
+    let file = authority.file();
+    again(inspect, &advice(&run, written).flags("--cacert FILE", &[("FILE", file.to_str().unwrap())])).ok();
+    again(inspect, &advice(&run, written).flags("--insecure HOST", &[("HOST", &host)])).ok();
+}
+
+#[test]
+fn of_a_run_without_a_network_and_of_a_source_that_would_be_overwritten() {
+    let registry = or_skip!(Registry::plain());
+    push_fixtures(registry.host());
+    fixtures::app("linux/amd64", 10).build().push(registry.host(), "in/app", "latest");
+    let sandbox = Sandbox::new();
+    let image = format!("{}/in/app", registry.host());
+    let inspect = |more: &[&str]| sandbox.underpin(["inspect", &image, "--cache", "kept"]).args(more).run();
+    let run = inspect(&["--offline"]);
+    assert_eq!(run.code(), Some(2), "{run}");
+    let written = "run once without --offline with the same --cache, or use oci: and archive locations";
+    advice(&run, written).by_hand("run once without --offline with the same --cache");
+    inspect(&[]).ok();
+    inspect(&["--offline"]).ok();
+
+    let base = format!("{}/base/new:v1", registry.host());
+    let old = format!("{}/base/old:v1", registry.host());
+    let rebase =
+        |to: &[String]| sandbox.underpin(["rebase", &image, "--old-base", &old, "--base", &base]).args(to).run();
+    let run = rebase(&["--to".to_owned(), image.clone()]).fails("usage");
+    rebase(&advice(&run, "write the tag out to overwrite it: --to {}").flag("--to")).ok();
+}
