@@ -3,7 +3,7 @@
 use crate::attest::{self, Statement};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{Descriptor, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
+use crate::oci::{Descriptor, Digest, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
 use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage, ResultFormat};
 use crate::report::{Verification, VerifiedAttestation, VerifyOutcome};
 use crate::run;
@@ -80,31 +80,39 @@ fn attested(fetcher: &Fetcher<'_>, image: &Opened, derived: &[Statement]) -> Res
 }
 
 /// What an image records, and the old base of each of its platforms.
-struct Recorded {
-    record: Record,
-    old_bases: Vec<(Platform, OldBaseChoice)>,
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub record: Record,
+    /// Empty for a single manifest, whose record has it among its options.
+    pub old_bases: Vec<(Platform, OldBaseChoice)>,
+    /// The manifests of these platforms, in the same order.
+    children: Vec<Digest>,
 }
 
-fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Recorded> {
+/// Reads what a result records.
+pub(crate) fn recorded(top: &Document, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Recorded> {
     match top.kind() {
         DocumentKind::Manifest => {
             let record = Record::read(&Manifest::read(top)?.annotations)?;
             record.options.old_base.as_ref().ok_or_else(no_old_base)?;
-            Ok(Recorded { record, old_bases: Vec::new() })
+            Ok(Recorded { record, old_bases: Vec::new(), children: Vec::new() })
         }
         DocumentKind::Index => {
             let index = Index::read(top)?;
-            let old_bases = children(&index, read)?;
+            let (old_bases, children) = children(&index, read)?.into_iter().unzip();
             let mut record = Record::read(&index.annotations)?;
             // Each child records its own.
             record.options.old_base = None;
-            Ok(Recorded { record, old_bases })
+            Ok(Recorded { record, old_bases, children })
         }
     }
 }
 
 /// What each child of an index says about its old base.
-fn children(index: &Index, read: impl Fn(&Descriptor) -> Result<Document>) -> Result<Vec<(Platform, OldBaseChoice)>> {
+fn children(
+    index: &Index,
+    read: impl Fn(&Descriptor) -> Result<Document>,
+) -> Result<Vec<((Platform, OldBaseChoice), Digest)>> {
     let mut choices = Vec::new();
     for child in &index.children {
         let EntryRole::Image(Some(platform)) = &child.role else { continue };
@@ -115,7 +123,8 @@ fn children(index: &Index, read: impl Fn(&Descriptor) -> Result<Document>) -> Re
             continue;
         }
         let record = Record::read(&manifest.annotations)?;
-        choices.push((platform.clone(), record.options.old_base.ok_or_else(no_old_base)?));
+        let old_base = record.options.old_base.ok_or_else(no_old_base)?;
+        choices.push(((platform.clone(), old_base), child.descriptor.digest));
     }
     Ok(choices)
 }
@@ -137,7 +146,17 @@ impl Recorded {
         let runner = log_runner.map(|runner| find(Input::LogRunner, &runner, given.log_runner.as_ref()));
         options.log_runner = runner.transpose()?;
         options.known_bases = given.old_base.iter().cloned().collect();
-        Ok(Job { old_bases: self.old_bases, ..Job::new(place, options) })
+        let passed_on = manifests_in(fetcher.source(&place)?.top())?;
+        let made = self.old_bases.into_iter().zip(self.children).filter(|(_, child)| !passed_on.contains(child));
+        Ok(Job { old_bases: made.map(|(old_base, _)| old_base).collect(), ..Job::new(place, options) })
+    }
+}
+
+/// The manifests that an index lists. One that is in the result as it was in the source records how the source was made.
+fn manifests_in(top: &Document) -> Result<Vec<Digest>> {
+    match top.kind() {
+        DocumentKind::Manifest => Ok(Vec::new()),
+        DocumentKind::Index => Ok(Index::read(top)?.children.iter().map(|child| child.descriptor.digest).collect()),
     }
 }
 

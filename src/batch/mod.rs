@@ -6,12 +6,17 @@
 
 mod file;
 mod lock;
+mod outdated;
+mod outdated_names;
+mod outdated_refresh;
 mod promoter;
 mod run;
 mod shard;
 
 pub use file::{BatchEntry, BatchFile, LARGEST};
 pub use lock::{Changes, Lock, Locked, LockedDigests};
+pub use outdated::{AskedImage, OutdatedAnswer, OutdatedRun, outdated};
+pub use outdated_names::BaseRule;
 pub use promoter::promoter_page;
 pub use run::{BatchDone, BatchEffect, BatchRun, Locking, run};
 pub use shard::Shard;

@@ -14,6 +14,7 @@ mod inspect;
 mod keys;
 mod kube;
 mod man;
+mod outdated;
 mod plan;
 mod policy_args;
 mod rebase;
@@ -61,6 +62,7 @@ enum CliCommand {
     Kube(kube::Kube),
     Verify(verify::Verify),
     Start(start::Start),
+    Outdated(outdated::Outdated),
     Cache(cache::CacheArgs),
     Completions(completions::Completions),
     Man(man::Man),
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
         CliCommand::Kube(kube) => kube.run(&console),
         CliCommand::Verify(verify) => verify.run(&console),
         CliCommand::Start(start) => start.run(&console),
+        CliCommand::Outdated(outdated) => outdated.run(&console),
         CliCommand::Cache(cache) => cache.run(&console),
         CliCommand::Completions(completions) => Ok(completions.run(&console, Cli::command())),
         CliCommand::Man(man) => man.run(&console, Cli::command()),
@@ -149,6 +152,7 @@ impl CliCommand {
             Self::Kube(kube) => Some(&kube.world),
             Self::Verify(verify) => Some(&verify.world),
             Self::Start(start) => Some(&start.world),
+            Self::Outdated(outdated) => Some(&outdated.world),
             Self::Elf(_)
             | Self::Translate(_)
             | Self::Exceptions(_)
@@ -174,6 +178,7 @@ impl CliCommand {
             Self::Kube(kube) => kube.say,
             Self::Verify(verify) => verify.say,
             Self::Start(start) => start.say,
+            Self::Outdated(outdated) => outdated.say,
             Self::Cache(cache) => cache.say(),
             Self::Completions(_) | Self::Man(_) => SayArgs::default(),
         }

@@ -4,6 +4,7 @@
 //! Everything here is pure. The ladder of old bases asks for what it needs through [`base::Lookup`].
 
 pub mod base;
+mod base_change;
 mod facts;
 mod full_image;
 pub mod klog_support;
@@ -13,6 +14,7 @@ mod subject;
 #[cfg(test)]
 pub mod testing;
 
+pub use base_change::{BaseChange, FileChanges};
 pub use facts::{Facts, LayerFacts, Oddity, is_on_new_base, look};
 pub use full_image::{FullImage, FullPlatform, ProgramAnswer, log_runner_in};
 pub use klog_support::Klog;

@@ -42,6 +42,10 @@ impl<'a> ParsedManifest<'a> {
         Ok(Self { text, masked, language, tree })
     }
 
+    pub fn images(&self) -> Result<Vec<String>> {
+        workload::images(&self.tree)
+    }
+
     pub fn rewrite(&self, options: &KubeOptions<'_>) -> Result<RewrittenManifest> {
         let tree = &self.tree;
         let pods = workload::pods(tree)?;

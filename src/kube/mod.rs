@@ -157,6 +157,12 @@ impl RewrittenManifest {
     }
 }
 
+/// The images that the containers of a manifest name, as they are written, in order.
+pub fn container_images(text: &str) -> Result<Vec<String>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    ParsedManifest::read(text, Template::Rendered)?.images()
+}
+
 /// What becomes of a manifest.
 pub fn rewrite(text: &str, options: &KubeOptions<'_>) -> Result<RewrittenManifest> {
     let (mark, text) = match text.strip_prefix('\u{feff}') {

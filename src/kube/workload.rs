@@ -135,20 +135,33 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 const PROBES: [&str; 3] = ["startupProbe", "livenessProbe", "readinessProbe"];
 const HOOKS: [&str; 2] = ["postStart", "preStop"];
 
-pub(super) fn sites(tree: &ManifestTree, pods: &[Pod]) -> Result<Vec<CommandSite>> {
+/// Every container of the pods, with the number of its pod.
+fn containers(tree: &ManifestTree, pods: &[Pod]) -> Result<Vec<(usize, TreeNodeId)>> {
     let mut found = Vec::new();
-    let mut looked_at = 0;
     for (pod, spec) in pods.iter().enumerate() {
         let lists = CONTAINERS.iter().filter_map(|key| tree.get(spec.spec, key));
         for container in lists.flat_map(|list| tree.items(list)) {
-            looked_at += 1;
-            if looked_at > tree.len() {
+            if found.len() >= tree.len() {
                 return Err(Error::input("the aliases of the manifest expand to too many containers"));
             }
-            of_container(tree, pod, tree.resolved(*container), &mut found);
+            found.push((pod, tree.resolved(*container)));
         }
     }
     Ok(found)
+}
+
+pub(super) fn sites(tree: &ManifestTree, pods: &[Pod]) -> Result<Vec<CommandSite>> {
+    let mut found = Vec::new();
+    for (pod, container) in containers(tree, pods)? {
+        of_container(tree, pod, container, &mut found);
+    }
+    Ok(found)
+}
+
+/// The images of all containers, in order.
+pub(super) fn images(tree: &ManifestTree) -> Result<Vec<String>> {
+    let containers = containers(tree, &pods(tree)?)?.into_iter();
+    Ok(containers.filter_map(|(_, container)| tree.text_at(container, "image").map(str::to_owned)).collect())
 }
 
 fn of_container(tree: &ManifestTree, pod: usize, container: TreeNodeId, found: &mut Vec<CommandSite>) {

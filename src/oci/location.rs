@@ -82,6 +82,15 @@ impl Location {
         }
     }
 
+    /// The tag as written.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Registry(reference) => reference.tag(),
+            _ => self.local().and_then(|local| local.tag.as_deref()),
+        }
+    }
+
     /// The place without a digest.
     #[must_use]
     pub fn without_digest(&self) -> String {
@@ -107,6 +116,48 @@ impl Location {
                 Some(local) => format!("{}{}@{digest}", self.scheme(), local.path.display()),
                 None => digest.to_string(),
             },
+        }
+    }
+}
+
+/// Images by a pattern of their tags: `REGISTRY/NAME:PATTERN`, `oci:DIR:PATTERN`, `oci-archive:FILE:PATTERN`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagPattern {
+    /// Without a tag and without a digest.
+    pub place: Location,
+    pub pattern: String,
+}
+
+impl TagPattern {
+    /// What makes a tag a pattern.
+    const MARKS: [char; 4] = ['*', '?', '[', '{'];
+
+    /// The pattern in `text`; `None` where it names one image.
+    #[must_use]
+    pub fn find(text: &str) -> Option<Result<Self>> {
+        let (place, pattern) = text.rsplit_once(':')?;
+        let is_scheme = ["docker", "oci", "oci-archive", "docker-archive"].contains(&place);
+        if is_scheme || pattern.contains('/') || !pattern.contains(Self::MARKS) {
+            return None;
+        }
+        Some(Self::new(place, pattern))
+    }
+
+    fn new(place: &str, pattern: &str) -> Result<Self> {
+        let place: Location = place.parse()?;
+        if place.tag().is_some() || place.digest().is_some() {
+            return Err(
+                Error::usage("a pattern takes the place of the tag").fact("given", format!("{place}:{pattern}"))
+            );
+        }
+        Ok(Self { place, pattern: pattern.to_owned() })
+    }
+
+    /// The image with this tag.
+    pub fn image(&self, tag: &str) -> Result<Location> {
+        match &self.place {
+            Location::Registry(reference) => format!("{}:{tag}", reference.name()).parse(),
+            other => format!("{other}:{tag}").parse(),
         }
     }
 }
@@ -230,6 +281,31 @@ mod tests {
             let pinned: Location = location.pinned(D.parse().unwrap()).parse().unwrap();
             assert_eq!(pinned.local().unwrap().tag.as_deref(), tag, "{given}");
         }
+    }
+
+    #[test]
+    fn a_pattern_takes_the_place_of_a_tag() {
+        for (text, place, tagged) in [
+            ("r.example/app:v*", "r.example/app:latest", "r.example/app:v1"),
+            ("r.example:5000/app:*", "r.example:5000/app:latest", "r.example:5000/app:v1"),
+            ("app:{v1,v2}", "docker.io/library/app:latest", "docker.io/library/app:v1"),
+            ("oci:dir:*", "oci:dir", "oci:dir:v1"),
+            ("oci:/a:b/dir:v?", "oci:/a:b/dir", "oci:/a:b/dir:v1"),
+            ("docker://r.example/app:[ab]", "r.example/app:latest", "r.example/app:v1"),
+        ] {
+            let pattern = TagPattern::find(text).unwrap().unwrap();
+            assert_eq!(
+                (pattern.place.to_string(), pattern.image("v1").unwrap().to_string()),
+                (place.into(), tagged.into())
+            );
+        }
+        for one in ["r.example/app:v1", "r.example/app", "oci:dir*", "r.example:5000/app*", "oci:dir:v1"] {
+            assert!(TagPattern::find(one).is_none(), "{one}");
+        }
+        for wrong in ["r.example/app:v1:*", "oci:dir:v1:*", "NOT A NAME:*"] {
+            assert!(TagPattern::find(wrong).unwrap().is_err(), "{wrong}");
+        }
+        assert!(TagPattern::find("r.example/app:*").unwrap().unwrap().image("not a tag").is_err());
     }
 
     #[test]

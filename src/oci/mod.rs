@@ -27,7 +27,7 @@ pub use digest::{DiffId, Digest, Hashed, Hasher};
 pub use document::{DOCUMENT_LIMIT, Document};
 pub use image::{Image, ImageLayer};
 pub use index::{EntryRole, Index, IndexEntry};
-pub use location::{LocalImage, Location};
+pub use location::{LocalImage, Location, TagPattern};
 pub use manifest::Manifest;
 pub use media_type::{Compression, DocumentKind, LayerType, MediaType};
 pub use platform::Platform;

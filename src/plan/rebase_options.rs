@@ -352,6 +352,13 @@ impl RebaseOptions {
         }
     }
 
+    /// The options that are not the default, as a batch file has them.
+    #[must_use]
+    pub fn given(&self) -> Map<String, Value> {
+        let default = Self::default().members();
+        self.members().into_iter().filter(|(key, value)| default.get(key) != Some(value)).collect()
+    }
+
     pub(super) fn members(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,

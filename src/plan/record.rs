@@ -141,9 +141,7 @@ fn written(recorded: &RecordedOptions) -> String {
 
 /// The options that are not the default.
 fn given(options: &RebaseOptions) -> RecordedOptions {
-    let default = RebaseOptions::default().members();
-    let is_given = |key: &str, value: &Value| !NOT_RECORDED.contains(&key) && default.get(key) != Some(value);
-    options.members().into_iter().filter(|(key, value)| is_given(key, value)).collect()
+    options.given().into_iter().filter(|(key, _)| !NOT_RECORDED.contains(&key.as_str())).collect()
 }
 
 /// A list of texts; `None` where it would be empty.
@@ -269,7 +267,8 @@ pub enum RecordedImage {
 
 impl RecordedImage {
     /// The digest that it must have.
-    fn digest(&self) -> Option<Digest> {
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::Place(place) => place.digest(),
             Self::Named(_, digest) | Self::Digest(digest) => Some(*digest),

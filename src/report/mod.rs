@@ -14,6 +14,7 @@ pub mod kube;
 mod markdown;
 mod model;
 mod node;
+mod outdated;
 mod programs;
 mod rows;
 mod rules;
@@ -40,6 +41,7 @@ pub use model::{
     Ending, LogStrategy, Named, Outcome, Report, ReportedAttestation, ReportedFinding, Size, TargetChange,
 };
 pub use node::{NodeCollection, NodeListing};
+pub use outdated::{OutdatedImage, OutdatedPlatform, OutdatedReport, ReportedChange, ReportedFiles};
 pub use programs::Programs;
 pub use rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows};
 pub use rules::{explained, listed, rules_to_json};

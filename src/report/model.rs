@@ -179,7 +179,7 @@ pub struct ReportedVersions {
 }
 
 impl ReportedPackages {
-    fn of(changes: &PackageChanges) -> Option<Self> {
+    pub(super) fn of(changes: &PackageChanges) -> Option<Self> {
         let packages = |packages: &[Package]| packages.iter().map(ReportedPackage::from).collect();
         let versions = changes.changed.iter().map(|changed| ReportedVersions {
             name: changed.name.clone(),

@@ -62,10 +62,14 @@ pub enum RowOutcome {
     Verified,
     Started,
     Inspected,
+    Current,
     Kept,
     ToChange,
     Excepted,
+    Outdated,
     Refused,
+    /// It could not be told.
+    Unknown,
     Failed,
 }
 
@@ -92,10 +96,13 @@ impl RowOutcome {
             Self::Verified => "verified",
             Self::Started => "started",
             Self::Inspected => "inspected",
+            Self::Current => "current",
             Self::Kept => "kept",
             Self::ToChange => "to-change",
             Self::Excepted => "excepted",
+            Self::Outdated => "outdated",
             Self::Refused => "refused",
+            Self::Unknown => "unknown",
             Self::Failed => "failed",
         }
     }
@@ -112,10 +119,11 @@ impl RowOutcome {
             | Self::Verified
             | Self::Started
             | Self::Inspected
+            | Self::Current
             | Self::Kept => Grade::Good,
             Self::Excepted => Grade::Excepted,
-            Self::ToChange | Self::Refused => Grade::Refused,
-            Self::Failed => Grade::Failed,
+            Self::ToChange | Self::Outdated | Self::Refused => Grade::Refused,
+            Self::Unknown | Self::Failed => Grade::Failed,
         }
     }
 }

@@ -786,6 +786,14 @@ rules! {
             it would have run."
         example "underpin rebase IMAGE --to TARGET --start\n# the source ended with status 1 here: no configuration file"
         fix "give the program what it needs with --start-arg, --start-env or --start-mount"
+
+    BaseOutdated "base-outdated" Bases [Refuse] Never
+        means "The name of the image's base leads to another image now than the one it is based on."
+        why "A base is built again when one of its packages has a fix. An image has that fix only after it has been built or \
+            moved again. The finding names the packages that differ, or says that the files are the same."
+        example "gcr.io/distroless/static:latest: sha256:406f… → sha256:9c2e…\ntzdata 2024a-0+deb12u1 → 2024b-0+deb12u1"
+        fix "write a batch file that moves it to the newest base: `underpin outdated IMAGE --write refresh.yaml`, then `underpin \
+            batch refresh.yaml`"
 }
 
 impl From<Reason> for Rule {

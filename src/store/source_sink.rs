@@ -36,6 +36,9 @@ pub trait Source: Send + Sync {
 
     /// What another tag of the same place leads to; `None` where there is no such tag.
     fn tagged(&self, tag: &str) -> Result<Option<Document>>;
+
+    /// All tags of the same place, sorted, each once.
+    fn tags(&self) -> Result<Vec<String>>;
 }
 
 /// A place that an image is written to. Blobs first, then documents, the tag last: until
@@ -193,6 +196,10 @@ impl Source for CachedImage {
 
     fn tagged(&self, tag: &str) -> Result<Option<Document>> {
         Err(self.lacks("the other tags of its repository").fact("tag", tag))
+    }
+
+    fn tags(&self) -> Result<Vec<String>> {
+        Err(self.lacks("the list of tags: only the registry knows it"))
     }
 }
 

@@ -42,6 +42,7 @@ mod make;
 mod module_order;
 mod node;
 mod old_base;
+mod outdated;
 mod outputs;
 mod proves;
 mod pull_faults;

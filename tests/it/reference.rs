@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::invocation::{Sandbox, files_under};
 
-pub const COMMANDS: [&str; 19] = [
+pub const COMMANDS: [&str; 20] = [
     "rebase",
     "plan",
     "inspect",
@@ -17,6 +17,7 @@ pub const COMMANDS: [&str; 19] = [
     "batch",
     "verify",
     "start",
+    "outdated",
     "cache",
     "cache ls",
     "cache match",

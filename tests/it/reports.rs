@@ -10,7 +10,7 @@ use crate::support::layouts::{Layouts, upon};
 use crate::support::programs::{Machine, prints};
 use crate::support::python;
 use crate::support::skip::{find, need, or_skip};
-use crate::support::tar_layer::{Layer, Pack, program};
+use crate::support::tar_layer::{Layer, Pack, file, program};
 
 const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
 const EVIL: &str = "</code><script>document.title='evil'</script>";
@@ -44,7 +44,7 @@ fn reports(layouts: &Layouts, name: &str, args: &[&str]) {
 }
 
 /// Every command that reports, each with the definition of its JSON in the schema.
-const COMMANDS: [(&str, &str); 11] = [
+const COMMANDS: [(&str, &str); 12] = [
     ("rebase", "report"),
     ("plan", "report"),
     ("check", "check"),
@@ -52,6 +52,7 @@ const COMMANDS: [(&str, &str); 11] = [
     ("inspect", "inspect"),
     ("verify", "verify"),
     ("start", "start"),
+    ("outdated", "outdated"),
     ("elf", "program"),
     ("translate", "translate"),
     ("kube", "kube"),
@@ -72,6 +73,8 @@ fn all(layouts: &Layouts) {
     on_images("inspect", &["inspect", "oci:app:v1", "--bases", "oci:new:v1", "oci:none:v1"]);
     on_images("verify", &[&["verify", "oci:moved:v1", "--source", "oci:app:v1"], &base[..]].concat());
     on_images("start", &["start", "oci:app:v1", "--seconds", "1"]);
+    newer_build(&layouts.layout("new"));
+    on_images("outdated", &["outdated", "oci:moved:v1", "oci:piped:v1", "oci:none:v1", "--base", "oci:new:v1"]);
     let program = std::env::current_exe().unwrap();
     reports(layouts, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
     reports(layouts, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);
@@ -79,6 +82,13 @@ fn all(layouts: &Layouts) {
     reports(layouts, "kube", &["kube", "--check", "pod.yaml", "none.yaml"]);
     std::fs::write(layouts.layout("rows.md"), "|Component|Base|Reason|\n|-|-|-|\n|a|debian|x|\n|a|debian||\n").unwrap();
     reports(layouts, "exceptions", &["exceptions", "rows.md"]);
+}
+
+/// Builds the new base again, with a file whose name could break a page.
+fn newer_build(layout: &Path) {
+    let mut base = fixtures::new_base("linux/amd64");
+    base.layers.push(Layer::of(Pack::Gzip, &[file(&format!("etc/{}", EVIL.replace('/', "")), "x")]));
+    base.build().layout(layout, "v1");
 }
 
 /// A command that can change, and one that cannot.

@@ -18,12 +18,12 @@ use crate::store::Session;
 use crate::store::disk::{Symlinks, open_regular};
 
 /// The name of the stream.
-pub(super) const STREAM: &str = "-";
+pub(in crate::cli) const STREAM: &str = "-";
 /// How the names of manifests end.
 const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "manifest"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Input {
+pub(in crate::cli) enum Input {
     Stream,
     File(PathBuf),
 }
@@ -38,7 +38,7 @@ impl Input {
 }
 
 /// The files that the command line names, each once and in a fixed order.
-pub(super) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
+pub(in crate::cli) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     for word in words {
@@ -99,7 +99,7 @@ fn without_dot(input: Input) -> Input {
 }
 
 /// The text of a manifest.
-pub(super) fn read(input: &Input) -> Result<String> {
+pub(in crate::cli) fn read(input: &Input) -> Result<String> {
     let bytes = match input {
         Input::Stream => {
             let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! `underpin kube`: the same translation in Kubernetes manifests.
 
-mod inputs;
+pub(super) mod inputs;
 
 use std::path::{Path, PathBuf};
 

@@ -65,7 +65,34 @@ fn climb(
     known: &[Known<'_>],
     lookup: &dyn Lookup,
 ) -> Result<OldBase> {
-    let rungs: [&dyn Fn() -> Result<Answer>; 8] = [
+    let NamedBase { found, warnings } = find_named(source, index_annotations, known, lookup)?;
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    match by_history(source, lookup)? {
+        Answer::Found(found) => Ok(OldBase { warnings, ..*found }),
+        Answer::Doubted(why) => Ok(OldBase { warnings, notes: vec![why], ..by_content(source, lookup)? }),
+        Answer::Nothing | Answer::PassedOver(_) => Ok(OldBase { warnings, ..by_content(source, lookup)? }),
+    }
+}
+
+/// What the names in an image and in the run lead to.
+#[derive(Debug)]
+pub struct NamedBase {
+    /// The base under the image; `None` where no name leads to it.
+    pub found: Option<OldBase>,
+    /// Names that were passed over, one line each.
+    pub warnings: Vec<String>,
+}
+
+/// The part of the ladder that needs no layer: the first name that leads to an image under the source.
+pub fn find_named(
+    source: &Image,
+    index_annotations: &Map<String, Value>,
+    known: &[Known<'_>],
+    lookup: &dyn Lookup,
+) -> Result<NamedBase> {
+    let rungs: [&dyn Fn() -> Result<Answer>; 7] = [
         &|| named(source, Rung::Annotation, Clue::from_annotations(&source.manifest.annotations), lookup),
         &|| named(source, Rung::Annotation, Clue::from_annotations(index_annotations), lookup),
         &|| named(source, Rung::Label, label_clue(source), lookup),
@@ -73,13 +100,16 @@ fn climb(
         &|| materials(source, lookup),
         &|| any_named(source, Rung::History, &history::names(&source.config), lookup),
         &|| Ok(among_known(source, known)),
-        &|| by_history(source, lookup),
     ];
-    let (mut warnings, mut notes, mut tried) = (Vec::new(), Vec::new(), HashSet::new());
+    let (mut warnings, mut tried) = (Vec::new(), HashSet::new());
     for rung in rungs {
         match rung()? {
-            Answer::Found(found) => return Ok(OldBase { warnings, notes, ..*found }),
-            Answer::Nothing => {}
+            Answer::Found(found) => {
+                let found = OldBase { warnings: warnings.clone(), ..*found };
+                return Ok(NamedBase { found: Some(found), warnings });
+            }
+            // Only what nobody named is doubted.
+            Answer::Nothing | Answer::Doubted(_) => {}
             // An annotation and the history often name the same image: that is said once.
             Answer::PassedOver(names) => {
                 for PassedOver { locations, why } in names {
@@ -87,10 +117,9 @@ fn climb(
                     warnings.extend(is_new.then_some(why));
                 }
             }
-            Answer::Doubted(why) => notes.push(why),
         }
     }
-    Ok(OldBase { warnings, notes, ..by_content(source, lookup)? })
+    Ok(NamedBase { found: None, warnings })
 }
 
 fn by_count(source: &Image, layers: usize) -> Result<OldBase> {

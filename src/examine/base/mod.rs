@@ -16,7 +16,7 @@ mod tests;
 
 pub use clues::Clue;
 pub use content::holds_system;
-pub use ladder::{Known, find, without_old_base};
+pub use ladder::{Known, NamedBase, find, find_named, without_old_base};
 pub use shipped::{UnreadDatabase, unproven_files};
 
 use std::fmt;

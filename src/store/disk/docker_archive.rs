@@ -207,6 +207,10 @@ impl Source for DockerArchive {
     fn tagged(&self, _: &str) -> Result<Option<Document>> {
         Ok(None)
     }
+
+    fn tags(&self) -> Result<Vec<String>> {
+        Err(self.named(Error::usage("the tags of a docker archive cannot be matched with a pattern")))
+    }
 }
 
 #[cfg(test)]

@@ -165,6 +165,14 @@ impl LayoutIndex {
             .hint("use one of these tags, or append @DIGEST to the location")
     }
 
+    /// The tags there are, sorted, each once.
+    pub fn tags(&self) -> Vec<String> {
+        let mut tags: Vec<String> = self.entries.iter().filter_map(name_of).map(str::to_owned).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        tags
+    }
+
     /// The tags there are, for messages.
     fn names(&self) -> String {
         listed(self.entries.iter().filter_map(name_of))

@@ -173,4 +173,9 @@ impl<F: LayoutFiles> Source for LayoutReader<F> {
         };
         tagged().map_err(|error| self.named(error))
     }
+
+    fn tags(&self) -> Result<Vec<String>> {
+        let contents = contents(&self.files).map_err(|error| self.named(error))?;
+        Ok(contents.map(|contents| contents.tags()).unwrap_or_default())
+    }
 }

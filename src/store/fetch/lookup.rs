@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::layers::LayerReader;
 use super::select::{Listed, Listing};
-use super::{Fetcher, Opened};
+use super::{BaseAnswer, Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::Lookup;
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Digest, Image, Location};
 
 /// What to do when a name leads to bytes that are not what they say they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Patience {
     /// Somebody may have tampered with them, and a result depends on the answer: stop.
     Fail,
@@ -48,6 +48,27 @@ impl<'a> Looker<'a> {
         Ok(listing.find(&loader, &self.listed.platform)?.map(|found| found.image))
     }
 
+    /// What a name leads to; that it leads nowhere is an answer, too.
+    pub fn answer(&self, location: &Location) -> Result<BaseAnswer> {
+        let key = (location.clone(), self.listed.platform.clone(), self.patience);
+        self.fetcher.bases.answers.get(key, || {
+            if self.fetcher.bases.is_silent(location) {
+                return Ok(Err("could not be reached (its registry did not answer before)".to_owned()));
+            }
+            match self.look_up(location) {
+                Ok(Some(image)) => Ok(Ok(Arc::new(image))),
+                Ok(None) => Ok(Err(format!("has no image for {}", self.listed.platform))),
+                Err(error) => self.forgive(location, error).map(Err),
+            }
+        })
+    }
+
+    /// Why the image must not lead there, where it must not.
+    pub fn forbids(&self, location: &Location) -> Option<String> {
+        let forbidden = "is not looked up, since a public image must not lead to a private address";
+        (!may_follow(&self.source.origin.location, location)).then(|| forbidden.to_owned())
+    }
+
     /// Why a name that was found in the image leads nowhere, unless that must end the run.
     fn forgive(&self, location: &Location, error: Error) -> Result<String> {
         match (error.kind(), self.patience) {
@@ -71,16 +92,9 @@ impl Lookup for Looker<'_> {
     }
 
     fn clue(&self, location: &Location) -> Result<std::result::Result<Image, String>> {
-        if !may_follow(&self.source.origin.location, location) {
-            return Ok(Err("is not looked up, since a public image must not lead to a private address".to_owned()));
-        }
-        if self.fetcher.bases.is_silent(location) {
-            return Ok(Err("could not be reached (its registry did not answer before)".to_owned()));
-        }
-        match self.look_up(location) {
-            Ok(Some(image)) => Ok(Ok(image)),
-            Ok(None) => Ok(Err(format!("has no image for {}", self.listed.platform))),
-            Err(error) => self.forgive(location, error).map(Err),
+        match self.forbids(location) {
+            Some(why) => Ok(Err(why)),
+            None => Ok(self.answer(location)?.map(Arc::unwrap_or_clone)),
         }
     }
 

@@ -2,6 +2,7 @@
 //! and reads every layer above it. After this nothing is asked of the network but to publish.
 
 mod attached;
+mod current;
 mod images;
 mod layers;
 mod lookup;
@@ -32,6 +33,7 @@ use lookup::Looker;
 use select::{Listed, Listing};
 
 pub use attached::AttachedStatement;
+pub use current::{BasedImage, BasedPlatform, NamedBy};
 pub use lookup::Patience;
 pub use signatures::SignatureSearch;
 
@@ -85,9 +87,14 @@ pub struct Bases {
     opened: OnceMap<Location, Arc<Opened>>,
     /// Hosts that did not answer when a base was looked for that nobody has to have: they are asked once.
     silent: Mutex<HashSet<String>>,
+    /// What names led to, or why nowhere: also a name that leads nowhere is asked once.
+    answers: OnceMap<(Location, Platform, Patience), BaseAnswer>,
     /// Bases whose signatures were looked for, with the files of the keys.
     signatures: OnceMap<(Location, Vec<String>), Arc<SignatureSearch>>,
 }
+
+/// The image that a name leads to for a platform, or why there is none, in words that follow "which".
+pub type BaseAnswer = std::result::Result<Arc<Image>, String>;
 
 impl Bases {
     /// Whether the registry of `location` did not answer before.

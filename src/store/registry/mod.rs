@@ -4,6 +4,7 @@
 //! repository     the interface: Source and Sink of one repository
 //!   manifest       manifests and indexes by tag and digest
 //!   referrers      manifests about a manifest: the API, and the tag schema
+//!   tags           the tags of a repository, page by page
 //!   download       blobs down, resumed after a break
 //!   upload         blobs up: found, mounted or sent, in chunks where one PUT is too large
 //! client         one call: transport, credentials, redirects, attempts
@@ -31,6 +32,7 @@ mod manifest;
 mod referrers;
 mod repository;
 mod retry;
+mod tags;
 mod timeouts;
 mod token;
 mod token_request;

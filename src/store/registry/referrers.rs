@@ -253,7 +253,7 @@ fn by_subject(attachments: &[Attachment]) -> Vec<(Digest, Vec<&Attachment>)> {
 }
 
 /// Where the list goes on, on the same registry.
-fn next_page(answer: &RegistryAnswer) -> Option<Url> {
+pub(super) fn next_page(answer: &RegistryAnswer) -> Option<Url> {
     let link = answer.text(LINK)?;
     let (target, rest) = link.trim().strip_prefix('<')?.split_once('>')?;
     let is_next = rest.split(';').any(|part| part.trim().replace('"', "").eq_ignore_ascii_case("rel=next"));

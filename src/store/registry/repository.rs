@@ -145,6 +145,10 @@ impl Source for Repository {
     fn tagged(&self, tag: &str) -> Result<Option<Document>> {
         self.runtime.run(self.tagged(tag))
     }
+
+    fn tags(&self) -> Result<Vec<String>> {
+        self.runtime.run(self.list_tags())
+    }
 }
 
 impl Sink for Repository {

@@ -26,7 +26,7 @@ inspect() { skopeo inspect --raw "docker://$1" | sha256sum | cut -d' ' -f1; }
 printf 'sha256:%s' "$(inspect "$base:latest")" >base
 underpin rebase -q registry.example/app:v1 --old-base debian:12 --base "$base@$(cat base)" --digest-file expected --to oci:tried:app
 underpin rebase -q registry.example/app:v1 --old-base debian:12 --digest-file by-digest --to registry.example/app:by-digest
-underpin rebase -q registry.example/app:v1 --old-base debian:12 --to registry.example/kube-proxy:v1
+underpin rebase -q registry.example/app:v1 --old-base debian:12 --to registry.example/kube-proxy:v1 --to registry.example/proxy:v1
 printf 'images:\n- {source: "registry.example/app:v1", target: "registry.example/out:v1", old_base: "debian:12"}\n' >images.yaml
 sed 's,app:v1,kube-proxy:v1,; s/, old_base[^}]*//' images.yaml >batch.yaml
 printf '| Component | Base | Reason |\n| --- | --- | --- |\n| etcd | registry.k8s.io/build-image/debian-base | its own |\n' >exceptions.md

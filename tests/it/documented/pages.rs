@@ -112,6 +112,23 @@ fn following_batch_works() {
     holds_after(&[PUSH, preparation].concat(), "docs/batch.md");
 }
 
+/// Two builds of a base, and an image on the older one.
+const BUILT_AGAIN: &str = "sample-images .
+build() { skopeo copy --quiet --insecure-policy --override-arch amd64 oci:bases:static oci:builds:$1
+    printf 'Package: tzdata\\nStatus: install ok installed\\nVersion: %s\\n' $1 >tzdata
+    umoci insert --rootless --image builds:$1 tzdata /var/lib/dpkg/status.d/tzdata
+    skopeo copy --quiet --insecure-policy oci:builds:$1 docker://gcr.io/distroless/static:latest; }
+build 2024a
+underpin rebase -q oci:build:app --platform linux/amd64 --old-base oci:bases:debian --to registry.example/app:v1
+build 2024b
+";
+
+#[test]
+fn following_outdated_images_works() {
+    or_skip!(need(&["skopeo", "umoci"]));
+    holds_after(BUILT_AGAIN, "docs/outdated.md");
+}
+
 #[test]
 fn following_policy_works() {
     or_skip!(need(&["skopeo"]));
