@@ -18,6 +18,8 @@ use super::pem;
 use crate::error::{Error, Result};
 use crate::oci::Digest;
 
+/// The variable with the password of cosign's keys. It is kept from other programs.
+pub const SIGNING_PASSWORD: &str = "COSIGN_PASSWORD";
 /// More memory than this is not spent on a password.
 const SCRYPT_MEMORY: u64 = 512 << 20;
 
@@ -143,7 +145,7 @@ fn decrypt(json: &[u8], password: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let opened = XSalsa20Poly1305::new(key.as_slice().into()).decrypt(Nonce::from_slice(&nonce), boxed.as_slice());
     opened.map(Zeroizing::new).map_err(|_| {
         Error::usage("the password does not open the signing key")
-            .hint("set COSIGN_PASSWORD to the password that the key was made with")
+            .hint(format!("set {SIGNING_PASSWORD} to the password that the key was made with"))
     })
 }
 

@@ -22,7 +22,7 @@ mod trust;
 
 pub use attachment::{Attachment, IN_TOTO, PREDICATE_TYPE, attachments};
 pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement, unchecked_statement};
-pub use key::{PublicKey, SigningKey};
+pub use key::{PublicKey, SIGNING_PASSWORD, SigningKey};
 pub use notation::{NOTATION, NOTATION_COSE, NOTATION_JWS};
 pub use provenance::{PROVENANCE, SourceReferrer, differences, is_ours, provenance};
 pub use statement::{ReadStatement, SIGNATURE, Statement, signature};

@@ -8,7 +8,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use super::Ended;
 use super::args::{SayArgs, SessionArgs, epoch};
 use super::console::{Console, Form};
-use super::keys::SigningKeys;
+use super::keys::{SigningKeys, beside};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::{Images, ReportFiles, ResultReportArgs};
 use crate::attest::sbom::SbomWish;
@@ -136,7 +136,7 @@ impl Batch {
                 return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
             }
             let list = lists.list_for(entry, &policy)?;
-            let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&path.with_file_name(key)));
+            let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&beside(path, key)));
             let signer = key.transpose().map_err(|error| error.fact("at", entry.at))?;
             let job = Job { signer, sbom, ..entry.job.clone() };
             entry.replace_job(policy.apply_list(job, list.as_deref()));

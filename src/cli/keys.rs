@@ -1,19 +1,22 @@
-//! The signing key that a flag or a batch file names, read once and before anything else is done.
+//! The signing key that a flag or a batch file names, in a file or a variable, read once and before anything else is done.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use zeroize::Zeroizing;
 
-use crate::attest::SigningKey;
+use crate::attest::{SIGNING_PASSWORD, SigningKey};
 use crate::error::{Error, Result};
 use crate::store::disk::{ask_password, read_file};
 
 /// A larger file is no key.
 const LARGEST: u64 = 64 << 10;
-const PASSWORD: &str = "COSIGN_PASSWORD";
+/// As cosign has it: the name of a variable that holds the text of the key.
+const VARIABLE: &str = "env://";
 
 /// Keys by their file, each opened once: a password is asked for once.
 #[derive(Default)]
@@ -30,21 +33,37 @@ impl SigningKeys {
     }
 }
 
+/// The key that a batch file names: beside it, unless it is in a variable.
+pub(super) fn beside(batch: &Path, key: &str) -> PathBuf {
+    if key.starts_with(VARIABLE) { PathBuf::from(key) } else { batch.with_file_name(key) }
+}
+
 fn read(path: &Path) -> Result<SigningKey> {
     // A crash must not leave the key in a file.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let bytes = read_file(path, LARGEST).map_err(|error| Error::io("could not read the signing key", path, &error))?;
+    let bytes = match path.to_str().and_then(|path| path.strip_prefix(VARIABLE)) {
+        Some(name) => of_variable(name)?,
+        None => read_file(path, LARGEST).map_err(|error| Error::io("could not read the signing key", path, &error))?,
+    };
     let bytes = Zeroizing::new(bytes);
     let text = std::str::from_utf8(&bytes).map_err(|_| Error::usage("the signing key is not a PEM file"))?;
     SigningKey::read(text, &|| password(path))
 }
 
+fn of_variable(name: &str) -> Result<Vec<u8>> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(OsString::into_vec).ok_or_else(|| {
+        Error::usage("the variable with the signing key is not set")
+            .hint(format!("export {name} with the text of the key"))
+    })
+}
+
 fn password(path: &Path) -> Result<Zeroizing<String>> {
-    if let Ok(password) = std::env::var(PASSWORD) {
+    if let Ok(password) = std::env::var(SIGNING_PASSWORD) {
         return Ok(Zeroizing::new(password));
     }
     ask_password(&format!("password of {}: ", path.display())).ok_or_else(|| {
         Error::usage("the signing key is encrypted, and there is no terminal to ask for its password")
-            .hint(format!("set {PASSWORD}"))
+            .hint(format!("set {SIGNING_PASSWORD}"))
     })
 }

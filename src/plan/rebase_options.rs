@@ -121,7 +121,7 @@ pub struct RebaseOptions {
     #[arg(long, value_name = "STATEMENT", value_enum, help_heading = "Attestations")]
     #[serde(with = "texts")]
     pub attest: Vec<AttestKind>,
-    /// Sign the result and the statements about it with this key: a PEM file, or cosign's with its password in `COSIGN_PASSWORD`
+    /// Sign the result and the statements about it with this key: a PEM file, or cosign's with its password in `COSIGN_PASSWORD`; `env://NAME` takes it from a variable
     #[arg(long, value_name = "FILE", help_heading = "Attestations")]
     pub sign_key: Option<String>,
     /// Start source and result in a sandbox before anything is published, and refuse if the result does worse; watched for SECONDS [default: 5]

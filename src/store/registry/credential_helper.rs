@@ -14,6 +14,7 @@ use std::{env, thread};
 use serde_json::Value;
 
 use super::credentials::{Credential, Secret};
+use crate::attest::SIGNING_PASSWORD;
 use crate::error::{Error, Kind, Result};
 
 const LONGEST_ANSWER: u64 = 64 << 10;
@@ -28,6 +29,7 @@ pub(super) fn ask(helper: &str, server: &str, path: Option<&OsStr>, limit: Durat
     let refuse = |why: &str| failed(helper, why);
     let mut child = Command::new(&program)
         .arg("get")
+        .env_remove(SIGNING_PASSWORD)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -2,6 +2,7 @@
 
 mod referrers;
 mod signed_by;
+mod typed_password;
 
 use std::path::Path;
 use std::process::Command;
