@@ -316,6 +316,11 @@ fn pass(fetcher: &Fetcher<'_>, request: &Request<'_>, mut subject: PlatformSubje
     }
     let mut pass = plan::pass(subject, options);
     pass.findings = policy::judge(&pass, &options.allow);
+    if let Some(pod) = request.pod {
+        plan::judge_in_pod(&mut pass, pod, options);
+        let in_pod = policy::judge(&pass, &options.allow);
+        pass.without_pod = Some(std::mem::replace(&mut pass.findings, in_pod));
+    }
     Ok(pass)
 }
 
@@ -417,7 +422,8 @@ fn sboms(job: &Job, judged: &Judged) -> Result<Vec<Sbom>> {
 
 /// What was to be allowed and is refused on no platform. What the policy allows it allows for many images.
 fn needless_allowances(job: &Job, judged: &Judged) -> Vec<Finding> {
-    let needed: Vec<Allow> = judged.passes.iter().flat_map(plan::needed_allowances).collect();
+    let mut needed: Vec<Allow> = judged.passes.iter().flat_map(plan::needed_allowances).collect();
+    needed.extend(judged.passes.iter().flat_map(|pass| plan::needed_by(&pass.findings)));
     let is_later = |allow: &Allow| job.options.start.is_some() && allow.rule().is_of_start();
     let is_needless =
         |allow: &&Allow| !needed.contains(allow) && !job.excepted_rules.contains(allow) && !is_later(allow);

@@ -15,6 +15,7 @@ use crate::layer::FileDigests;
 use crate::oci::{Location, Platform, json};
 use crate::plan::{AttestKind, RebaseOptions};
 use crate::policy::exceptions::Exception;
+use crate::process::PodContainer;
 use crate::rules::Allow;
 use crate::store::disk::read_file;
 use crate::store::fetch::Request;
@@ -25,6 +26,8 @@ pub struct Job {
     pub source: Location,
     pub targets: Vec<Location>,
     pub options: RebaseOptions,
+    /// The container of a manifest that `command_from` names: what is to be proven to start.
+    pub pod: Option<Arc<PodContainer>>,
     /// The old base of each platform, where a lock or a result records it.
     pub old_bases: Vec<(Platform, OldBaseChoice)>,
     /// The source may stay on its base; the move is refused where it would be all the same.
@@ -47,6 +50,7 @@ impl Job {
             source,
             targets: Vec::new(),
             options,
+            pod: None,
             old_bases: Vec::new(),
             exception: None,
             excepted_rules: Vec::new(),
@@ -67,7 +71,14 @@ impl Job {
     #[must_use]
     pub fn request<'a>(&'a self, base: &'a Location) -> Request<'a> {
         let file_digests = if self.sbom_wish() == SbomWish::None { FileDigests::LeftOut } else { FileDigests::Wanted };
-        Request { source: &self.source, base, options: &self.options, old_bases: &self.old_bases, file_digests }
+        Request {
+            source: &self.source,
+            base,
+            options: &self.options,
+            pod: self.pod.as_ref(),
+            old_bases: &self.old_bases,
+            file_digests,
+        }
     }
 
     /// The same for a component of the exception list, whose refusals by these rules do not count.

@@ -231,7 +231,7 @@ fn runners(image: &Subject, passes: &[&Pass]) -> Vec<Input> {
 /// The refusals that whoever asked for the move allowed.
 fn allowed(passes: &[&Pass]) -> Vec<Value> {
     // A start leaves no trace in the bytes, and whoever derives the statement again starts nothing.
-    let findings = passes.iter().flat_map(|pass| &pass.findings).filter(|finding| !finding.rule.is_of_start());
+    let findings = passes.iter().flat_map(|pass| pass.image_findings()).filter(|finding| !finding.rule.is_of_start());
     let allowed = findings.filter_map(|finding| {
         let by = finding.allowed_by.as_ref()?;
         Some((finding.rule.id(), finding.message.clone(), by.to_string()))

@@ -19,7 +19,7 @@ const OF_ALL: [&str; 1] = ["exceptions"];
 /// The keys that locks have always begun a recipe with: another order would be a change of every line.
 const RECIPE_FIRST: [&str; 7] = ["source", "base", "old_base", "known_bases", "platforms", "logs", "log_runner"];
 /// What is recorded by what came of it, and what does not change a byte of the result.
-const NOT_OF_RECIPE: [&str; 3] = ["allow", "attest", "sign_key"];
+const NOT_OF_RECIPE: [&str; 4] = ["allow", "attest", "command_from", "sign_key"];
 /// Options that a flag names in the singular.
 const ALIASES: [(&str, &str); 3] =
     [("known_base", "known_bases"), ("platform", "platforms"), ("base_candidate", "base_candidates")];
@@ -50,6 +50,10 @@ impl BatchEntry {
         let candidates: Vec<String> = job.options.base_candidates.iter().map(ToString::to_string).collect();
         if let Some(recipe) = self.recipe.as_object_mut().filter(|_| !candidates.is_empty()) {
             recipe.insert("base_candidates".to_owned(), json!(candidates));
+        }
+        // What the manifest says, not where it is: a change of it is to be judged again.
+        if let (Some(recipe), Some(pod)) = (self.recipe.as_object_mut(), &job.pod) {
+            recipe.insert("command_from".to_owned(), json!(pod.digest().to_string()));
         }
         self.job = job;
     }

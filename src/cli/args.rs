@@ -1,16 +1,19 @@
 //! Flags that several commands share, and how they become settings.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::console::Console;
 use super::environment::{cache_directory, limit};
 use super::keys::SigningKeys;
-use super::policy_args::PolicyArgs;
+use super::policy_args::{PolicyArgs, read_text};
 use crate::error::{Error, Result};
+use crate::kube;
 use crate::oci::Location;
-use crate::plan::{BaseChoice, Epoch, RebaseOptions};
+use crate::plan::{BaseChoice, CommandFrom, Epoch, RebaseOptions};
+use crate::process::PodContainer;
 use crate::settings::Job;
 use crate::store::disk::line;
 use crate::store::gc;
@@ -36,9 +39,16 @@ impl MoveArgs {
                 .hint("pass --base auto, or leave --base-candidate out"));
         }
         let options = RebaseOptions { source_date_epoch: epoch()?, ..self.options.clone() }.normalized();
-        let job = Job { targets: locations(to)?, ..Job::new(self.source.parse()?, options) };
+        let pod = options.command_from.as_ref().map(|from| read_pod(from, Path::new(&from.file))).transpose()?;
+        let job = Job { targets: locations(to)?, pod, ..Job::new(self.source.parse()?, options) };
         self.policy.read()?.apply(job).check()
     }
+}
+
+/// The container of a manifest.
+pub(super) fn read_pod(from: &CommandFrom, path: &Path) -> Result<Arc<PodContainer>> {
+    let text = read_text(path, kube::LONGEST)?;
+    kube::pod_container(&text, &path.display().to_string(), &from.container).map(Arc::new)
 }
 
 /// The same job with its signing key, which only a job that publishes needs.

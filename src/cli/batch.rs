@@ -1,12 +1,13 @@
 //! `underpin batch`: many images from one file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, epoch};
+use super::args::{SayArgs, SessionArgs, epoch, read_pod};
 use super::console::{Console, Form};
 use super::keys::{SigningKeys, beside};
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
@@ -16,6 +17,7 @@ use crate::batch::{
     self, BatchEffect, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page,
 };
 use crate::error::{Error, Kind, Result};
+use crate::process::PodContainer;
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::settings::Job;
 use crate::store::Notices;
@@ -138,7 +140,8 @@ impl Batch {
             let list = lists.list_for(entry, &policy)?;
             let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&beside(path, key)));
             let signer = key.transpose().map_err(|error| error.fact("at", entry.at))?;
-            let job = Job { signer, sbom, ..entry.job.clone() };
+            let pod = batch_pod(entry, path)?;
+            let job = Job { pod, signer, sbom, ..entry.job.clone() };
             entry.replace_job(policy.apply_list(job, list.as_deref()));
         }
         Ok(entries)
@@ -205,6 +208,13 @@ impl Files {
         });
         promoter.unwrap_or(Ok(())).and(self.reports.write(report))
     }
+}
+
+/// The container whose start is to be proven; its manifest is relative to the directory of the batch file.
+pub(super) fn batch_pod(entry: &BatchEntry, path: &Path) -> Result<Option<Arc<PodContainer>>> {
+    let from = entry.job.options.command_from.as_ref();
+    let pod = from.map(|from| read_pod(from, &path.with_file_name(&from.file))).transpose();
+    pod.map_err(|error| error.fact("at", entry.at))
 }
 
 /// Whether the source or a target of the image is meant.

@@ -1,22 +1,22 @@
 //! `underpin check`: images against the base-image policy, for a presubmit.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::Ended;
-use super::args::{SayArgs, SessionArgs, epoch};
-use super::batch::read_batch;
+use super::args::{SayArgs, SessionArgs, epoch, read_pod};
+use super::batch::{batch_pod, read_batch};
 use super::console::{Console, Form};
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
 use super::report_file::ReportArgs;
 use crate::check::{Question, check};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};
-use crate::plan::{BaseChoice, DEFAULT_BASE, RebaseOptions};
+use crate::plan::{BaseChoice, CommandFrom, DEFAULT_BASE, RebaseOptions};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BaseName, BasePolicy};
 use crate::report::{CheckReport, CheckedRow, Reportable as _};
@@ -46,6 +46,9 @@ pub struct Check {
     /// Base to compare the images' layers with (repeatable)
     #[arg(long, value_name = "REF", help_heading = "Old base")]
     known_base: Vec<String>,
+    /// Prove the start of this container of a Kubernetes manifest in place of the image's own command; for one image
+    #[arg(long, value_name = "FILE#CONTAINER", help_heading = "Where")]
+    command_from: Option<CommandFrom>,
     /// Allowed base, or `scratch` (repeatable) [default: gcr.io/distroless/static]
     #[arg(long, value_name = "REF", help_heading = "Policy")]
     allow_base: Vec<BaseName>,
@@ -116,6 +119,11 @@ impl Check {
     }
 
     fn asked(&self, policy: &Policy) -> Result<Vec<Asked>> {
+        if let (Some(from), true) = (&self.command_from, self.images.len() != 1) {
+            return Err(Error::usage("--command-from is about one image")
+                .fact("given", from)
+                .hint("check one image, or give `command_from` in a batch file"));
+        }
         let base = policy.versioned(self.base.clone().map_or_else(|| default_base(&policy.bases), Ok)?);
         let candidates = if base == BaseChoice::Auto { policy.candidates() } else { Vec::new() };
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
@@ -129,7 +137,8 @@ impl Check {
                 source_date_epoch: epoch()?,
                 ..RebaseOptions::default()
             };
-            let job = Job { demands: Arc::clone(&policy.demands), ..Job::new(image.parse()?, options) };
+            let pod = self.command_from.as_ref().map(|from| read_pod(from, Path::new(&from.file))).transpose()?;
+            let job = Job { demands: Arc::clone(&policy.demands), pod, ..Job::new(image.parse()?, options) };
             Ok(Asked { job, list: policy.list.clone() })
         };
         let mut asked = self.images.iter().map(one).collect::<Result<Vec<Asked>>>()?;
@@ -137,7 +146,8 @@ impl Check {
         let mut lists = BatchLists::beside(path);
         for entry in read_batch(path)?.images {
             let list = lists.list_for(&entry, policy)?;
-            let mut job = Job { demands: Arc::clone(&policy.demands), ..entry.job };
+            let pod = batch_pod(&entry, path)?;
+            let mut job = Job { demands: Arc::clone(&policy.demands), pod, ..entry.job };
             job.options.known_bases.extend(known.iter().cloned());
             if self.base.is_some() {
                 job.options.base = base.clone();

@@ -6,7 +6,7 @@ use super::klog_support::{self, Klog};
 use super::subject::Origin;
 use crate::layer::LayerIndex;
 use crate::oci::{Image, Platform};
-use crate::process::{ChainEnd, Container, Start, search, start_of};
+use crate::process::{ChainEnd, Container, PodContainer, Start, bare_layer, search, start_of};
 use crate::rootfs::{Root, merge};
 
 /// An image with all its layers.
@@ -27,33 +27,38 @@ pub struct FullPlatform {
 #[derive(Debug, Clone)]
 pub struct ProgramAnswer {
     pub entrypoint: Vec<String>,
-    /// Why it does not start, where it does not.
+    /// Why it does not start as that user, where it does not.
     pub missing: Option<String>,
+    /// What is started comes from a volume.
+    pub mounted: Option<String>,
     pub klog: Klog,
     /// Where a log runner is.
     pub runner: Option<String>,
 }
 
 impl FullPlatform {
-    /// Looks for a program, with the `PATH` and the working directory of the image unless others are given.
+    /// What a container of a pod starts with these words, as its user and with its volumes. The first is the program that
+    /// is asked about.
     #[must_use]
-    pub fn show(&self, program: &str, path: Option<&str>, directory: Option<&str>) -> ProgramAnswer {
-        let root = merge(self.layers.iter().map(AsRef::as_ref));
-        let mut container = Container::of(&self.image.config);
-        if let Some(path) = path {
-            container.add_environment(&[("PATH".to_owned(), path.to_owned())]);
-        }
-        if let Some(directory) = directory {
-            container.set_working_dir(directory);
-        }
-        let start = start_of(&container, &[program.to_owned()], &root);
+    pub fn show(&self, words: &[String], pod: &PodContainer) -> ProgramAnswer {
+        let mounts = pod.surroundings.layer();
+        let mut root = merge(self.layers.iter().map(AsRef::as_ref));
+        root.add_layer(bare_layer(&mounts));
+        let image = Container::of(&self.image.config);
+        let container = pod.container(&image);
+        let words = pod.expanded(Some(words.to_vec())).unwrap_or_default();
+        let start = start_of(&container, &words, &root);
         let facts = start.chain.first().and_then(|executed| executed.program.as_ref());
-        let missing = missing(&start);
         ProgramAnswer {
-            entrypoint: container.command.entrypoint.clone().unwrap_or_default(),
-            missing,
+            missing: pod
+                .user
+                .forbids(&image)
+                .map(|why| format!("runAsNonRoot is set, and {why}"))
+                .or_else(|| missing(&start)),
+            mounted: if let ChainEnd::Mounted(word) = &start.end { Some(word.clone()) } else { None },
             klog: klog_support::look(facts),
             runner: log_runner_in(&root, &container),
+            entrypoint: image.command.entrypoint.unwrap_or_default(),
         }
     }
 }
@@ -69,7 +74,12 @@ pub fn log_runner_in(root: &Root<'_>, container: &Container) -> Option<String> {
 
 /// Why the program does not start, where it does not.
 fn missing(start: &Start) -> Option<String> {
+    if let Err(unknown) = &start.user {
+        return Some(format!("{} has no line for {}", unknown.which.path(), unknown.name));
+    }
     match &start.end {
+        // Only the pod's start shows which program that is.
+        ChainEnd::Lost { word, .. } if word.contains("$(") && start.argv.first() != Some(word) => None,
         ChainEnd::Lost { reasons, .. } => Some(reasons.replace('\n', "; ")),
         ChainEnd::NoInterpreter { interpreter, .. } => Some(format!("it needs {interpreter}, which is not there")),
         ChainEnd::NotAProgram => Some("it is not a program".to_owned()),

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use super::container::{self, Mounted, mounted};
 use super::logs;
+use super::pod::read_container;
 use super::refusal::{AlreadyDone, CommandNote, ImageFlag, KubeRefusal};
 use super::template::{self, MaskedText};
 use super::tools;
 use super::tree::{ManifestTree, TreeNodeId};
-use super::workload::{CommandKind, CommandSite, words};
+use super::workload::{CommandKind, CommandSite, Pod, words};
 use super::{KubeOptions, ProgramFacts, ProgramQuery};
+use crate::process::PodContainer;
 use crate::rules::Rule;
 use crate::shell::logs::Applied;
 use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Programs, Verdict};
@@ -46,6 +48,7 @@ pub(super) struct DecidedCommand {
 /// What decisions are based on: the manifest and the options.
 pub(super) struct Decider<'a> {
     pub tree: &'a ManifestTree,
+    pub pods: &'a [Pod],
     pub masked: &'a MaskedText,
     pub options: &'a KubeOptions<'a>,
 }
@@ -79,16 +82,20 @@ impl Decider<'_> {
             return Ok(Decision::Unchanged);
         }
         let declared = container::declared(self.tree, site.container);
-        let facts = |program: &str| self.ask(site.container, &declared, program);
-        if command.is_empty() && !is_whole_command(args, facts(""))? {
-            return Ok(Decision::Unchanged);
+        let pod = self.pod_container(site);
+        let ask =
+            |program: &str, line: &[String]| self.ask(site.container, &ProgramQuery { program, line, container: &pod });
+        let facts = |program: &str| ask(program, &[]);
+        if command.is_empty() {
+            let image = facts("");
+            if !is_whole_command(args, image.clone())? {
+                return self.check_arguments(site, args, image.as_ref(), &ask, notes);
+            }
         }
         match self.translate(site, &line, &declared) {
             Verdict::Unchanged(shell_notes) => {
                 notes.extend(shell_notes.iter().map(CommandNote::from));
-                for program in starters(&line, shell::init_len(&line)) {
-                    self.check_program(site.container, program, facts(program), notes)?;
-                }
+                self.check_start(site.container, &line, shell::init_len(&line), &ask, notes)?;
                 Ok(Decision::Unchanged)
             }
             Verdict::Refuse(refusal) => {
@@ -99,8 +106,8 @@ impl Decider<'_> {
             }
             Verdict::Translate(exec) => {
                 template::check(self.masked, &line, &exec)?;
+                self.check_start(site.container, &exec.argv(), exec.init.len(), &ask, notes)?;
                 for program in starters(&exec.argv(), exec.init.len()) {
-                    self.check_program(site.container, program, facts(program), notes)?;
                     self.check_tool(site.container, program)?;
                 }
                 let facts = facts(exec.program.first().map_or("", String::as_str));
@@ -130,7 +137,7 @@ impl Decider<'_> {
     }
 
     fn image_flag(&self, container: TreeNodeId) -> ImageFlag {
-        let asked = self.ask(container, &BTreeMap::new(), "");
+        let asked = self.ask(container, &ProgramQuery { program: "", line: &[], container: &PodContainer::default() });
         if asked.is_some() { ImageFlag::Given } else { ImageFlag::NotGiven }
     }
 
@@ -144,14 +151,57 @@ impl Decider<'_> {
         Err(KubeRefusal::new(Rule::ToolUnproven, detail))
     }
 
-    fn ask(&self, container: TreeNodeId, declared: &BTreeMap<String, Declared>, program: &str) -> Option<ProgramFacts> {
-        let path = match declared.get("PATH") {
-            Some(Declared::Literal(path)) => Some(path.as_str()),
-            _ => None,
-        };
-        let directory = self.tree.text_at(container, "workingDir").filter(|directory| !directory.is_empty());
+    fn ask(&self, container: TreeNodeId, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
         let image = self.tree.text_at(container, "image")?;
-        self.options.images.facts(&self.masked.shown(image), &ProgramQuery { program, path, directory })
+        self.options.images.facts(&self.masked.shown(image), query)
+    }
+
+    /// The container with its user and volumes. Where they cannot be read, such as placeholders of a template, as if it
+    /// had none.
+    fn pod_container(&self, site: &CommandSite) -> PodContainer {
+        let pod = self.pods.get(site.pod).and_then(|pod| read_container(self.tree, pod.spec, site.container).ok());
+        pod.unwrap_or_default()
+    }
+
+    /// Arguments of an entrypoint that the image has: what it starts with them must be there, too.
+    fn check_arguments(
+        &self,
+        site: &CommandSite,
+        args: &[String],
+        image: Option<&ProgramFacts>,
+        ask: &Ask<'_>,
+        notes: &mut Vec<CommandNote>,
+    ) -> Result<Decision, KubeRefusal> {
+        if let Some(image) = image {
+            let line: Vec<String> = image.entrypoint.iter().chain(args).cloned().collect();
+            self.check_start(site.container, &line, shell::init_len(&line), ask, notes)?;
+        }
+        Ok(Decision::Unchanged)
+    }
+
+    /// The first process must start, the program behind its init, and all that they lead to.
+    fn check_start(
+        &self,
+        container: TreeNodeId,
+        line: &[String],
+        lead: usize,
+        ask: &Ask<'_>,
+        notes: &mut Vec<CommandNote>,
+    ) -> Result<(), KubeRefusal> {
+        for program in starters(line, lead) {
+            self.check_program(container, program, ask(program, &[]), notes)?;
+        }
+        let first = line.first().map_or("", String::as_str);
+        let Some(facts) = ask(first, line) else { return Ok(()) };
+        notes.extend(facts.mounted.iter().map(|word| on_volume(word)));
+        let is_known = !first.contains("$(") && mounted(self.tree, container, first) != Mounted::OnVolume;
+        match facts.missing.filter(|_| is_known) {
+            Some(missing) => Err(KubeRefusal::new(
+                Rule::EntrypointMissing,
+                format!("{} cannot start {}: {missing}", facts.image, line.join(" ")),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// A program that the image lacks cannot be started, unless a volume provides it.
@@ -172,10 +222,7 @@ impl Decider<'_> {
             return Ok(());
         }
         if mounted(self.tree, container, program) == Mounted::OnVolume {
-            notes.push(CommandNote::new(
-                Rule::ProgramOnVolume,
-                format!("{program} comes from a volume, which was not examined"),
-            ));
+            notes.push(on_volume(program));
             return Ok(());
         }
         Err(KubeRefusal::new(Rule::EntrypointMissing, format!("{} cannot start {program}: {missing}", facts.image)))
@@ -216,6 +263,13 @@ impl Decider<'_> {
             notes.push(CommandNote::new(Rule::LogNotMounted, message));
         }
     }
+}
+
+/// Asks the image about a program, or a whole line.
+type Ask<'a> = dyn Fn(&str, &[String]) -> Option<ProgramFacts> + 'a;
+
+fn on_volume(program: &str) -> CommandNote {
+    CommandNote::new(Rule::ProgramOnVolume, format!("{program} comes from a volume, which was not examined"))
 }
 
 /// Whether `args` alone are the whole command: only where the image has no entrypoint.

@@ -46,11 +46,15 @@ impl<'a> ParsedManifest<'a> {
         workload::images(&self.tree)
     }
 
+    pub const fn tree(&self) -> &ManifestTree {
+        &self.tree
+    }
+
     pub fn rewrite(&self, options: &KubeOptions<'_>) -> Result<RewrittenManifest> {
         let tree = &self.tree;
         let pods = workload::pods(tree)?;
         let sites = workload::sites(tree, &pods)?;
-        let setting = Decider { tree, masked: &self.masked, options };
+        let setting = Decider { tree, pods: &pods, masked: &self.masked, options };
         let mut decided: Vec<DecidedCommand> = sites.iter().map(|site| setting.decide(site)).collect();
         let editor = Editor { source: &self.masked.text, tree, masked: &self.masked, language: self.language };
         let again = |text: &str| read(text, options.template, self.language).ok();

@@ -15,6 +15,7 @@ mod edit;
 mod json;
 mod logs;
 mod manifest;
+mod pod;
 mod refusal;
 mod rewrite;
 mod scalar;
@@ -26,6 +27,7 @@ mod tree;
 mod workload;
 mod yaml;
 
+pub use pod::pod_container;
 pub use refusal::{AlreadyDone, CommandNote, ImageFlag, KubeRefusal, TemplateFlag};
 pub use workload::{CommandKind, ObjectName};
 
@@ -36,6 +38,7 @@ use manifest::ParsedManifest;
 use crate::error::{Error, Result};
 use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
+use crate::process::PodContainer;
 use crate::rules::Rule;
 use crate::shell::{Log, Reason};
 
@@ -69,14 +72,13 @@ impl Template {
     }
 }
 
-/// A program, and where a container would look for it.
+/// A program, and the container that would start it.
 #[derive(Debug, Clone)]
 pub struct ProgramQuery<'a> {
     pub program: &'a str,
-    /// `PATH`, where the container sets it.
-    pub path: Option<&'a str>,
-    /// The working directory, where the container sets it.
-    pub directory: Option<&'a str>,
+    /// All words, where the program is the first of them; else none.
+    pub line: &'a [String],
+    pub container: &'a PodContainer,
 }
 
 /// What the image shows. Invariant: it holds for every platform of the image.
@@ -85,8 +87,10 @@ pub struct ProgramFacts {
     /// The image that was examined.
     pub image: String,
     pub entrypoint: Vec<String>,
-    /// Why the program does not start, where it does not.
+    /// Why the program does not start as the container's user, where it does not.
     pub missing: Option<String>,
+    /// What is started comes from a volume.
+    pub mounted: Option<String>,
     pub klog: Klog,
     /// Where a log runner is.
     pub runner: Option<String>,

@@ -131,7 +131,7 @@ impl CommandKind {
     }
 }
 
-const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+pub(super) const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 const PROBES: [&str; 3] = ["startupProbe", "livenessProbe", "readinessProbe"];
 const HOOKS: [&str; 2] = ["postStart", "preStop"];
 

@@ -229,15 +229,20 @@ const FLAGS: [&str; 4] = ["--log-file", "--log_file", "-log-file", "-log_file"];
 /// The directory of the log file that the command names. `None` where there is none, where it is a
 /// device, and where a volume will be mounted over it.
 fn log_directory(container: &Container) -> Option<RootPath> {
-    let argv = container.command.argv();
+    let directory = log_file(&container.command.argv())?.parent()?;
+    (!container.mounts(&directory)).then_some(directory)
+}
+
+/// The log file that the words name, unless it is a device.
+pub(super) fn log_file(argv: &[String]) -> Option<RootPath> {
     let file = argv.iter().enumerate().find_map(|(at, word)| {
         let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
         let value = value.or_else(|| argv.get(at + 1).map(String::as_str));
         FLAGS.contains(&flag).then_some(value).flatten()
     })?;
-    let directory = RootPath::new(file).ok().filter(|_| file.starts_with('/'))?.parent()?;
-    let is_device = matches!(directory.components().next(), Some(b"dev" | b"proc" | b"sys"));
-    (!is_device && !container.mounts(&directory)).then_some(directory)
+    let path = RootPath::new(file).ok().filter(|_| file.starts_with('/'))?;
+    let is_device = matches!(path.components().next(), Some(b"dev" | b"proc" | b"sys"));
+    (!is_device).then_some(path)
 }
 
 /// Whether a process with these numbers can make a file in the directory.

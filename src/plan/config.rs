@@ -18,7 +18,7 @@ use crate::process::{Command, Container, MEMBER_ORDER, set_member};
 /// The container as if the source had been built on the new base.
 pub(super) fn rebased(subject: &PlatformSubject, format: ResultFormat) -> Container {
     let old = subject.old_base.container();
-    let old = old.unwrap_or_else(|| Container { members: Map::new(), command: Command::default() });
+    let old = old.unwrap_or_default();
     let (source, new) = (Container::of(&subject.source.config), Container::of(&subject.base.config));
     let noticed = Noticed::new(subject);
     let is_kept = format != ResultFormat::One;
@@ -30,7 +30,7 @@ pub(super) fn rebased(subject: &PlatformSubject, format: ResultFormat) -> Contai
     };
     let keeps = |entry: &str| is_kept && is_noticed(entry, &new, &noticed);
     let members = merge(&old.members, source.members, &new.members, &command, (format, &keeps));
-    Container { members, command }
+    Container::new(members, command)
 }
 
 /// Whether an inherited variable is kept.

@@ -163,7 +163,7 @@ mod tests {
         let root = merge([&own]);
         let container = Container {
             members: json!({"Volumes": {"/data": {}}}).as_object().cloned().unwrap(),
-            command: crate::process::Command::default(),
+            ..Container::default()
         };
         for (word, found) in [
             ("*.conf", Some("/srv/a.conf")),
@@ -203,7 +203,7 @@ mod tests {
         own.entries =
             (0..200).map(|n| Entry { kind: EntryKind::Symlink("/".into()), ..entry(&format!("l{n}")) }).collect();
         let root = merge([&own]);
-        let container = Container { members: serde_json::Map::new(), command: crate::process::Command::default() };
+        let container = Container::default();
         let word = glob(&format!("/{}none", "*/".repeat(100)));
         assert_eq!(GlobSearch::new(&root, &container).find(&word), Some("those in /dev".to_owned()));
     }

@@ -92,6 +92,14 @@ pub struct Roots<'a> {
     other: Option<Root<'a>>,
 }
 
+impl<'a> Roots<'a> {
+    /// Lays something over both, such as the volumes of a pod.
+    pub(super) fn cover(&mut self, layer: LayerContents<'a>) {
+        self.rebased.add_layer(layer);
+        self.other.iter_mut().for_each(|root| root.add_layer(layer));
+    }
+}
+
 impl Roots<'_> {
     #[must_use]
     pub fn source(&self) -> &Root<'_> {

@@ -18,6 +18,7 @@ mod logs;
 mod need;
 mod new_layer;
 mod noticed;
+mod pod;
 mod rebase_options;
 mod record;
 pub mod seam;
@@ -44,12 +45,13 @@ pub use layers::{Body, Bulk, Fate, Inherited, Layers, Leaving, PlannedLayer, Roo
 pub use logs::{ChosenStrategy, NoStrategy};
 pub use need::need;
 pub use new_layer::NewLayer;
+pub use pod::{PodForm, PodLog, PodPass, judge_in_pod};
 pub use rebase_options::{
-    AttestKind, CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions, RecordedName,
-    ResultFormat, Variable,
+    AttestKind, CommandFrom, CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions,
+    RecordedName, ResultFormat, Variable,
 };
 pub use record::{
-    FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, record,
+    FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, needed_by, record,
 };
 pub use seam::Seam;
 pub use start_options::{DEFAULT_START_SECONDS, RuntimePath, StartMount, StartOptions, StartSeconds};
@@ -71,12 +73,24 @@ pub struct Pass {
     pub seam: Seam,
     /// The packages of the source, and those of the result.
     pub packages: PackageChanges,
+    /// The pod that it was judged in, where a manifest gave one.
+    pub pod: Option<PodPass>,
     /// What the rules have to say; empty until it was judged.
     pub findings: Vec<Finding>,
+    /// What they say without the pod: a result records nothing of a manifest.
+    pub without_pod: Option<Vec<Finding>>,
     /// The options that its manifest records; empty until then, and for an image that is passed on.
     pub recorded: RecordedOptions,
     /// What came of it; `None` until it was assembled, and for a refused image.
     pub result: Option<ImageResult>,
+}
+
+impl Pass {
+    /// The findings that belong to the image, whatever pod runs it: what its record and its provenance speak of.
+    #[must_use]
+    pub fn image_findings(&self) -> &[Finding] {
+        self.without_pod.as_deref().unwrap_or(&self.findings)
+    }
 }
 
 /// One platform of the result, decided.
@@ -246,7 +260,9 @@ pub fn pass(mut subject: PlatformSubject, options: &RebaseOptions) -> Pass {
         startup,
         seam,
         packages,
+        pod: None,
         findings: Vec::new(),
+        without_pod: None,
         recorded: RecordedOptions::new(),
         result: None,
     }

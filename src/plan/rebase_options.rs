@@ -62,6 +62,10 @@ pub struct RebaseOptions {
     /// Override CMD (JSON array); still verified
     #[arg(long, value_name = "JSON", help_heading = "Command")]
     pub cmd: Option<CommandWords>,
+    /// Prove the start of this container of a Kubernetes manifest in place of the image's own command; for images whose command is in the pod
+    #[arg(long, value_name = "FILE#CONTAINER", help_heading = "Command")]
+    #[serde(with = "text_or_none")]
+    pub command_from: Option<CommandFrom>,
     /// Override the user; still verified
     #[arg(long, value_name = "USER", help_heading = "Command")]
     pub user: Option<String>,
@@ -173,6 +177,7 @@ impl Default for RebaseOptions {
             freeze_env: Vec::new(),
             entrypoint: None,
             cmd: None,
+            command_from: None,
             user: None,
             workdir: None,
             env: Vec::new(),
@@ -340,6 +345,7 @@ impl RebaseOptions {
             "bring" => text.parse::<BringName>().map(drop),
             "keep" | "drop" => text.parse::<RootPath>().map(drop),
             "workdir" => text.parse::<WorkdirPath>().map(drop),
+            "command_from" => text.parse::<CommandFrom>().map(drop),
             "env" | "start_env" => text.parse::<Variable>().map(drop),
             "start" => text.parse::<StartSeconds>().map(drop),
             "start_mounts" => text.parse::<StartMount>().map(drop),
@@ -482,6 +488,30 @@ impl<'de> Deserialize<'de> for CommandWords {
             Written::List(words) => Ok(Self(words)),
             Written::Json(text) => text.parse().map_err(one_line),
         }
+    }
+}
+
+/// A container of a manifest: `FILE#CONTAINER`, or `FILE#KIND/NAME/CONTAINER`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFrom {
+    pub file: String,
+    pub container: String,
+}
+
+impl FromStr for CommandFrom {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::usage("a container of a manifest must be given as FILE#CONTAINER").fact("given", text);
+        let parts = text.rsplit_once('#').filter(|(file, container)| !file.is_empty() && !container.is_empty());
+        let (file, container) = parts.ok_or_else(wrong)?;
+        Ok(Self { file: file.to_owned(), container: container.to_owned() })
+    }
+}
+
+impl fmt::Display for CommandFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.file, self.container)
     }
 }
 
@@ -805,6 +835,7 @@ mod tests {
             freeze_env: vec!["A".to_owned()],
             entrypoint: Some(CommandWords(vec!["/app".to_owned()])),
             cmd: Some(CommandWords(Vec::new())),
+            command_from: Some("manifests/api.yaml#api".parse().unwrap()),
             user: Some("65532".to_owned()),
             workdir: Some(WorkdirPath("/srv".to_owned())),
             env: vec!["A=b=c".parse().unwrap()],
@@ -871,6 +902,11 @@ mod tests {
         assert_eq!(kept.member(Some(&json!({"Test": [], "Retries": 3})))["Retries"], 3);
         for bad in ["", "[]", "null", "/app", "{}"] {
             assert!(bad.parse::<HealthcheckChoice>().is_err(), "{bad}");
+        }
+        for (text, is_good) in
+            [("a.yaml#b", true), ("a#b.yaml#Pod/x/b", true), ("a.yaml", false), ("#b", false), ("a#", false)]
+        {
+            assert_eq!(text.parse::<CommandFrom>().is_ok(), is_good, "{text}");
         }
         for (bad, is_good) in [("srv", false), ("", false), ("/../x", false), ("/srv", true)] {
             assert_eq!(bad.parse::<WorkdirPath>().is_ok(), is_good, "{bad}");

@@ -15,15 +15,16 @@ use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::examine::{Origin, Subject};
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Location, Reference, RepositoryName, json as canonical};
-use crate::rules::Allow;
+use crate::rules::{Allow, Finding};
 
 pub const FORMAT_KEY: &str = "dev.underpin.format";
 pub const SOURCE_KEY: &str = "dev.underpin.source";
 pub const OPTIONS_KEY: &str = "dev.underpin.options";
 
 /// What decides nothing about the bytes of a result, or is recorded in an annotation of its own.
-const NOT_RECORDED: [&str; 15] = [
+const NOT_RECORDED: [&str; 16] = [
     "attest",
+    "command_from",
     "sign_key",
     "base",
     "base_candidates",
@@ -185,7 +186,13 @@ fn effective(pass: &Pass, options: &RebaseOptions) -> RecordedOptions {
 /// The refusals that were allowed, by what allowed them.
 #[must_use]
 pub fn needed_allowances(pass: &Pass) -> Vec<Allow> {
-    let mut needed: Vec<Allow> = pass.findings.iter().filter_map(|finding| finding.allowed_by.clone()).collect();
+    needed_by(pass.image_findings())
+}
+
+/// The same for these findings.
+#[must_use]
+pub fn needed_by(findings: &[Finding]) -> Vec<Allow> {
+    let mut needed: Vec<Allow> = findings.iter().filter_map(|finding| finding.allowed_by.clone()).collect();
     needed.sort();
     needed.dedup();
     needed
@@ -373,7 +380,7 @@ mod tests {
     use crate::oci::testing::TestImage;
     use crate::plan::testing::pass;
     use crate::plan::{CommandWords, Epoch, KlogStyle, LogChoice};
-    use crate::rules::{Finding, Level, Rule};
+    use crate::rules::{Level, Rule};
 
     const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

@@ -29,7 +29,7 @@ pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
 }
 
 /// The command with a mark under the construct, and what to do.
-fn pointed(refusal: &Refusal) -> String {
+pub(super) fn pointed(refusal: &Refusal) -> String {
     match caret(refusal) {
         Some([line, mark]) => format!("{line}\n{mark}"),
         None => refusal.text.clone(),

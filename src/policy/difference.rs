@@ -70,7 +70,8 @@ fn pair(pass: &Pass) -> Option<(&Executed, &Executed)> {
     }
     let form = &pass.draft.form;
     let is_inherited = matches!(form.outcome, CommandOutcome::Unchanged) && form.init_dropped.is_empty();
-    if is_inherited && before.argv != after.argv {
+    // What became of a pod's shell has a rule of its own.
+    if is_inherited && before.argv != after.argv && pass.pod.is_none() {
         return Some((before.chain.first()?, after.chain.first()?));
     }
     matches!(before.end, ChainEnd::Runs).then_some((before.program()?, after.program()?))

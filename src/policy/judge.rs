@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{command, difference, interpreted, layers, logs, needs, program, user, workdir};
+use super::{command, difference, interpreted, layers, logs, needs, pod, program, user, workdir};
 use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
 use crate::layer::RootPath;
@@ -24,6 +24,7 @@ pub fn judge(pass: &Pass, allowed: &[Allow]) -> Vec<Finding> {
     findings.extend(workdir::workdir_missing(pass));
     findings.extend(logs::log_dir_missing(pass));
     findings.extend(command::healthcheck_missing(pass));
+    findings.extend(pod::judge(pass));
     findings.extend(layers::judge(pass));
     findings.extend(command::cmd_changes_meaning(pass));
     findings.extend(old_base(pass));

@@ -14,6 +14,7 @@ mod judge;
 mod layers;
 mod logs;
 mod needs;
+mod pod;
 mod program;
 #[cfg(test)]
 mod tests;

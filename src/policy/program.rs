@@ -6,7 +6,7 @@ use crate::elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
 use crate::layer::RootPath;
 use crate::link::Missing;
 use crate::oci::Platform;
-use crate::plan::{BringScene, Pass};
+use crate::plan::{BringScene, Pass, PodForm};
 use crate::process::{ChainEnd, Executed, Helper, Interpreted, InterpreterNow, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
 
@@ -16,7 +16,11 @@ const OFFERED: usize = 32;
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let Pass { startup, subject, draft, .. } = pass;
     // What becomes of a shell that is not there has rules of its own.
-    let has_own_rule = draft.form.is_stuck() || interpreted::speaks_of_loss(pass);
+    let is_stuck = match &pass.pod {
+        None => draft.form.is_stuck(),
+        Some(pod) => matches!(pod.form, PodForm::Refused(_) | PodForm::NoLog(_)),
+    };
+    let has_own_rule = is_stuck || interpreted::speaks_of_loss(pass);
     let end = if has_own_rule { None } else { judge_end(&startup.after, Some(&startup.before)) };
     let end = end.map(|finding| with_offer(finding, pass));
     let lacks = startup.after.chain.iter().any(|executed| executed.lacks.is_some())
@@ -77,7 +81,7 @@ fn judge_end(start: &Start, before: Option<&Start>) -> Option<Finding> {
         Finding::new(Rule::StartUnknown, Level::Refuse, what).about(wrapper).evidence(start.argv.join(" "))
     };
     Some(match &start.end {
-        ChainEnd::NoCommand | ChainEnd::NothingBehind | ChainEnd::Runs => return None,
+        ChainEnd::NoCommand | ChainEnd::NothingBehind | ChainEnd::Runs | ChainEnd::Mounted(_) => return None,
         ChainEnd::Shell(script) if script.is_read => return None,
         ChainEnd::Shell(script) => {
             let path = script.path.as_deref().unwrap_or("the command");

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::accounts::{Accounts, Identity, UnknownAccount, groups_of, identify};
 use super::container::DEFAULT_PATH;
+use super::pod::PodSurroundings;
 use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
 use crate::elf::{Linkage, Program};
 use crate::layer::{EntryKind, RootPath};
@@ -74,6 +75,8 @@ pub enum ChainEnd {
     NothingBehind,
     /// A shell of the root interprets what cannot be reduced to one program.
     Shell(ShellScript),
+    /// A word leads to a volume of the pod: what is there is not the image's.
+    Mounted(String),
     /// A word leads to no program that the user may execute. The reasons, one for each path that was tried.
     Lost { word: String, reasons: String },
     /// The last of the chain is a script, and this interpreter of it is not there.
@@ -131,13 +134,18 @@ pub(super) struct ChainWalk<'r> {
     pub(super) accounts: &'r Accounts,
     pub(super) state: ProcessState,
     pub(super) chain: Vec<Executed>,
+    surroundings: &'r PodSurroundings,
     interpreters: usize,
     linker: Linker<'r>,
 }
 
 impl<'r> ChainWalk<'r> {
-    pub(super) fn new(root: &'r Root<'r>, accounts: &'r Accounts, state: ProcessState) -> Self {
-        Self { root, accounts, state, chain: Vec::new(), interpreters: 0, linker: Linker::new(root) }
+    pub(super) fn new(
+        (root, surroundings): (&'r Root<'r>, &'r PodSurroundings),
+        accounts: &'r Accounts,
+        state: ProcessState,
+    ) -> Self {
+        Self { root, accounts, state, chain: Vec::new(), surroundings, interpreters: 0, linker: Linker::new(root) }
     }
 
     /// Goes on until something stays, or nothing can.
@@ -159,6 +167,7 @@ impl<'r> ChainWalk<'r> {
         let word = self.state.argv.first().cloned().unwrap_or_default();
         let found = match self.search(&word) {
             Ok(found) => found,
+            Err(_) if self.is_mounted(&word) => return ControlFlow::Break(ChainEnd::Mounted(word)),
             Err(reasons) => return ControlFlow::Break(ChainEnd::Lost { word, reasons }),
         };
         let program = self.root.program(found.file.node);
@@ -181,6 +190,16 @@ impl<'r> ChainWalk<'r> {
             }
             found => found.map_err(|lost| lost.to_string()),
         }
+    }
+
+    /// Whether a volume may bring what the word leads to.
+    fn is_mounted(&self, word: &str) -> bool {
+        let is_on_volume = |path: &str| {
+            let path =
+                if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.state.working_dir) };
+            RootPath::new(path).is_ok_and(|path| self.surroundings.mount_of(&path).is_some())
+        };
+        if word.contains('/') { is_on_volume(word) } else { self.state.search_path().split(':').any(is_on_volume) }
     }
 
     /// Who looks for the next program: the runtime, or the last of the chain.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::pod::PodSurroundings;
 use crate::layer::RootPath;
 use crate::oci::{Config, json};
 
@@ -25,17 +26,24 @@ pub const MEMBER_ORDER: [&str; 12] = [
 ];
 
 /// The `config` member, with the command read out of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Container {
     pub members: Map<String, Value>,
     pub command: Command,
+    /// What a pod adds, where it runs in one.
+    pub pod: PodSurroundings,
 }
 
 impl Container {
     /// As the config has it.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self { members: config.container(), command: Command::of(config) }
+        Self::new(config.container(), Command::of(config))
+    }
+
+    #[must_use]
+    pub fn new(members: Map<String, Value>, command: Command) -> Self {
+        Self { members, command, pod: PodSurroundings::default() }
     }
 
     /// `PATH`, or what runtimes search without one.
@@ -92,14 +100,24 @@ impl Container {
         if variables.is_empty() {
             return;
         }
-        let there = self.members.get("Env").and_then(Value::as_array).cloned().unwrap_or_default();
-        let is_kept = |entry: &Value| {
-            let name = entry.as_str().map(|entry| entry.split('=').next().unwrap_or_default());
-            !variables.iter().any(|(new, _)| Some(new.as_str()) == name)
-        };
         let new = variables.iter().map(|(name, value)| Value::from(format!("{name}={value}")));
-        let entries: Vec<Value> = there.into_iter().filter(is_kept).chain(new).collect();
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        let entries: Vec<Value> = self.environment_without(&names).into_iter().chain(new).collect();
         self.set("Env", Some(entries.into()));
+    }
+
+    /// Takes variables away.
+    pub(super) fn remove_environment(&mut self, names: &[&str]) {
+        if !names.is_empty() && self.members.contains_key("Env") {
+            let left = self.environment_without(names);
+            self.set("Env", Some(left.into()));
+        }
+    }
+
+    fn environment_without(&self, names: &[&str]) -> Vec<Value> {
+        let there = self.members.get("Env").and_then(Value::as_array).cloned().unwrap_or_default();
+        let name = |entry: &Value| entry.as_str().map(|entry| entry.split('=').next().unwrap_or_default().to_owned());
+        there.into_iter().filter(|entry| !name(entry).is_some_and(|name| names.contains(&name.as_str()))).collect()
     }
 
     pub fn set_working_dir(&mut self, directory: &str) {
@@ -107,7 +125,7 @@ impl Container {
     }
 
     /// Sets or removes a member, and keeps the order.
-    fn set(&mut self, member: &str, value: Option<Value>) {
+    pub(super) fn set(&mut self, member: &str, value: Option<Value>) {
         set_member(&mut self.members, member, value);
         self.members = json::ordered(std::mem::take(&mut self.members), &MEMBER_ORDER);
     }

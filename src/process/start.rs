@@ -4,6 +4,8 @@
 //! The same function answers for the source on its own root and for the result on the new one; whatever
 //! differs is for `policy` to judge.
 
+use std::collections::BTreeSet;
+
 use super::accounts::{Accounts, Identity, UnknownAccount, identify};
 use super::chain::{ChainEnd, ChainWalk, Executed, ProcessState, Role};
 use super::container::{Container, DEFAULT_PATH};
@@ -83,7 +85,7 @@ pub fn start(container: &Container, root: &Root<'_>) -> Start {
 #[must_use]
 pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Start {
     let accounts = Accounts::of(root);
-    let user = identify(container.text("User"), &accounts);
+    let user = identify(container.text("User"), &accounts).map(|user| with_groups(user, &container.pod.groups));
     let environment = environment(container, user.as_ref().ok());
     let working_dir = working_dir(container, root);
     let identity = user.clone().unwrap_or_else(|_| nobody());
@@ -93,7 +95,7 @@ pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Star
         working_dir: entered(container, root),
         identity,
     };
-    let mut walk = ChainWalk::new(root, &accounts, state);
+    let mut walk = ChainWalk::new((root, &container.pod), &accounts, state);
     let end = walk.follow();
     let bad_variable = container.bad_variable().map(str::to_owned);
     let last_user = user.is_ok().then(|| walk.state.identity.clone());
@@ -109,6 +111,15 @@ pub fn start_of(container: &Container, argv: &[String], root: &Root<'_>) -> Star
         chain: walk.chain,
         end,
     }
+}
+
+/// The groups that a pod adds.
+fn with_groups(mut user: Identity, groups: &[u64]) -> Identity {
+    let there = &mut user.credentials.groups;
+    there.extend(groups);
+    let mut seen = BTreeSet::new();
+    there.retain(|group| seen.insert(*group));
+    user
 }
 
 /// Somebody without any right, in the place of a user that is not known.

@@ -232,6 +232,7 @@ mod tests {
             "start-failed",
             "start-differs",
             "opened-but-missing",
+            "pod-not-writable",
         ];
         assert_eq!(ids, expected);
         assert!(Rule::allowable().is_sorted());

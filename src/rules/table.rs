@@ -476,7 +476,7 @@ rules! {
         example "- /usr/local/bin/etcd\n- {{params}}"
         fix "change what renders the template, so that it writes one item for each word"
 
-    ProgramOnVolume "program-on-volume" Manifest [Note] Never
+    ProgramOnVolume "program-on-volume" Manifest [Warn, Note] Never
         means "The program is on a volume, not in the image, and was not examined."
         why "Only the volume's content decides whether the container starts."
         example "command: [/plugins/run]   # volumeMount at /plugins"
@@ -794,6 +794,28 @@ rules! {
         example "gcr.io/distroless/static:latest: sha256:406f… → sha256:9c2e…\ntzdata 2024a-0+deb12u1 → 2024b-0+deb12u1"
         fix "write a batch file that moves it to the newest base: `underpin outdated IMAGE --write refresh.yaml`, then `underpin \
             batch refresh.yaml`"
+
+    PodCommand "pod-command" Start [Note] Never
+        means "The image was judged by what a container of a manifest starts in it, not by its own command."
+        why "The images of Kubernetes' components have no command, or only a log runner: the pod gives it, with the user \
+            and the volumes. What is proven holds for this container; another one that runs the image is not covered."
+        example "underpin rebase registry.example/kube-apiserver:v1 --command-from kube-apiserver.yaml#kube-apiserver"
+        fix "nothing; give the manifest that the cluster runs"
+
+    PodUser "pod-user" User [Refuse] Never
+        means "The container has runAsNonRoot: true, and the kubelet would not start the rebased image."
+        why "The kubelet compares the user with root before it starts anything. It takes runAsUser, or the user of the \
+            image, and that only if it is a number."
+        example "securityContext: {runAsNonRoot: true}\n# the new base sets no USER"
+        fix "set runAsUser in the manifest, or choose a --base or pass --user with a number that is not 0"
+
+    PodNotWritable "pod-not-writable" User [Refuse] ByUser
+        means "The command or the program names a path that the source's user could create, and the result's cannot."
+        why "Neither image has the path, so the program makes it when it starts. The user that the new base sets may not \
+            write to the directory above it, and no volume is mounted there: `mkdir: permission denied`."
+        example "kube-apiserver keeps its certificate in /var/run/kubernetes\n# the new base runs as 65532"
+        fix "choose a base that runs as root, pass --user, set runAsUser, or mount an emptyDir there"
+
 }
 
 impl From<Reason> for Rule {

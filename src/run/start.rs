@@ -66,18 +66,19 @@ fn start_pass(
     };
     let from_source =
         |layer: &Descriptor| store.open(&NeededBlob { descriptor: layer.clone(), origin: BlobOrigin::Source });
-    let container = Container::of(&subject.source.config);
+    let own = Container::of(&subject.source.config);
+    let (container, rebased) = pass.pod.as_ref().map_or((&own, &pass.draft.container), |pod| (&pod.before, &pod.after));
     let source = sandbox.start(&SandboxImage {
         role: ImageRole::Source,
         platform: &subject.platform,
-        container: &container,
+        container,
         layers: &before,
         open: &from_source,
     })?;
     let result = sandbox.start(&SandboxImage {
         role: ImageRole::Result,
         platform: &subject.platform,
-        container: &pass.draft.container,
+        container: rebased,
         layers: &after,
         open: &blob_of,
     })?;

@@ -121,6 +121,29 @@ pub(super) struct HostMount {
     pub(super) to: String,
 }
 
+/// A volume of a pod: empty, since what it has is not the image's.
+#[derive(Debug, Clone)]
+pub(super) struct EmptyVolume {
+    pub(super) to: String,
+    /// An empty file of its own, where it is no directory.
+    pub(super) file: Option<PathBuf>,
+    pub(super) is_writable: bool,
+}
+
+impl EmptyVolume {
+    fn mount(&self) -> Value {
+        let access = if self.is_writable { "rw" } else { "ro" };
+        match &self.file {
+            Some(file) => {
+                json!({"destination": self.to, "type": "bind", "source": file, "options": ["bind", "rprivate", access, "nosuid", "nodev"]})
+            }
+            None => {
+                json!({"destination": self.to, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=1777", "size=65536k", access]})
+            }
+        }
+    }
+}
+
 /// What the container is made of.
 pub(super) struct Bundle<'a> {
     pub(super) root: &'a Path,
@@ -129,6 +152,8 @@ pub(super) struct Bundle<'a> {
     pub(super) argv: &'a [String],
     pub(super) environment: Vec<String>,
     pub(super) who: &'a Credentials,
+    pub(super) volumes: &'a [EmptyVolume],
+    pub(super) has_read_only_root: bool,
     pub(super) mounts: &'a [HostMount],
     pub(super) namespace: Option<&'a UserNamespace>,
 }
@@ -139,7 +164,7 @@ impl Bundle<'_> {
         json!({
             "ociVersion": "1.0.2",
             "process": self.process(self.argv),
-            "root": {"path": self.root, "readonly": false},
+            "root": {"path": self.root, "readonly": self.has_read_only_root},
             "hostname": "underpin",
             "mounts": self.mounts(),
             "linux": self.linux(),
@@ -188,6 +213,7 @@ impl Bundle<'_> {
             mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
         ];
         let bound = |of: &HostMount| json!({"destination": of.to, "type": "bind", "source": of.from, "options": ["rbind", "rprivate", "ro", "nosuid", "nodev"]});
+        mounts.extend(self.volumes.iter().map(EmptyVolume::mount));
         mounts.extend(self.mounts.iter().map(bound));
         mounts
     }

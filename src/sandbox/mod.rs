@@ -39,9 +39,9 @@ use crate::error::{Error, Kind, Result};
 use crate::layer::LayerIndex;
 use crate::oci::{Descriptor, Platform};
 use crate::plan::StartOptions;
-use crate::process::{self, Container, Start};
+use crate::process::{self, Container, MountKind, PodMount, PodSurroundings, Start};
 use crate::rootfs::{Root, merge};
-use bundle::{Bundle, HostMount, UserNamespace, WRITTEN};
+use bundle::{Bundle, EmptyVolume, HostMount, UserNamespace, WRITTEN};
 use emulator::Machine;
 use opened::Watch;
 use run_directory::{RunDirectory, wait_if_ending};
@@ -218,6 +218,7 @@ impl Sandbox {
         observation.left_out = unpacking.run(shared)?;
         let id = format!("{}-{name}", self.run.name());
         let mounts = self.host_mounts(emulator)?;
+        let volumes = self.volumes(&name, &image.container.pod)?;
         let is_private = self.namespace.is_none();
         let seen = if is_private { self.run.directory(&format!("{name}/root"), 0o755)? } else { lower };
         let credentials = start.credentials();
@@ -228,6 +229,8 @@ impl Sandbox {
             argv,
             environment: start.environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             who: &credentials,
+            volumes: &volumes,
+            has_read_only_root: image.container.pod.has_read_only_root,
             mounts: &mounts,
             namespace: self.namespace.as_ref(),
         };
@@ -253,6 +256,24 @@ impl Sandbox {
         (observation.end, observation.ports, observation.health) = (end, ports, health);
         (observation.stdout, observation.stderr, observation.opened) = (stdout, stderr, opened);
         Ok(())
+    }
+
+    /// The volumes of a pod, without what they would have in a cluster.
+    fn volumes(&self, name: &str, pod: &PodSurroundings) -> Result<Vec<EmptyVolume>> {
+        let volume = |(at, mount): (usize, &PodMount)| {
+            let file = match mount.kind {
+                MountKind::Directory => None,
+                MountKind::File => Some(self.run.file(&format!("{name}/volume-{at}"), b"")?),
+            };
+            // Its owner is not the pod's user: whether that may write to it is for the volume to say.
+            if let Some(file) = file.as_ref().filter(|_| mount.is_writable) {
+                let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+                std::fs::set_permissions(file, all)
+                    .map_err(|error| Error::io("a file of the sandbox cannot be made", file, &error))?;
+            }
+            Ok(EmptyVolume { to: mount.path.to_string(), file, is_writable: mount.is_writable })
+        };
+        pod.mounts.iter().enumerate().map(volume).collect()
     }
 
     /// What every runtime gives a container, what the user names, and the emulator.

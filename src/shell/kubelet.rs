@@ -192,6 +192,23 @@ pub(super) fn is_plain(value: &str) -> bool {
 /// Longer scripts are not read. Linux takes no argument of more than 128 KiB.
 pub(super) const LONGEST: usize = 256 << 10;
 
+/// A word of `command` or `args`, or a variable's value, as the kubelet passes it on. What is known only when the pod
+/// starts stays as it is written.
+#[must_use]
+pub fn expanded(text: &str, values: &BTreeMap<String, Option<String>>) -> String {
+    let declared = values.keys().map(|name| (name.clone(), Declared::OneWord)).collect();
+    let context = CommandContext::Container { declared, frozen: Frozen::default(), programs: Programs::Unknown };
+    let Ok(script) = ExpandedScript::new(text, &context) else { return text.to_owned() };
+    let show = |(unit, _): &(KubeletUnit, usize)| match unit {
+        KubeletUnit::Char(c) => c.to_string(),
+        KubeletUnit::Reference(number) => {
+            let name = script.name(*number);
+            values.get(&name).cloned().flatten().unwrap_or_else(|| format!("$({name})"))
+        }
+    };
+    script.units.iter().map(show).collect()
+}
+
 /// One thing the shell reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KubeletUnit {
@@ -362,6 +379,22 @@ mod tests {
         }
         let image = CommandContext::Image(ImageContext::default());
         assert_eq!(seen(&ExpandedScript::new("$$(A)", &image).unwrap()), "$$(A)");
+    }
+
+    #[test]
+    fn words_get_the_values_that_are_known() {
+        let values = [("A", Some("x y")), ("B", None), ("E", Some(""))];
+        let values = values.map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).into();
+        for (text, expected) in [
+            ("--a=$(A)", "--a=x y"),
+            ("$(B)/$(A)", "$(B)/x y"),
+            ("$(C)", "$(C)"),
+            ("[$(E)]", "[]"),
+            ("$$(A) $A $$", "$(A) $A $"),
+            ("$é", "$é"),
+        ] {
+            assert_eq!(expanded(text, &values), expected, "{text}");
+        }
     }
 
     #[test]

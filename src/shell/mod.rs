@@ -36,7 +36,7 @@ mod tests;
 
 pub use exec_command::{ExecCommand, Log, LogCopy, Trailing};
 pub use glob::{Glob, GlobComponent, GlobPattern, GlobStart};
-pub use kubelet::{CommandContext, Declared, ExitStatusUse, Frozen, ImageContext, Programs, Surroundings};
+pub use kubelet::{CommandContext, Declared, ExitStatusUse, Frozen, ImageContext, Programs, Surroundings, expanded};
 pub use note::Note;
 pub use redirect::{LogStreams, OpenMode};
 pub use refusal::{Reason, Refusal, Span, caret};

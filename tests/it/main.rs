@@ -19,6 +19,7 @@ mod batch;
 mod bazel;
 mod bring;
 mod check;
+mod core_images;
 mod crash;
 mod disk_faults;
 mod dist;

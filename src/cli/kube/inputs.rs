@@ -137,15 +137,17 @@ pub(super) struct FetchedImages(BTreeMap<String, FullImage>);
 impl Images for FetchedImages {
     fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
         let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
-        let shown = whole.platforms.iter().map(|one| (one, one.show(query.program, query.path, query.directory)));
+        let program = [query.program.to_owned()];
+        let words = if query.line.is_empty() { &program[..] } else { query.line };
+        let shown = whole.platforms.iter().map(|one| (one, one.show(words, query.container)));
         let mut shown = shown.map(|(one, shown)| match shown.missing {
             Some(why) => ProgramAnswer { missing: Some(format!("{why} ({})", one.platform)), ..shown },
             None => shown,
         });
         let first = shown.next()?;
         let all = shown.fold(first, both);
-        let ProgramAnswer { entrypoint, missing, klog, runner } = all;
-        Some(ProgramFacts { image: whole.origin.pinned(), entrypoint, missing, klog, runner })
+        let ProgramAnswer { entrypoint, missing, mounted, klog, runner } = all;
+        Some(ProgramFacts { image: whole.origin.pinned(), entrypoint, missing, mounted, klog, runner })
     }
 }
 
@@ -160,6 +162,7 @@ fn both(one: ProgramAnswer, two: ProgramAnswer) -> ProgramAnswer {
     ProgramAnswer {
         entrypoint: if one.entrypoint.is_empty() { two.entrypoint } else { one.entrypoint },
         missing: one.missing.or(two.missing),
+        mounted: one.mounted.or(two.mounted),
         klog,
         runner: one.runner.filter(|runner| two.runner.as_ref() == Some(runner)),
     }

@@ -167,7 +167,7 @@ impl OldBase {
         match &self.image {
             Some(image) => Some(Container::of(&image.config)),
             None if self.inherited.is_empty() => None,
-            None => Some(Container { members: self.inherited.clone(), command: command_of(&self.inherited) }),
+            None => Some(Container::new(self.inherited.clone(), command_of(&self.inherited))),
         }
     }
 

@@ -20,6 +20,7 @@ impl Images for One {
             image: "i@sha256:00".to_owned(),
             entrypoint: self.entrypoint.iter().map(|word| (*word).to_owned()).collect(),
             missing,
+            mounted: None,
             klog: self.klog.clone(),
             runner: self.runner.map(str::to_owned),
         })

@@ -24,7 +24,7 @@ use crate::examine::{
 use crate::layer::{FileDigests, LayerIndex, RootPath};
 use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
 use crate::plan::{Need, RebaseOptions};
-use crate::process::OwnStartup;
+use crate::process::{OwnStartup, PodContainer};
 
 use images::ImageRecorder;
 use images::Loader;
@@ -44,6 +44,8 @@ pub struct Request<'a> {
     /// The base that is named, or one of those to choose from.
     pub base: &'a Location,
     pub options: &'a RebaseOptions,
+    /// What a manifest starts.
+    pub pod: Option<&'a Arc<PodContainer>>,
     /// The old base of each platform, where a lock or a result records it: before the options' own.
     pub old_bases: &'a [(Platform, OldBaseChoice)],
     /// Whether the digest of each file is needed that may go into the result from the source.

@@ -3,7 +3,7 @@
 
 mod klog;
 mod places;
-mod programs;
+pub mod programs;
 mod refusals;
 mod runner;
 mod scripts;
