@@ -162,7 +162,7 @@ pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Res
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.
 fn prepare(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Result<(Judged, Option<Assembled>)> {
     let mut judged = consider(fetcher, job)?;
-    if job.options.attaches() {
+    if !job.options.attest.is_empty() {
         look_behind(fetcher, job, &mut judged)?;
     }
     let assembled = if judged.refuses() { None } else { Some(assemble(session, job, &mut judged)?) };

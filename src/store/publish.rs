@@ -87,7 +87,8 @@ impl Publisher<'_> {
     pub fn attach(&self, attachments: &[Attachment], receipt: &Receipt) -> Result<Vec<Publication>> {
         let mut written = HashSet::new();
         for target in &receipt.targets {
-            let attached = self.tools.places.sink(&target.location).and_then(|sink| sink.attach(attachments));
+            let attached =
+                self.tools.places.sink(&target.location).and_then(|sink| sink.attach(attachments, target.change));
             written.extend(attached.map_err(|error| {
                 error
                     .fact("target", &target.location)

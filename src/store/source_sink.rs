@@ -3,6 +3,7 @@
 use std::io::{Read, Seek as _, SeekFrom};
 
 use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
+use super::publish::Publication;
 use super::registry::{PendingDigest, Registry};
 use super::session::Network;
 use super::{Notices, Progress};
@@ -56,8 +57,9 @@ pub trait Sink: Send + Sync {
     /// Puts `top` and makes the target name it, atomically.
     fn tag(&self, top: &Document) -> Result<()>;
 
-    /// Makes sure that the statements are attached to their subjects, which are there. Yields those that were not.
-    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>>;
+    /// Makes sure that the statements are attached to their subjects, which are there, as `image` says just put or found.
+    /// Yields those that were not.
+    fn attach(&self, attachments: &[Attachment], image: Publication) -> Result<Vec<Digest>>;
 }
 
 /// A blob that a sink should have.

@@ -22,6 +22,7 @@ use super::user_file;
 use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest, Referrer};
+use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, Notices, Sink, Source, Stream};
 
 /// `oci-archive:FILE[:TAG][@DIGEST]`
@@ -281,7 +282,7 @@ impl Sink for ArchiveSink {
         self.publish(top).map_err(|error| self.named(error))
     }
 
-    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+    fn attach(&self, attachments: &[Attachment], _: Publication) -> Result<Vec<Digest>> {
         self.put_attachments(attachments).map_err(|error| self.named(error))
     }
 }

@@ -19,6 +19,7 @@ use super::verified;
 use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, LocalImage, Referrer};
+use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, Notices, Sink, Source};
 
 /// `oci:DIR[:TAG][@DIGEST]`
@@ -231,7 +232,7 @@ impl Sink for LayoutSink {
         self.put_tag(top).map_err(|error| self.named(error))
     }
 
-    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+    fn attach(&self, attachments: &[Attachment], _: Publication) -> Result<Vec<Digest>> {
         self.put_attachments(attachments).map_err(|error| self.named(error))
     }
 }

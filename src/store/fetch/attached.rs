@@ -15,8 +15,10 @@ impl Fetcher<'_> {
     /// Everything that is published about these manifests and indexes of the source, sorted.
     pub fn source_referrers(&self, source: &Location, subjects: &[Digest]) -> Result<Vec<SourceReferrer>> {
         let opened = self.source(source)?;
-        let found = parallel::map(subjects, self.tools.jobs, |subject| about(&opened, *subject))?;
-        let mut found: Vec<SourceReferrer> = found.into_iter().flatten().collect();
+        let Some((first, others)) = subjects.split_first() else { return Ok(Vec::new()) };
+        // Its answer tells whether there is an API to ask about the others.
+        let mut found = about(&opened, *first)?;
+        found.extend(parallel::map(others, self.tools.jobs, |subject| about(&opened, *subject))?.into_iter().flatten());
         found.sort();
         found.dedup();
         Ok(found)

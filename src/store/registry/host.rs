@@ -1,6 +1,7 @@
 //! A registry's host: where its API is, and how it is spoken to. Decided once per run.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use reqwest::{StatusCode, Url};
@@ -53,6 +54,8 @@ pub(super) struct Host {
     challenge: Mutex<Option<Challenge>>,
     /// Repositories that were found to have no referrers API: one host may serve several kinds.
     without_referrers: Mutex<HashSet<String>>,
+    /// It was found to want a second request for every blob.
+    without_whole_blobs: AtomicBool,
 }
 
 impl Host {
@@ -72,6 +75,7 @@ impl Host {
             deciding: tokio::sync::Mutex::default(),
             challenge: Mutex::default(),
             without_referrers: Mutex::default(),
+            without_whole_blobs: AtomicBool::default(),
         }
     }
 
@@ -111,6 +115,15 @@ impl Host {
 
     pub(super) fn note_without_referrers(&self, repository: &str) {
         self.without_referrers.lock().unwrap_or_else(PoisonError::into_inner).insert(repository.to_owned());
+    }
+
+    /// Whether a blob may be sent with the request that announces it.
+    pub(super) fn takes_whole_blobs(&self) -> bool {
+        !self.without_whole_blobs.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_without_whole_blobs(&self) {
+        self.without_whole_blobs.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn remember(&self, challenge: &Challenge) {

@@ -5,7 +5,6 @@
 //! list under a tag that every writer replaces: after writing it is read again, and repaired where another writer's
 //! list took its place. Without conditional requests it cannot be made perfect, only right again.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,7 +21,8 @@ use crate::oci::{
     DOCUMENT_LIMIT, Descriptor, Digest, Document, MediaType, REFERRER_LIMIT, Referrer, ReferrerList, fallback_tag,
     too_many,
 };
-use crate::store::{Blob, Sink as _, Stream, parallel};
+use crate::store::publish::Publication;
+use crate::store::{Blob, Stream, parallel};
 
 pub(super) const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
@@ -137,35 +137,44 @@ impl Repository {
         }
     }
 
-    /// Attaches what is not attached yet; yields what was written.
-    pub(super) fn attach_all(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
+    /// Attaches what is not attached yet; yields what was written. About an image that was put a moment ago nothing is
+    /// looked up first: hardly anybody can have stated anything about it, and what is put twice is there once.
+    pub(super) fn attach_all(&self, attachments: &[Attachment], image: Publication) -> Result<Vec<Digest>> {
         let groups = by_subject(attachments);
-        let runtime = self.runtime();
-        let listed = parallel::map(&groups, JOBS, |(subject, _)| runtime.run(self.listed(*subject, None)))?;
-        let missing: Vec<&Attachment> = groups
-            .iter()
-            .zip(&listed)
-            .flat_map(|((_, group), listed)| group.iter().filter(|new| !listed.list.has(&new.manifest.digest())))
-            .copied()
-            .collect();
+        let known = match image {
+            Publication::Written => Vec::new(),
+            Publication::AlreadyThere => self.lists(&groups)?,
+        };
+        let is_known = |new: &&Attachment| known.iter().any(|listed| listed.list.has(&new.manifest.digest()));
+        let missing: Vec<&Attachment> = attachments.iter().filter(|new| !is_known(new)).collect();
         let Some(first) = missing.first() else { return Ok(Vec::new()) };
         let blobs: Vec<_> = std::iter::once(&first.config).chain(missing.iter().map(|new| &new.layer)).collect();
+        let runtime = self.runtime();
         parallel::map(&blobs, JOBS, |(of, bytes)| self.put_small(of, bytes))?;
         let answers = parallel::map(&missing, JOBS, |new| runtime.run(self.put_referrer(new)))?;
-        let answered: HashMap<Digest, ListKeeping> =
-            missing.iter().map(|new| new.manifest.digest()).zip(answers).collect();
-        let groups: Vec<_> = groups.iter().zip(listed).collect();
-        parallel::map(&groups, JOBS, |((subject, group), listed)| {
-            let new = group.iter().filter_map(|new| Some((*new, *answered.get(&new.manifest.digest())?)));
-            let new: Vec<(&Attachment, ListKeeping)> = new.collect();
-            runtime.run(self.settle_list(*subject, &new, listed))
+        let unlisted = missing.iter().zip(answers).filter(|(_, keeping)| *keeping == ListKeeping::Unsaid);
+        let unlisted = by_subject(unlisted.map(|(new, _)| *new));
+        let listed = self.lists(&unlisted)?;
+        let unlisted: Vec<_> = unlisted.iter().zip(listed).collect();
+        parallel::map(&unlisted, JOBS, |((subject, new), listed)| {
+            runtime.run(self.settle_list(*subject, new, listed))
         })?;
         Ok(missing.iter().map(|new| new.manifest.digest()).collect())
     }
 
+    /// The lists of several subjects. The first answer tells whether there is an API to ask for the others.
+    fn lists(&self, groups: &[(Digest, Vec<&Attachment>)]) -> Result<Vec<ListedReferrers>> {
+        let runtime = self.runtime();
+        let read = |(subject, _): &(Digest, Vec<&Attachment>)| runtime.run(self.listed(*subject, None));
+        let Some((first, others)) = groups.split_first() else { return Ok(Vec::new()) };
+        let mut lists = vec![read(first)?];
+        lists.extend(parallel::map(others, JOBS, read)?);
+        Ok(lists)
+    }
+
     fn put_small(&self, of: &Descriptor, bytes: &[u8]) -> Result<()> {
         let open = || Ok(Box::new(std::io::Cursor::new(bytes.to_vec())) as Stream);
-        self.put_blob(&Blob { descriptor: of, held_by: &[], open: &open }).map(drop)
+        self.runtime().run(self.deliver_new(&Blob { descriptor: of, held_by: &[], open: &open }, bytes))
     }
 
     /// Puts the manifest; the registry says whether it put it into the list of its subject.
@@ -175,52 +184,37 @@ impl Repository {
         Ok(if is_listed { ListKeeping::Done } else { ListKeeping::Unsaid })
     }
 
-    /// Makes sure that the list has what was put.
-    async fn settle_list(
-        &self,
-        subject: Digest,
-        new: &[(&Attachment, ListKeeping)],
-        listed: &ListedReferrers,
-    ) -> Result<()> {
-        if new.iter().all(|(_, keeping)| *keeping == ListKeeping::Done) {
-            return Ok(());
-        }
-        let referrers: Vec<Referrer> = new.iter().map(|(new, _)| new.referrer()).collect();
-        match listed.keeper {
-            Keeper::Tag => self.add_under_tag(subject, &referrers).await,
-            Keeper::Registry => {
-                let now = self.listed(subject, None).await?;
-                match referrers.iter().find(|referrer| !now.list.has(&referrer.descriptor.digest)) {
-                    None => Ok(()),
-                    Some(lost) => Err(Error::new(
-                        Kind::Network,
-                        "the registry took a statement about the image, but does not list it",
-                    )
+    /// Makes sure that the list, as it is after they were put, has these.
+    async fn settle_list(&self, subject: Digest, new: &[&Attachment], listed: &ListedReferrers) -> Result<()> {
+        let referrers: Vec<Referrer> = new.iter().map(|new| new.referrer()).collect();
+        let lost = referrers.iter().find(|referrer| !listed.list.has(&referrer.descriptor.digest));
+        match (listed.keeper, lost) {
+            (_, None) => Ok(()),
+            (Keeper::Tag, Some(_)) => self.add_under_tag(subject, &referrers, listed.list.clone()).await,
+            (Keeper::Registry, Some(lost)) => {
+                Err(Error::new(Kind::Network, "the registry took a statement about the image, but does not list it")
                     .fact("registry", self.name().host())
                     .fact("image", format!("{}@{subject}", self.name()))
-                    .fact("statement", lost.descriptor.digest)),
-                }
+                    .fact("statement", lost.descriptor.digest))
             }
         }
     }
 
-    /// The list is read right before it is written, so that what another writer puts in between is lost for a moment only:
-    /// the next look finds it missing.
-    async fn add_under_tag(&self, subject: Digest, new: &[Referrer]) -> Result<()> {
+    /// The list was read right before it is written, so that what another writer puts in between is lost for a moment only:
+    /// its next look finds it missing. So does ours.
+    async fn add_under_tag(&self, subject: Digest, new: &[Referrer], mut list: ReferrerList) -> Result<()> {
         let tag = fallback_tag(&subject);
-        for round in 0..=REPAIRS {
-            let mut list = self.by_tag(subject).await?;
-            if new.iter().all(|referrer| list.has(&referrer.descriptor.digest)) {
-                return Ok(());
-            }
-            if round > 0 {
-                let notice = format!("{}:{tag} was overwritten by another writer, adding to it again", self.name());
-                self.client().http.notices.detail(notice);
-            }
+        for round in 1..=REPAIRS {
             list.add(new);
             self.put_manifest(&list.document()?, &tag).await?;
             // Whoever read the list before this one was written writes within moments, if at all.
-            sleep(self.moment(round + 1)).await;
+            sleep(self.moment(round)).await;
+            list = self.by_tag(subject).await?;
+            if new.iter().all(|referrer| list.has(&referrer.descriptor.digest)) {
+                return Ok(());
+            }
+            let notice = format!("{}:{tag} was overwritten by another writer, adding to it again", self.name());
+            self.client().http.notices.detail(notice);
         }
         Err(Error::new(Kind::Conflict, "other writers keep overwriting the list of statements about the image")
             .fact("tag", format!("{}:{tag}", self.name()))
@@ -241,7 +235,7 @@ enum ListKeeping {
     Unsaid,
 }
 
-fn by_subject(attachments: &[Attachment]) -> Vec<(Digest, Vec<&Attachment>)> {
+fn by_subject<'a>(attachments: impl IntoIterator<Item = &'a Attachment>) -> Vec<(Digest, Vec<&'a Attachment>)> {
     let mut groups: Vec<(Digest, Vec<&Attachment>)> = Vec::new();
     for attachment in attachments {
         match groups.iter_mut().find(|(subject, _)| *subject == attachment.subject) {

@@ -15,6 +15,7 @@ use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
+use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
@@ -175,7 +176,7 @@ impl Sink for Repository {
         self.runtime.run(self.put_tag(top, &self.target()))
     }
 
-    fn attach(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
-        self.attach_all(attachments)
+    fn attach(&self, attachments: &[Attachment], image: Publication) -> Result<Vec<Digest>> {
+        self.attach_all(attachments, image)
     }
 }

@@ -1,7 +1,7 @@
 //! A blob on its way up: found there, mounted from a neighbour, or sent.
 //!
 //! Sending is POST and one PUT (distribution-spec, "POST then PUT"), the only way that every
-//! registry knows. After an unclear answer the registry is asked whether it has the blob before it
+//! registry knows; what is small and new is tried in one POST before. After an unclear answer the registry is asked whether it has the blob before it
 //! is sent again, in a new session.
 
 use std::io::Read;
@@ -34,9 +34,10 @@ pub(super) struct UploadSession {
     pub(super) minimum: u64,
 }
 
-/// What the registry made of the request to mount a blob.
-enum Mount {
-    Mounted,
+/// What the registry made of a POST that may save the PUT: to mount a blob, or with its bytes.
+enum Posted {
+    /// It has the blob.
+    Taken,
     /// It would rather have the bytes, here.
     UploadSession(UploadSession),
     Refused,
@@ -51,9 +52,9 @@ impl Repository {
         let mut session = None;
         if let Some(neighbour) = neighbour {
             match self.mount(digest, neighbour).await? {
-                Mount::Mounted => return Ok(Delivery::Mounted),
-                Mount::UploadSession(opened) => session = Some(opened),
-                Mount::Refused => {}
+                Posted::Taken => return Ok(Delivery::Mounted),
+                Posted::UploadSession(opened) => session = Some(opened),
+                Posted::Refused => {}
             }
         } else if (is_here || blob.descriptor.size > SMALL) && self.has(digest).await? {
             return Ok(Delivery::AlreadyThere);
@@ -71,26 +72,45 @@ impl Repository {
         }
     }
 
-    /// Asks once; whatever is not a clear yes is answered by an upload.
-    async fn mount(&self, digest: Digest, from: &RepositoryName) -> Result<Mount> {
+    /// A blob that is hardly there: a small one goes in one request where the registry takes it so.
+    pub(super) async fn deliver_new(&self, blob: &Blob<'_>, bytes: &[u8]) -> Result<()> {
+        let mut session = None;
+        if blob.descriptor.size <= SMALL && self.host().takes_whole_blobs() {
+            match self.post_whole(blob.descriptor.digest, bytes).await? {
+                Posted::Taken => return Ok(()),
+                Posted::UploadSession(opened) => session = Some(opened),
+                Posted::Refused => {}
+            }
+            self.host().note_without_whole_blobs();
+        }
+        self.send(blob, session).await
+    }
+
+    /// Sends the bytes with the question (distribution-spec, "Single POST"). Registries that do not know it open a session.
+    async fn post_whole(&self, digest: Digest, bytes: &[u8]) -> Result<Posted> {
+        let call = self.call(Method::POST, &format!("/blobs/uploads/?digest={digest}"));
+        let call = call.header(CONTENT_TYPE, OCTETS).payload(Payload::Bytes(Bytes::copy_from_slice(bytes)));
+        self.posted(&call, || format!("{} does not take {digest} in one request", self.name())).await
+    }
+
+    async fn mount(&self, digest: Digest, from: &RepositoryName) -> Result<Posted> {
         let path = format!("/blobs/uploads/?mount={digest}&from={}", from.repository());
         let call = self.posting(&path).scope(TokenScope::push(self.name()).mounting([from]));
-        match self.client().attempt(&call).await {
-            Ok(answer) if answer.status == StatusCode::CREATED => Ok(Mount::Mounted),
+        self.posted(&call, || format!("{} does not mount {digest} from {from}", self.name())).await
+    }
+
+    /// Asks once; whatever is not a clear yes is answered by an upload.
+    async fn posted(&self, call: &Call<'_>, refusal: impl Fn() -> String) -> Result<Posted> {
+        let why = match self.client().attempt(call).await {
+            Ok(answer) if answer.status == StatusCode::CREATED => return Ok(Posted::Taken),
             Ok(answer) if answer.status == StatusCode::ACCEPTED => {
-                session(&call.about(), &answer).map(Mount::UploadSession)
+                return session(&call.about(), &answer).map(Posted::UploadSession);
             }
-            Ok(answer) => {
-                let line = format!("{} does not mount {digest} from {from}: {}", self.name(), answer.status);
-                self.client().http.notices.detail(line);
-                Ok(Mount::Refused)
-            }
-            Err(fault) => {
-                let line = format!("{} does not mount {digest} from {from}: {}", self.name(), fault.text());
-                self.client().http.notices.detail(line);
-                Ok(Mount::Refused)
-            }
-        }
+            Ok(answer) => answer.status.to_string(),
+            Err(fault) => fault.text(),
+        };
+        self.client().http.notices.detail(format!("{}: {why}", refusal()));
+        Ok(Posted::Refused)
     }
 
     fn posting<'a>(&self, below: &str) -> Call<'a> {

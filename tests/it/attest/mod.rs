@@ -1,5 +1,6 @@
 //! Statements about a result, and signatures: what other people's tools make of ours, and we of theirs.
 
+mod budget;
 mod referrers;
 mod signed_by;
 mod typed_password;

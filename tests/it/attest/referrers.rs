@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use super::{attesting, key, listed};
-use crate::support::http::Answer;
-use crate::support::proxy::{Action, on};
+use super::{BUNDLE, attesting, key, listed};
+use crate::support::http::{self, Answer};
+use crate::support::proxy::{Action, Proxy, on};
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
@@ -88,18 +88,71 @@ fn pages_are_followed_on_the_same_registry_only() {
             .header("Content-Type", INDEX)
     };
     let next = format!("</v2/pages/app/referrers/{digest}?last=1>; rel=\"next\"");
+    let image = registries.target.name("pages/app:v1");
+    registries.rebase(&image, "cache").run().ok();
     registries.target.proxy.script([
         on("GET", "/v2/pages/app/referrers/*last=1").always().does(Action::Answer(page(json!([entry])))),
         on("GET", "/v2/pages/app/referrers/").always().does(Action::Answer(page(json!([])).header("Link", next))),
     ]);
-    let run = attesting(&registries, &registries.target.name("pages/app:v1"), &words).run().ok();
+    let run = attesting(&registries, &image, &words).run().ok();
     assert_eq!(run.json()["attestations"][0]["change"], "already-there", "found on the second page\n{run}");
+    // A page elsewhere is not gone to, so what is on it is not there.
+    let elsewhere = Proxy::before(registries.target.registry.host());
+    elsewhere.script([on("GET", "/referrers/").always().does(Action::Answer(page(json!([entry]))))]);
+    let next = format!("<http://{}/v2/pages/app/referrers/{digest}?last=1>; rel=\"next\"", elsewhere.host());
+    let first = page(json!([])).header("Link", next);
+    let says = Action::set_header("OCI-Subject", digest);
+    registries.target.proxy.script([
+        on("GET", "/referrers/").always().does(Action::Answer(first)),
+        on("PUT", "/manifests/sha256:").always().does(says),
+    ]);
+    let run = attesting(&registries, &image, &words).run().ok();
+    assert_eq!(run.json()["attestations"][0]["change"], "written", "{run}");
+    assert_eq!(elsewhere.seen().len(), 0);
+}
+
+/// What is asked for by its type is looked at by its type, whether or not the registry heeds the filter.
+#[test]
+fn a_list_is_filtered_by_the_registry_or_by_us() {
+    let registries = or_skip!(Registries::one(1000));
+    let base = registries.source.name("base/new");
+    let digest = registries.new_base.digest();
+    let policy = registries.sandbox.path("policy.yaml");
+    std::fs::write(&policy, format!("signed_by:\n- images: ['{base}']\n  keys: ['{}']\n", key("cosign.pub"))).unwrap();
+    let foreign = format!("sha256:{}", "0".repeat(64));
+    let entry = |digest: &str, kind: &str| json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": 1, "artifactType": kind});
+    for (kind, is_read) in [("application/x", 0), (BUNDLE, 1)] {
+        let list = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry(&foreign, kind)]});
+        let list = Answer::json(200, &list).header("Content-Type", INDEX);
+        registries.source.proxy.script([on("GET", "/referrers/").always().does(Action::Answer(list))]);
+        let run = registries.rebase(&registries.target.name("out/app:v1"), "cache").arg("--policy").arg(&policy).run();
+        assert_ne!(run.code(), Some(0), "{run}");
+        let asked = registries.source.proxy.matching("GET", &format!("/referrers/{digest}"));
+        assert!(
+            asked
+                .iter()
+                .all(|seen| seen.target.contains("artifactType=application/vnd.dev.sigstore.bundle.v0.3%2Bjson")),
+            "{asked:?}"
+        );
+        assert_eq!((asked.len(), registries.source.proxy.count("GET", &foreign)), (1, is_read), "{kind}\n{run}");
+    }
 }
 
 /// Several writers at once: every statement is in the list at the end.
 #[test]
 fn writers_at_the_same_time_keep_each_others_statements() {
     let registries = or_skip!(Registries::one(1000));
+    let (digest, statements) = write_at_once(&registries);
+    assert_eq!(listed(registries.target.registry.host(), "many/app", &digest).len(), statements);
+    let registries = or_skip!(Registries::with_referrers_api(1000));
+    let (digest, statements) = write_at_once(&registries);
+    let list = http::get(registries.target.registry.host(), &format!("/v2/many/app/referrers/{digest}"), &[]).json();
+    assert_eq!(list["manifests"].as_array().unwrap().len(), statements, "{list}");
+    assert!(listed(registries.target.registry.host(), "many/app", &digest).is_empty(), "no tag is needed");
+}
+
+/// Signs one image with three keys at once; yields its digest and the number of signatures.
+fn write_at_once(registries: &Registries) -> (String, usize) {
     let image = registries.target.name("many/app:v1");
     let digest = registries.rebase(&image, "cache").run().ok().digest();
     let keys = ["ecdsa.pem", "ed25519.pem", "cosign.key"];
@@ -116,7 +169,7 @@ fn writers_at_the_same_time_keep_each_others_statements() {
     for run in running {
         run.finish().ok();
     }
-    assert_eq!(listed(registries.target.registry.host(), "many/app", &digest).len(), keys.len());
+    (digest, keys.len())
 }
 
 /// Another writer replaces the list between our write and our look at it.
@@ -127,8 +180,8 @@ fn a_list_that_another_writer_replaced_is_repaired() {
     let tag = digest.replace(':', "-");
     let theirs = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": []});
     let lost = Answer::json(200, &theirs).header("Content-Type", INDEX);
-    // The first looks find nothing, the third somebody else's list, the fourth is the truth.
-    registries.target.proxy.script([on("GET", format!("/manifests/{tag}")).nth(3).does(Action::Answer(lost))]);
+    // The first look finds nothing, the second somebody else's list, the third is the truth.
+    registries.target.proxy.script([on("GET", format!("/manifests/{tag}")).nth(2).does(Action::Answer(lost))]);
     attesting(&registries, &registries.target.name("lost/app:v1"), &["--attest", "provenance"]).run().ok();
     assert_eq!(registries.target.proxy.count("PUT", &format!("/manifests/{tag}")), 2);
     assert_eq!(listed(registries.target.registry.host(), "lost/app", &digest).len(), 1);

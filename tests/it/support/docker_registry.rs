@@ -1,6 +1,8 @@
-//! Debian's `docker-registry` on a free port, with a folder of its own, until the end of the test.
+//! Debian's `docker-registry` on a free port, with a folder of its own, until the end of the test; and another registry
+//! that has the referrers API.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -10,9 +12,11 @@ use tempfile::TempDir;
 
 use super::http::{self, dead_host};
 use super::invocation::die_with_us;
+use super::programs::GoCompiler;
 use super::skip::{Part, find, need, or_skip};
 use super::tls::{Authority, Leaf, Validity};
 use super::token_server::{ISSUER, SERVICE, TokenServer};
+use super::tools::newer_directory;
 use super::tunnel::Tunnel;
 
 pub struct Registry {
@@ -41,6 +45,24 @@ impl Registry {
             need(&["htpasswd"])?;
         }
         Ok(Self::start(&Rc::new(tempfile::tempdir().unwrap()), door))
+    }
+
+    /// That of go-containerregistry, which has the referrers API and takes a blob in one request.
+    pub fn with_referrers_api() -> Part<Self> {
+        let program = referring_registry()?;
+        let folder = Rc::new(tempfile::tempdir().unwrap());
+        let file = folder.path().join("registry");
+        fs::write(&file, program).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let start = || {
+            let mut command = Command::new(&file);
+            let host = dead_host();
+            command.arg(&host).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let child = die_with_us(&mut command).spawn().unwrap();
+            let mut registry = Self { host, child, folder: Rc::clone(&folder) };
+            registry.is_ready(&Door::Plain).then_some(registry)
+        };
+        Ok((0..5).find_map(|_| start()).expect("the registry starts"))
     }
 
     /// A second, open door to the same content: for the test to look behind a guarded one.
@@ -95,6 +117,34 @@ impl Registry {
         let reply = http::ask("HEAD", &self.host, &target, &accept, b"").unwrap();
         (reply.status == 200).then(|| reply.headers.get("docker-content-digest").unwrap().to_owned())
     }
+}
+
+/// Its library comes from a newer Debian.
+const LIBRARY: &str = "sid/golang-github-google-go-containerregistry-dev";
+const REFERRING: &str = r#"package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+func main() {
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
+	log.Fatal(http.ListenAndServe(os.Args[1], http.HandlerFunc(func(to http.ResponseWriter, request *http.Request) {
+		to.Header().Set("X-Rig", os.Args[1])
+		handler.ServeHTTP(to, request)
+	})))
+}
+"#;
+
+fn referring_registry() -> Part<Vec<u8>> {
+    need(&["go"])?;
+    let path = newer_directory(LIBRARY)?.join("usr/share/gocode");
+    Ok(GoCompiler::usual().build(REFERRING, &[("GOPATH", path.to_str().unwrap())], &[]))
 }
 
 /// The document types that a registry is asked for.

@@ -307,7 +307,7 @@ impl Content {
     }
 }
 
-fn push_blob(host: &str, repository: &str, blob: &[u8]) {
+pub fn push_blob(host: &str, repository: &str, blob: &[u8]) {
     let name = digest(blob);
     if ask("HEAD", host, &format!("/v2/{repository}/blobs/{name}"), &[], b"").unwrap().status == 200 {
         return;

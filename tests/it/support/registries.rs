@@ -21,9 +21,12 @@ pub struct Site {
 
 impl Site {
     fn new() -> Part<Rc<Self>> {
-        let registry = Registry::plain()?;
+        Registry::plain().map(Self::of)
+    }
+
+    fn of(registry: Registry) -> Rc<Self> {
         let proxy = Proxy::before(registry.host());
-        Ok(Rc::new(Self { registry, proxy }))
+        Rc::new(Self { registry, proxy })
     }
 
     /// A reference through the proxy.
@@ -47,6 +50,11 @@ impl Registries {
     /// Source and target in two registries. `payload` is the size of the application's layer.
     pub fn two(payload: usize) -> Part<Self> {
         Ok(Self::of(Site::new()?, Site::new()?, payload))
+    }
+
+    /// The same with a target that has the referrers API.
+    pub fn with_referrers_api(payload: usize) -> Part<Self> {
+        Ok(Self::of(Site::new()?, Site::of(Registry::with_referrers_api()?), payload))
     }
 
     /// Source and target in one registry, so that layers can be mounted.

@@ -19,9 +19,14 @@ pub fn tool(program: &str, args: &[&str]) -> Output {
 
 /// A program of a newer Debian, as `scripts/test` unpacks it: `sid/cosign`, `cosign`.
 pub fn newer(package: &str, program: &str) -> Part<PathBuf> {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/newer");
-    let path = target.join(package).join("usr/bin").join(program);
+    let path = newer_directory(package)?.join("usr/bin").join(program);
     if path.exists() { Ok(path) } else { Err(missing(&format!("{program} of {package}"))) }
+}
+
+/// Where a package of a newer Debian was unpacked.
+pub fn newer_directory(package: &str) -> Part<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/newer").join(package);
+    if path.is_dir() { Ok(path) } else { Err(missing(package)) }
 }
 
 /// The bytes of the document as skopeo gets them from a registry on loopback.

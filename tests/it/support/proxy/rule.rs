@@ -82,8 +82,15 @@ impl Action {
     }
 
     pub fn set_header(name: &'static str, value: impl Into<String>) -> Self {
-        let value = value.into();
-        Self::Response(Arc::new(move |headers| headers.set(name, value.clone())))
+        Self::set_headers([(name, value.into())])
+    }
+
+    pub fn set_headers<const N: usize>(all: [(&'static str, String); N]) -> Self {
+        Self::Response(Arc::new(move |headers| {
+            for (name, value) in &all {
+                headers.set(name, value.clone());
+            }
+        }))
     }
 
     pub fn map_header(name: &'static str, map: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
