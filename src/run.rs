@@ -142,10 +142,10 @@ pub fn inspect(
     Ok(Inspection::new(&inspected, tried))
 }
 
-/// A result that was made again, with what is to be said about it.
+/// A result that was made again, with what is to be said about it: its provenance, and where they are wished for, SBOMs.
 pub(crate) struct Derived {
     pub assembled: Assembled,
-    pub provenance: Vec<Statement>,
+    pub statements: Vec<Statement>,
 }
 
 /// Makes the result of `job` again, in memory. `None` where the new base has none of its platforms.
@@ -155,8 +155,9 @@ pub(crate) fn derive(session: &Session, fetcher: &Fetcher<'_>, job: &Job) -> Res
         return Ok(None);
     }
     let assembled = assemble(session, job, &mut judged)?;
-    let provenance = attest::provenance(&judged.image, &judged.passes, &assembled, &[])?;
-    Ok(Some(Derived { assembled, provenance }))
+    let mut statements = attest::provenance(&judged.image, &judged.passes, &assembled, &[])?;
+    statements.extend(sbom::statements(&sboms(job, &judged)?, &assembled));
+    Ok(Some(Derived { assembled, statements }))
 }
 
 /// Judges the image, and assembles it unless it is refused: a refusal costs no compression.

@@ -1,5 +1,6 @@
 //! Makes a rebased image again from the inputs it records, and compares.
 
+use crate::attest::sbom::SbomWish;
 use crate::attest::{self, Statement};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
@@ -9,7 +10,7 @@ use crate::report::{Verification, VerifiedAttestation, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::fetch::{Fetcher, Opened};
+use crate::store::fetch::{AttachedStatement, Fetcher, Opened};
 
 /// Where inputs may be, in the words of the user. They must still have the digests that the image records.
 #[derive(Debug, Clone, Default)]
@@ -26,14 +27,17 @@ pub fn verify(session: &Session, image: &Location, given: &InputPlaces) -> Resul
     let opened = fetcher.opened(image)?;
     let top = opened.top();
     let recorded = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
+    let attached = attached(&fetcher, &opened)?;
+    let sbom = if attached.iter().any(AboutResult::is_sbom) { SbomWish::ForEachPlatform } else { SbomWish::None };
     let job = recorded.job(&fetcher, given).map_err(|error| error.fact("image", image))?;
+    let job = Job { sbom, ..job };
     let derived = run::derive(session, &fetcher, &job)?;
     let derived = derived
         .ok_or_else(|| Error::input("the new base no longer has any of the image's platforms").fact("image", image))?;
-    let run::Derived { assembled, provenance } = derived;
+    let run::Derived { assembled, statements } = derived;
     let is_same = assembled.top.digest() == top.digest();
-    // What is said about bytes that are not the image's is not looked at.
-    let attestations = if is_same { attested(&fetcher, &opened, &provenance)? } else { Vec::new() };
+    // What is said about an image that is another one than was derived is not held against that.
+    let attestations = if is_same { compared(&attached, &statements) } else { Vec::new() };
     let is_true = attestations.iter().all(|attestation| attestation.differences.is_empty());
     let outcome = if is_same && is_true { VerifyOutcome::Same } else { VerifyOutcome::Different };
     Ok(Verification {
@@ -48,35 +52,74 @@ pub fn verify(session: &Session, image: &Location, given: &InputPlaces) -> Resul
     })
 }
 
-/// Holds the provenance that is attached to the image against what was derived.
-fn attested(fetcher: &Fetcher<'_>, image: &Opened, derived: &[Statement]) -> Result<Vec<VerifiedAttestation>> {
-    let mut verified = Vec::new();
-    for expected in derived {
-        let subject = expected.subject.digest;
+/// A statement of underpin's own making that is attached to the image or to one of its manifests.
+struct AboutResult {
+    subject: Digest,
+    attached: AttachedStatement,
+}
+
+impl AboutResult {
+    fn is_sbom(&self) -> bool {
+        attest::sbom::is_ours(&self.attached.statement)
+    }
+
+    /// What it says otherwise than it should.
+    fn against(&self, derived: &Statement) -> VerifiedAttestation {
+        let (subject, statement) = (self.subject, &self.attached.statement);
+        let wrong_subject = (statement.subjects != [subject]).then(|| {
+            let subjects: Vec<String> = statement.subjects.iter().map(ToString::to_string).collect();
+            format!("subject: expected {subject}, got {}", subjects.join(", "))
+        });
+        let differences = attest::differences(&derived.predicate, &statement.predicate);
+        VerifiedAttestation {
+            digest: self.attached.digest,
+            subject,
+            predicate_type: statement.predicate_type.clone(),
+            differences: wrong_subject.into_iter().chain(differences).collect(),
+        }
+    }
+}
+
+/// What underpin has stated about the image, whoever signed it.
+fn attached(fetcher: &Fetcher<'_>, image: &Opened) -> Result<Vec<AboutResult>> {
+    let mut found = Vec::new();
+    for subject in documents(image.top())? {
         let statements = match image.statements(fetcher, subject) {
             // Offline nobody can say.
             Err(error) if matches!(error.kind(), Kind::Network | Kind::Missing) => {
                 let why = error.what();
                 fetcher.tools.notices.warn(format!("what is attached to the image was not verified: {why}"));
-                return Ok(verified);
+                return Ok(found);
             }
             statements => statements?,
         };
-        for attached in statements.iter().filter(|attached| attest::is_ours(&attached.statement)) {
-            let differences = attest::differences(&expected.predicate, &attached.statement.predicate);
-            let wrong_subject = (attached.statement.subjects != [subject]).then(|| {
-                let subjects: Vec<String> = attached.statement.subjects.iter().map(ToString::to_string).collect();
-                format!("subject: expected {subject}, got {}", subjects.join(", "))
-            });
-            verified.push(VerifiedAttestation {
-                digest: attached.digest,
-                subject,
-                predicate_type: attached.statement.predicate_type.clone(),
-                differences: wrong_subject.into_iter().chain(differences).collect(),
-            });
-        }
+        let ours = statements.into_iter().filter(|attached| attest::is_ours(&attached.statement));
+        found.extend(ours.map(|attached| AboutResult { subject, attached }));
     }
-    Ok(verified)
+    Ok(found)
+}
+
+/// The image itself, and each image of an index.
+fn documents(top: &Document) -> Result<Vec<Digest>> {
+    let mut documents = vec![top.digest()];
+    if top.kind() == DocumentKind::Index {
+        let children = Index::read(top)?.children;
+        let images = children.iter().filter(|child| matches!(child.role, EntryRole::Image(_)));
+        documents.extend(images.map(|child| child.descriptor.digest));
+    }
+    Ok(documents)
+}
+
+/// Holds what is attached against what was derived. Of a manifest that was passed on as it was another run has told.
+fn compared(attached: &[AboutResult], derived: &[Statement]) -> Vec<VerifiedAttestation> {
+    let expected = |about: &AboutResult| {
+        let is_it = |statement: &&Statement| {
+            statement.subject.digest == about.subject
+                && statement.predicate_type == about.attached.statement.predicate_type
+        };
+        derived.iter().find(is_it)
+    };
+    attached.iter().filter_map(|about| Some(about.against(expected(about)?))).collect()
 }
 
 /// What an image records, and the old base of each of its platforms.

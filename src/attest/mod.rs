@@ -12,6 +12,7 @@
 
 mod attachment;
 mod bundle;
+mod comparison;
 mod key;
 mod notation;
 mod pem;
@@ -22,8 +23,9 @@ mod trust;
 
 pub use attachment::{Attachment, IN_TOTO, PREDICATE_TYPE, attachments};
 pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement, unchecked_statement};
+pub use comparison::{differences, is_ours};
 pub use key::{PublicKey, SIGNING_PASSWORD, SigningKey};
 pub use notation::{NOTATION, NOTATION_COSE, NOTATION_JWS};
-pub use provenance::{PROVENANCE, SourceReferrer, differences, is_ours, provenance};
+pub use provenance::{PROVENANCE, SourceReferrer, provenance};
 pub use statement::{ReadStatement, SIGNATURE, Statement, signature};
 pub use trust::{SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand};

@@ -58,7 +58,8 @@ impl TrustedCertificate {
         let key = UnparsedPublicKey::new(envelope.algorithm, &self.key);
         key.verify(envelope.signed.as_bytes(), &envelope.signature).map_err(|_| Rejection::OtherKey)?;
         if !(self.valid.0..=self.valid.1).contains(&now) {
-            return Err(Rejection::Expired(format!("until {} s since 1970", self.valid.1.as_secs())));
+            let (from, until) = (date(self.valid.0), date(self.valid.1));
+            return Err(Rejection::Expired(format!("its certificate is valid from {from} until {until}")));
         }
         envelope.check_expiry(now)?;
         envelope.check_payload(image)
@@ -73,6 +74,12 @@ struct Envelope {
     algorithm: &'static dyn VerificationAlgorithm,
     protected: Map<String, Value>,
     payload: Vec<u8>,
+}
+
+/// As people write it.
+fn date(since_1970: Duration) -> String {
+    let date = DateTime::from_unix_duration(since_1970);
+    date.map_or_else(|_| format!("{} s after 1970", since_1970.as_secs()), |date| date.to_string())
 }
 
 fn malformed(why: &str) -> Rejection {
@@ -116,7 +123,7 @@ impl Envelope {
             .and_then(|text| DateTime::from_str(text).ok())
             .ok_or_else(|| malformed("its expiry cannot be read"))?;
         if now > until.unix_duration() {
-            Err(Rejection::Expired(format!("the signature until {expiry}")))
+            Err(Rejection::Expired(format!("the signature was valid until {until}")))
         } else {
             Ok(())
         }
@@ -143,5 +150,118 @@ fn algorithm(protected: &Map<String, Value>) -> Result<&'static dyn Verification
         "ES256" => Ok(&ECDSA_P256_SHA256_FIXED),
         "ES384" => Ok(&ECDSA_P384_SHA384_FIXED),
         other => Err(Rejection::Malformed(format!("the signature algorithm {other:?} is not supported"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use p256::ecdsa::signature::Signer as _;
+    use p256::pkcs8::DecodePrivateKey as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::attest::bundle::tests::mutants;
+    use crate::attest::pem;
+
+    /// Made with notation 1.3.2, whose test certificates are valid for a day.
+    const ENVELOPE: &[u8] = include_bytes!("../../testdata/attest/notation.jws");
+    const CERTIFICATE: &str = include_str!("../../testdata/attest/notation.crt");
+    const IMAGE: &str = "sha256:01f5e9e0a3879826433b21063dff87e6907e75964cdc4e4c691ef6c5073dbcb1";
+    const SIGNED_AT: Duration = Duration::from_secs(1_794_958_943);
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn image() -> Digest {
+        IMAGE.parse().unwrap()
+    }
+
+    fn notations() -> TrustedCertificate {
+        TrustedCertificate::read(&pem::blocks(CERTIFICATE)[0].bytes).unwrap()
+    }
+
+    #[test]
+    fn notations_own_signature_counts_while_its_certificate_is_valid() {
+        let (theirs, second) = (notations(), Duration::from_secs(1));
+        let too_early = SIGNED_AT.saturating_sub(second);
+        for now in [SIGNED_AT, SIGNED_AT + DAY] {
+            assert_eq!(theirs.accepts(ENVELOPE, image(), now), Ok(()));
+        }
+        for now in [too_early, SIGNED_AT + DAY + second] {
+            let refused = theirs.accepts(ENVELOPE, image(), now).unwrap_err().to_string();
+            let expected = "its certificate is valid from 2026-11-17T23:42:23Z until 2026-11-18T23:42:23Z";
+            assert!(refused.contains(expected), "{refused}");
+        }
+        let other = theirs.accepts(ENVELOPE, Digest::of(b"other"), SIGNED_AT);
+        assert_eq!(other, Err(Rejection::OtherDigest(vec![image()])));
+        assert_eq!(Signer::new().certificate.accepts(ENVELOPE, image(), SIGNED_AT), Err(Rejection::OtherKey));
+    }
+
+    /// All but the name of the program that signed, which nobody signed.
+    #[test]
+    fn mutated_envelopes_are_not_accepted() {
+        let text = std::str::from_utf8(ENVELOPE).unwrap();
+        let envelope = text.replace(",\"io.cncf.notary.signingAgent\":\"notation-go/1.3.2\"", "");
+        assert!(envelope.len() < text.len());
+        let theirs = notations();
+        assert_eq!(theirs.accepts(envelope.as_bytes(), image(), SIGNED_AT), Ok(()));
+        for mutant in mutants(envelope.as_bytes(), 400, &mut fastrand::Rng::with_seed(13)) {
+            let judged = theirs.accepts(&mutant, image(), SIGNED_AT);
+            assert!(judged.is_err(), "{}", String::from_utf8_lossy(&mutant));
+        }
+    }
+
+    /// A holder of a certificate who signs whatever is wanted.
+    struct Signer {
+        key: p256::ecdsa::SigningKey,
+        certificate: TrustedCertificate,
+    }
+
+    impl Signer {
+        fn new() -> Self {
+            let pair = rcgen::KeyPair::generate().unwrap();
+            let certificate = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&pair).unwrap();
+            let key = p256::ecdsa::SigningKey::from_pkcs8_der(&pair.serialize_der()).unwrap();
+            Self { key, certificate: TrustedCertificate::read(certificate.der()).unwrap() }
+        }
+
+        fn judged(&self, protected: &Value, payload: &Value) -> Result<(), Rejection> {
+            let packed = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+            let (protected, payload) = (packed(protected), packed(payload));
+            let signature: p256::ecdsa::Signature = self.key.sign(format!("{protected}.{payload}").as_bytes());
+            let envelope = json!({
+                "protected": protected, "payload": payload, "signature": URL_SAFE_NO_PAD.encode(signature.to_bytes()),
+                "header": {"x5c": [STANDARD.encode(&self.certificate.der)]},
+            });
+            self.certificate.accepts(envelope.to_string().as_bytes(), image(), SIGNED_AT)
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let signer = Signer::new();
+        let payload = json!({"targetArtifact": {"digest": IMAGE}});
+        let protected = json!({"alg": "ES256", "cty": PAYLOAD, "crit": [SCHEME], SCHEME: "notary.x509"});
+        let judged = |changes: Value| {
+            let mut protected = protected.clone();
+            protected.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            signer.judged(&protected, &payload)
+        };
+        assert_eq!(judged(json!({})), Ok(()));
+        assert_eq!(judged(json!({EXPIRY: "2027-01-01T00:00:00Z"})), Ok(()), "not yet");
+        for (changes, reason) in [
+            (json!({"cty": "text/plain"}), "another type of payload: \"text/plain\""),
+            (json!({EXPIRY: "2026-11-17T00:00:00Z"}), "the signature was valid until 2026-11-17T00:00:00Z"),
+            (json!({EXPIRY: "tomorrow"}), "its expiry cannot be read"),
+            (json!({"crit": [SCHEME, "x"]}), "demands something that is not known"),
+            (json!({SCHEME: "notary.x509.signingAuthority"}), "another scheme"),
+            (json!({"alg": "none"}), "algorithm \"none\" is not supported"),
+            (json!({"alg": "PS256"}), "another key"),
+        ] {
+            let refused = judged(changes.clone()).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{changes}: {refused}");
+        }
+        let other = Digest::of(b"other");
+        let about = |digest: &str| signer.judged(&protected, &json!({"targetArtifact": {"digest": digest}}));
+        assert_eq!(about(&other.to_string()), Err(Rejection::OtherDigest(vec![other])));
+        assert!(matches!(about("x"), Err(Rejection::Malformed(_))));
     }
 }

@@ -93,25 +93,15 @@ fn predicate(
     })))
 }
 
-/// Whether it is a statement that underpin makes: another builder's provenance says other things.
-#[must_use]
-pub fn is_ours(statement: &ReadStatement) -> bool {
+/// Whether it is provenance that underpin makes: another builder's says other things.
+pub(super) fn is_provenance(statement: &ReadStatement) -> bool {
     let build_type = statement.predicate.pointer("/buildDefinition/buildType").and_then(Value::as_str);
     statement.predicate_type == PROVENANCE && build_type == Some(BUILD_TYPE)
 }
 
-/// What an attached provenance says otherwise than `derived`, field by field. What others stated about the source may have
-/// changed since, and where the old base and the log runner were found decides nothing.
-#[must_use]
-pub fn differences(derived: &Value, attached: &Value) -> Vec<String> {
-    let (derived, attached) = (comparable(derived), comparable(attached));
-    let mut found = Vec::new();
-    compare("", &derived, &attached, &mut found);
-    found
-}
-
-fn comparable(predicate: &Value) -> Value {
-    let mut predicate = predicate.clone();
+/// The predicate without what may differ: what others stated about the source may have changed since, and where the old
+/// base and the log runner were found decides nothing.
+pub(super) fn comparable(mut predicate: Value) -> Value {
     let inputs = predicate.pointer_mut("/buildDefinition/resolvedDependencies").and_then(Value::as_array_mut);
     if let Some(inputs) = inputs {
         inputs.retain(|input| input.get("name").is_none_or(|name| name != REFERRER));
@@ -123,26 +113,6 @@ fn comparable(predicate: &Value) -> Value {
         }
     }
     predicate
-}
-
-fn compare(path: &str, expected: &Value, got: &Value, found: &mut Vec<String>) {
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    match (expected, got) {
-        (Value::Object(one), Value::Object(other)) => {
-            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            for key in keys {
-                let member = |of: &Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                compare(&below(key), &member(one), &member(other), found);
-            }
-        }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            for (at, (one, other)) in one.iter().zip(other).enumerate() {
-                compare(&format!("{path}[{at}]"), one, other, found);
-            }
-        }
-        _ if expected == got => {}
-        _ => found.push(format!("{path}: expected {expected}, got {got}")),
-    }
 }
 
 const OLD_BASE: &str = "old-base";
@@ -238,76 +208,4 @@ fn allowed(passes: &[&Pass]) -> Vec<Value> {
     });
     let allowed: BTreeSet<(&str, String, String)> = allowed.collect();
     allowed.into_iter().map(|(rule, message, by)| json!({"rule": rule, "message": message, "allowedBy": by})).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn predicate() -> Value {
-        json!({"buildDefinition": {"buildType": BUILD_TYPE, "externalParameters": {"options": {"keep": ["/a"]}},
-            "resolvedDependencies": [{"name": "source", "digest": {"sha256": "a"}}, {"name": OLD_BASE, "uri": "x"}]}})
-    }
-
-    #[test]
-    fn a_field_that_differs_is_named() {
-        for (path, value, expected) in [
-            (
-                "/buildDefinition/externalParameters/options/keep/0",
-                json!("/b"),
-                "buildDefinition.externalParameters.options.keep[0]: expected \"/a\", got \"/b\"",
-            ),
-            (
-                "/buildDefinition/externalParameters/options",
-                json!({}),
-                "buildDefinition.externalParameters.options.keep: expected [\"/a\"], got null",
-            ),
-            (
-                "/buildDefinition/resolvedDependencies/0/digest/sha256",
-                json!("b"),
-                "buildDefinition.resolvedDependencies[0].digest.sha256: expected \"a\", got \"b\"",
-            ),
-        ] {
-            let mut attached = predicate();
-            *attached.pointer_mut(path).unwrap() = value;
-            assert_eq!(differences(&predicate(), &attached), [expected]);
-        }
-    }
-
-    #[test]
-    fn what_may_have_changed_since_is_not_compared() {
-        let mut attached = predicate();
-        let inputs = attached.pointer_mut("/buildDefinition/resolvedDependencies").unwrap().as_array_mut().unwrap();
-        inputs.push(json!({"name": REFERRER, "digest": {"sha256": "c"}}));
-        inputs[1]["uri"] = "y".into();
-        assert_eq!(differences(&predicate(), &attached), [""; 0]);
-    }
-
-    /// Statements with one value changed anywhere: all are told from the derived one.
-    #[test]
-    fn mutated_statements_differ() {
-        let whole = predicate();
-        let mut random = fastrand::Rng::with_seed(18);
-        for _ in 0..50 {
-            let mut mutant = whole.clone();
-            mutate(&mut mutant, &mut random);
-            assert!(!differences(&whole, &mutant).is_empty() || comparable(&whole) == comparable(&mutant), "{mutant}");
-        }
-    }
-
-    fn mutate(value: &mut Value, random: &mut fastrand::Rng) {
-        match value {
-            Value::Object(map) if !map.is_empty() => {
-                let at = random.usize(..map.len());
-                if let Some(member) = map.values_mut().nth(at) {
-                    mutate(member, random);
-                }
-            }
-            Value::Array(list) if !list.is_empty() => {
-                let at = random.usize(..list.len());
-                mutate(&mut list[at], random);
-            }
-            other => *other = json!(random.u32(..)),
-        }
-    }
 }

@@ -123,6 +123,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::attest::bundle::tests::{COSIGN_PUBLIC, mutants};
     use crate::attest::key::tests::{ECDSA, ED25519, key};
     use crate::attest::{Statement, attachments, signature};
     use crate::oci::{Descriptor, MediaType};
@@ -197,12 +198,27 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(18);
         for text in [ECDSA, ED25519] {
             let signature = STANDARD.encode(key(text).sign(intact.as_bytes()));
-            for _ in 0..100 {
-                let mut bytes = intact.clone().into_bytes();
-                let at = random.usize(..bytes.len());
-                bytes[at] ^= 1 << random.u8(..8);
-                assert_eq!(demand(&[text]).accepts_simple(&bytes, &signature, digest), Err(Rejection::OtherKey));
+            for mutant in mutants(intact.as_bytes(), 100, &mut random) {
+                assert_eq!(demand(&[text]).accepts_simple(&mutant, &signature, digest), Err(Rejection::OtherKey));
             }
+        }
+    }
+
+    /// What cosign 2.5 signed counts; nothing else does, be it the payload or the signature that was changed.
+    #[test]
+    fn mutants_of_cosigns_own_signature_are_not_accepted() {
+        let payload = include_bytes!("../../testdata/attest/cosign2.payload");
+        let signature = include_str!("../../testdata/attest/cosign2.sig").trim();
+        let image = "sha256:01f5e9e0a3879826433b21063dff87e6907e75964cdc4e4c691ef6c5073dbcb1".parse().unwrap();
+        let demand = SignatureDemand { keys: PublicKey::read_all(COSIGN_PUBLIC).unwrap(), ..demand(&[]) };
+        assert_eq!(demand.accepts_simple(payload, signature, image), Ok(()));
+        let mut random = fastrand::Rng::with_seed(25);
+        for mutant in mutants(payload, 200, &mut random) {
+            assert_eq!(demand.accepts_simple(&mutant, signature, image), Err(Rejection::OtherKey));
+        }
+        for mutant in mutants(signature.as_bytes(), 200, &mut random) {
+            let mutant = String::from_utf8_lossy(&mutant);
+            assert!(demand.accepts_simple(payload, &mutant, image).is_err(), "{mutant}");
         }
     }
 }

@@ -744,17 +744,18 @@ rules! {
         means "The source, the new base or the log runner does not carry a signature by a key that the policy demands."
         why "`signed_by` in the policy file names images that must be signed, and by whom. Signatures are looked for before \
             a layer is read: as sigstore bundles among the image's referrers, as cosign 3 writes them, and under the tag \
-            `sha256-HEX.sig`, as cosign 2 does. One by another key, about another digest, or of another kind does not count."
+            `sha256-HEX.sig`, as cosign 2 does; where a certificate is given, also notation's. One by another key, about another \
+            digest, of another kind or with an expired certificate does not count, and the finding says which it is."
         example "signed_by:\n- images: [registry.example/bases/*]\n  keys: [bases.pub]"
         fix "sign the image with one of these keys (`cosign sign --key`), use one that is signed, or correct `signed_by` in \
             the policy file"
 
     AttestationDiffers "attestation-differs" Result [Refuse] Never
-        means "The provenance that is attached to the image says something else than its recorded inputs give."
-        why "`verify` makes the provenance again, and compares it field by field. Another value means that somebody attached a \
+        means "Provenance or an SBOM of underpin's that is attached to the image says something else than its recorded inputs give."
+        why "`verify` makes the statements again, and compares them field by field. Another value means that somebody attached a \
             statement that is not true of the image, or made with another version."
         example "buildDefinition.externalParameters.base: expected \"registry.example/static@sha256:9c2e…\""
-        fix "do not rely on the statement; attach it anew with `underpin rebase --attest provenance`"
+        fix "do not rely on the statement; attach it anew with `underpin rebase --attest`"
 
     StartFailed "start-failed" Start [Refuse] ByUser
         means "The image was started for real and failed: the program was not executed, or it ended with an error although the \

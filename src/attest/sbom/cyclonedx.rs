@@ -24,6 +24,20 @@ pub(super) fn document(sbom: &Sbom) -> Value {
     })
 }
 
+/// Where a document names the tool that made it.
+const TOOL: &str = "/metadata/tools/components/0";
+
+pub(super) fn is_ours(document: &Value) -> bool {
+    document.pointer(TOOL).and_then(|tool| tool.get("name")).is_some_and(|name| name == "underpin")
+}
+
+pub(super) fn without_tool(mut document: Value) -> Value {
+    if let Some(tool) = document.pointer_mut(TOOL).and_then(Value::as_object_mut) {
+        tool.shift_remove("version");
+    }
+    document
+}
+
 /// A UUID of the version that is for names of one's own making (RFC 9562, version 8), made of the digest.
 fn serial_number(digest: &Digest) -> String {
     let hex = Digest::of(format!("cyclonedx {digest}").as_bytes()).hex();

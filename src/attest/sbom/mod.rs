@@ -12,7 +12,9 @@ mod spdx;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Statement;
+use serde_json::Value;
+
+use super::{ReadStatement, Statement};
 use crate::assemble::Assembled;
 use crate::elf::{GoFacts, Program, RustCrate};
 use crate::error::{Error, Result};
@@ -59,7 +61,7 @@ impl SbomFormat {
 
     /// The document.
     #[must_use]
-    pub fn document(self, sbom: &Sbom) -> serde_json::Value {
+    pub fn document(self, sbom: &Sbom) -> Value {
         match self {
             Self::Spdx => spdx::document(sbom),
             Self::CycloneDx => cyclonedx::document(sbom),
@@ -202,13 +204,28 @@ pub fn statements(sboms: &[Sbom], assembled: &Assembled) -> Vec<Statement> {
     all.flat_map(each).collect()
 }
 
+/// Whether it is an SBOM that underpin makes: those of other tools say other things.
+#[must_use]
+pub fn is_ours(statement: &ReadStatement) -> bool {
+    let is_form = |format: &SbomFormat| format.predicate_type() == statement.predicate_type;
+    SbomFormat::ALL.iter().find(|format| is_form(format)).is_some_and(|format| match format {
+        SbomFormat::Spdx => spdx::is_ours(&statement.predicate),
+        SbomFormat::CycloneDx => cyclonedx::is_ours(&statement.predicate),
+    })
+}
+
+/// The document without the version of underpin, which says nothing about the image.
+pub(super) fn comparable(document: Value) -> Value {
+    cyclonedx::without_tool(spdx::without_tool(document))
+}
+
 /// When the image says that it was made; 1970 where it does not, or says it in another form.
 fn created(pass: &Pass) -> String {
     let object = match &pass.draft.image {
         ImagePlan::AsIs(image) => image.config.object(),
         ImagePlan::New(new) => &new.config,
     };
-    let text = object.get("created").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let text = object.get("created").and_then(Value::as_str).unwrap_or_default();
     Epoch::from_rfc3339(text).unwrap_or(Epoch(0)).to_rfc3339()
 }
 

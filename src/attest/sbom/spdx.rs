@@ -8,6 +8,23 @@ use super::{Component, ComponentKind, Sbom};
 
 const IMAGE: &str = "SPDXRef-Image";
 const TOOL: &str = concat!("Tool: underpin-", env!("CARGO_PKG_VERSION"));
+const ANY_VERSION: &str = "Tool: underpin-";
+
+fn is_tool(creator: &Value) -> bool {
+    creator.as_str().is_some_and(|creator| creator.starts_with(ANY_VERSION))
+}
+
+pub(super) fn is_ours(document: &Value) -> bool {
+    let creators = document.pointer("/creationInfo/creators").and_then(Value::as_array);
+    creators.is_some_and(|creators| creators.iter().any(is_tool))
+}
+
+pub(super) fn without_tool(mut document: Value) -> Value {
+    if let Some(creators) = document.pointer_mut("/creationInfo/creators").and_then(Value::as_array_mut) {
+        creators.retain(|creator| !is_tool(creator));
+    }
+    document
+}
 
 pub(super) fn document(sbom: &Sbom) -> Value {
     let hex = sbom.digest.hex();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{BUNDLE, VERIFYING, attached_bytes, attesting, cosign, key, listed, sign};
 use crate::support::http;
 use crate::support::invocation::Invocation;
-use crate::support::recipe::Document;
+use crate::support::recipe::{Dialect, Document, push_blob};
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 use crate::support::tar_layer::digest;
@@ -94,8 +94,8 @@ fn what_either_cosign_signs_is_accepted_for_its_key_and_digest_only() {
     }
 }
 
-/// A certificate of notation, which the sandbox's notation signs with.
-fn notation(registries: &Registries, program: &Path, args: &[&str]) -> Result<String, String> {
+/// notation, with a configuration of its own.
+pub fn notation(registries: &Registries, program: &Path, args: &[&str]) -> Result<String, String> {
     let home = registries.sandbox.path("notation");
     let out = Command::new(program).args(args).env("XDG_CONFIG_HOME", &home).env("HOME", &home).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -208,43 +208,179 @@ fn what_underpin_signs_it_accepts_and_a_changed_byte_neither_does_cosign() {
 
 /// The published image in another repository, with one bundle about it.
 fn copy_with(registries: &Registries, host: &str, repository: &str, bundle: &[u8]) {
-    let image = registries.published("out/app", "v1");
+    let subject = copy_published(registries, repository);
+    let entry = attach(host, repository, &subject, (BUNDLE, BUNDLE), bundle);
+    put_list(host, repository, &subject, &[entry]);
+}
+
+/// The published image `out/app:v1` in another repository; yields its descriptor.
+pub fn copy_published(registries: &Registries, repository: &str) -> Value {
+    let (host, image) = (registries.target.registry.host(), registries.published("out/app", "v1"));
     let manifest = Document::new(&image.media_type, &image.only().manifest);
     assert_eq!(manifest.digest(), image.digest);
     let blobs = image.only().manifest["layers"].as_array().unwrap().iter().chain([&image.only().manifest["config"]]);
     for blob in blobs {
-        let (name, from) = (blob["digest"].as_str().unwrap(), "out/app");
-        http::ask("POST", host, &format!("/v2/{repository}/blobs/uploads/?mount={name}&from={from}"), &[], b"")
-            .unwrap();
+        let path = format!("/v2/{repository}/blobs/uploads/?mount={}&from=out/app", blob["digest"].as_str().unwrap());
+        assert_eq!(http::ask("POST", host, &path, &[], b"").unwrap().status, 201);
     }
-    let put = |document: &Document, tag: &str| {
-        let headers = [("Content-Type", document.media_type.as_str())];
-        let reply =
-            http::ask("PUT", host, &format!("/v2/{repository}/manifests/{tag}"), &headers, &document.bytes).unwrap();
-        assert_eq!(reply.status, 201, "{}", reply.text());
-    };
-    put(&manifest, &image.digest);
-    for bytes in [bundle, b"{}"] {
-        let reply = http::ask("POST", host, &format!("/v2/{repository}/blobs/uploads/"), &[], b"").unwrap();
-        let place = reply.headers.get("location").unwrap().replacen(&format!("http://{host}"), "", 1);
-        let reply = http::ask("PUT", host, &format!("{place}&digest={}", digest(bytes)), &[], bytes).unwrap();
-        assert_eq!(reply.status, 201, "{}", reply.text());
+    put(host, repository, &manifest, &image.digest);
+    manifest.descriptor()
+}
+
+/// Puts a document under a tag or a digest.
+pub fn put(host: &str, repository: &str, document: &Document, tag: &str) {
+    let headers = [("Content-Type", document.media_type.as_str())];
+    let reply =
+        http::ask("PUT", host, &format!("/v2/{repository}/manifests/{tag}"), &headers, &document.bytes).unwrap();
+    assert_eq!(reply.status, 201, "{}", reply.text());
+}
+
+/// Puts a manifest about `subject`, with these bytes as its layer; yields its entry in a list.
+pub fn attach(
+    host: &str,
+    repository: &str,
+    subject: &Value,
+    (artifact_type, layer_type): (&str, &str),
+    bytes: &[u8],
+) -> Value {
+    for bytes in [bytes, b"{}"] {
+        push_blob(host, repository, bytes);
     }
     let descriptor =
         |media_type: &str, bytes: &[u8]| json!({"mediaType": media_type, "digest": digest(bytes), "size": bytes.len()});
-    let of_manifest = "application/vnd.oci.image.manifest.v1+json";
+    let of_manifest = Dialect::Oci.manifest();
     let attached = Document::new(
         of_manifest,
         &json!({
-            "schemaVersion": 2, "mediaType": of_manifest, "artifactType": BUNDLE,
-            "config": descriptor("application/vnd.oci.empty.v1+json", b"{}"), "layers": [descriptor(BUNDLE, bundle)],
-            "subject": descriptor(&image.media_type, &manifest.bytes),
+            "schemaVersion": 2, "mediaType": of_manifest, "artifactType": artifact_type, "subject": subject,
+            "config": descriptor("application/vnd.oci.empty.v1+json", b"{}"), "layers": [descriptor(layer_type, bytes)],
         }),
     );
-    put(&attached, &attached.digest());
+    put(host, repository, &attached, &attached.digest());
     let mut entry = attached.descriptor();
-    entry["artifactType"] = BUNDLE.into();
-    let of_index = "application/vnd.oci.image.index.v1+json";
-    let list = Document::new(of_index, &json!({"schemaVersion": 2, "mediaType": of_index, "manifests": [entry]}));
-    put(&list, &image.digest.replace(':', "-"));
+    entry["artifactType"] = artifact_type.into();
+    entry
+}
+
+/// The list of what is about `subject`, as a registry without the API has it.
+pub fn put_list(host: &str, repository: &str, subject: &Value, entries: &[Value]) {
+    let list = json!({"schemaVersion": 2, "mediaType": Dialect::Oci.index(), "manifests": entries});
+    let list = Document::new(Dialect::Oci.index(), &list);
+    put(host, repository, &list, &subject["digest"].as_str().unwrap().replace(':', "-"));
+}
+
+/// What cosign 2 put under the tag of a digest.
+pub fn simple_signature(host: &str, repository: &str, digest: &str) -> Value {
+    let path = format!("/v2/{repository}/manifests/{}.sig", digest.replace(':', "-"));
+    http::get(host, &path, &[("Accept", Dialect::Oci.manifest())]).json()
+}
+
+/// A manifest under the tag that cosign 2 looks at for a digest.
+pub fn put_simple_signature(host: &str, repository: &str, digest: &str, manifest: &Value) {
+    let manifest = Document::new(Dialect::Oci.manifest(), manifest);
+    put(host, repository, &manifest, &format!("{}.sig", digest.replace(':', "-")));
+}
+
+/// Another image in the base's own repository is signed by whom the policy trusts, in each way, and its signatures are put
+/// where those of the base would be. Each is refused for what it is, by every command.
+#[test]
+fn signatures_of_another_image_or_of_another_kind_are_refused_by_name() {
+    let (cosign2, cosign3) = (or_skip!(newer("trixie/cosign", "cosign")), or_skip!(newer("sid/cosign", "cosign")));
+    let program = or_skip!(newer("sid/notation", "notation"));
+    let registries = or_skip!(Registries::one(1000));
+    let (host, repository) = (registries.source.registry.host(), "base/new");
+    let (base, other) = (registries.new_base.digest(), registries.old_base.digest());
+    registries.old_base.push(host, repository, "other");
+    let other_image = format!("{}@{other}", registries.source.name(repository));
+    sign(&cosign2, &cosign3, &registries.sandbox, &other_image);
+    notation(&registries, &program, &["cert", "generate-test", "ours"]).unwrap();
+    notation(&registries, &program, &["sign", "--insecure-registry", "--key", "ours", &other_image]).unwrap();
+    let certificate = registries.sandbox.path("notation/notation/localkeys/ours.crt");
+    let policy = registries.sandbox.path("policy.yaml");
+    let keys = format!("['{}', '{}']", key("cosign.pub"), certificate.display());
+    std::fs::write(&policy, format!("signed_by:\n- images: ['{}']\n  keys: {keys}\n", bases(&registries))).unwrap();
+    let refused = |reason: &str| rebase(&registries, &policy).run().refused().says(reason);
+
+    let theirs = simple_signature(host, repository, &other);
+    put_simple_signature(host, repository, &base, &theirs);
+    refused(&format!("it is about another digest: {other}"));
+    let mut of_another_type = theirs;
+    of_another_type["layers"][0]["mediaType"] = "text/plain".into();
+    put_simple_signature(host, repository, &base, &of_another_type);
+    refused("it signs another type of payload: \"text/plain\"");
+
+    let subject = registries.new_base.top.descriptor();
+    let lists = listed(host, repository, &other);
+    let (notary, jws) = ("application/vnd.cncf.notary.signature", "application/jose+json");
+    let bytes = |at: usize| attached_bytes(host, repository, lists[at]["digest"].as_str().unwrap());
+    let (bundle, envelope) = (bytes(0), bytes(1));
+    let in_place = |types: (&str, &str), bytes: &[u8]| {
+        put_list(host, repository, &subject, &[attach(host, repository, &subject, types, bytes)]);
+    };
+    in_place((BUNDLE, BUNDLE), &bundle);
+    refused(&format!("it is about another digest: {other}"));
+    let text = String::from_utf8(bundle).unwrap().replace("application/vnd.in-toto+json", "text/plain");
+    in_place((BUNDLE, BUNDLE), text.as_bytes());
+    refused("it signs another type of payload: \"text/plain\"");
+    in_place((notary, jws), &envelope);
+    refused(&format!("it is about another digest: {other}"));
+
+    // Who attests something about an image has not signed it.
+    put_list(host, repository, &subject, &[]);
+    let predicate = registries.sandbox.path("predicate.json");
+    std::fs::write(&predicate, "{}").unwrap();
+    let words = ["attest", "--use-signing-config=false", "--tlog-upload=false", "--allow-insecure-registry", "-y"];
+    let more = ["--type", "https://example.com/flaws", "--predicate", predicate.to_str().unwrap(), "--key"];
+    let image = format!("{}@{base}", registries.source.name(repository));
+    cosign(&cosign3, &registries.sandbox, &[&words[..], &more, &[&key("cosign.key"), &image]].concat()).unwrap();
+    refused("it is a statement of another type: \"https://example.com/flaws\"");
+
+    // The same in every command.
+    let (source, base) = (registries.source.name("in/app:v1"), registries.source.name("base/new:v1"));
+    let batch = registries.sandbox.path("batch.yaml");
+    let target = registries.target.name("out/b:v1");
+    std::fs::write(&batch, format!("images:\n- {{source: '{source}', base: '{base}', target: '{target}'}}\n")).unwrap();
+    let batch = batch.to_str().unwrap();
+    for words in [&["plan", &source, "--base", &base][..], &["batch", batch], &["check", &base, "--allow-base", &base]]
+    {
+        let run = registries.sandbox.underpin(words).arg("--policy").arg(&policy).run().refused();
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains("signature-missing") && said.contains("https://example.com/flaws"), "{run}");
+    }
+}
+
+/// Notation signs with a certificate that ends a moment later.
+#[test]
+fn a_signature_is_refused_when_its_certificate_has_expired() {
+    let program = or_skip!(newer("sid/notation", "notation"));
+    let registries = or_skip!(Registries::one(1000));
+    let home = registries.sandbox.path("notation/notation");
+    std::fs::create_dir_all(&home).unwrap();
+    let end = std::time::SystemTime::now() + std::time::Duration::from_secs(4);
+    let (key, certificate) = (home.join("short.key"), home.join("short.crt"));
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    for (kind, value) in [
+        (rcgen::DnType::CommonName, "short"),
+        (rcgen::DnType::CountryName, "US"),
+        (rcgen::DnType::StateOrProvinceName, "WA"),
+        (rcgen::DnType::OrganizationName, "Notary"),
+    ] {
+        params.distinguished_name.push(kind, value);
+    }
+    params.key_usages = vec![rcgen::KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::CodeSigning];
+    params.not_after = end.into();
+    std::fs::write(&key, pair.serialize_pem()).unwrap();
+    std::fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+    let keys = json!({"default": "short", "keys": [{"name": "short", "keyPath": key, "certPath": certificate}]});
+    std::fs::write(home.join("signingkeys.json"), keys.to_string()).unwrap();
+    let base = format!("{}@{}", registries.source.name("base/new"), registries.new_base.digest());
+    notation(&registries, &program, &["sign", "--insecure-registry", "--key", "short", &base]).unwrap();
+    let policy = registries.sandbox.path("policy.yaml");
+    let text = format!("signed_by:\n- images: ['{}']\n  keys: ['{}']\n", bases(&registries), certificate.display());
+    std::fs::write(&policy, text).unwrap();
+    let left = end.duration_since(std::time::SystemTime::now()).unwrap_or_default();
+    std::thread::sleep(left + std::time::Duration::from_secs(1));
+    rebase(&registries, &policy).run().refused().says("it is not valid now: its certificate is valid from");
 }

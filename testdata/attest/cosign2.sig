@@ -1,0 +1,1 @@
+MEQCIHcYm569zTW4jjhzcfptRap1VHVkAL9svP/NYwUPayUWAiAhizCQ6IOpfy1B1zaLAabZea2GpJAbtDGxz0/kamYv4w==
