@@ -18,6 +18,7 @@ use crate::support::http;
 use crate::support::invocation::{Invocation, Sandbox};
 use crate::support::layouts::Layouts;
 use crate::support::python;
+use crate::support::recipe::{Dialect, Recipe, blob_path};
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 use crate::support::tools::newer;
@@ -212,6 +213,92 @@ print("valid")
     ];
     assert_eq!(inputs, expected);
     assert!(!String::from_utf8(statement).unwrap().contains("2026"), "no time in it");
+}
+
+/// Every statement about an image of three platforms, signed and not, is one to its authors' library, and its document to
+/// those of its own.
+#[test]
+fn every_document_about_every_platform_is_valid() {
+    or_skip!(python::need_fetched("in_toto_attestation"));
+    or_skip!(python::need_fetched("cyclonedx"));
+    let three = |recipe: fn(&str) -> Recipe| fixtures::on_three(Dialect::Oci, recipe);
+    let app = three(|platform| fixtures::app(platform, 100));
+    let layouts = Layouts::new(&app, &three(fixtures::old_base), &three(fixtures::new_base));
+    let all = ["--attest", "provenance", "--attest", "sbom", "--json"];
+    let mut files = Vec::new();
+    for (out, signing) in [("plain", &[][..]), ("signed", &["--sign-key", &key("ecdsa.pem")])] {
+        let report = layouts.rebase(out).args(all).args(signing).run().ok().json();
+        for attested in report["attestations"].as_array().unwrap() {
+            let blob =
+                |digest: &Value| std::fs::read(layouts.layout(out).join(blob_path(digest.as_str().unwrap()))).unwrap();
+            let manifest: Value = serde_json::from_slice(&blob(&attested["digest"])).unwrap();
+            let mut bytes = blob(&manifest["layers"][0]["digest"]);
+            if !signing.is_empty() {
+                let bundle: Value = serde_json::from_slice(&bytes).unwrap();
+                bytes = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
+            }
+            files.push(layouts.sandbox.path(&format!("{out}-{}.json", files.len())));
+            std::fs::write(files.last().unwrap(), bytes).unwrap();
+        }
+    }
+    // The index and three manifests have provenance; each manifest two SBOMs; with a key all four are signed.
+    assert_eq!(files.len(), (4 + 6) + (4 + 6 + 4));
+    let script = r#"
+import collections, json, sys
+from google.protobuf import json_format
+from in_toto_attestation.v1.statement import Statement
+import in_toto_attestation.v1.statement_pb2 as spb
+import in_toto_attestation.predicates.provenance.v1.provenance_pb2 as ppb
+from spdx_tools.spdx.parser.json.json_parser import parse_from_file
+from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+kinds = collections.Counter()
+for path in sys.argv[1:]:
+    value = json.load(open(path))
+    kind, predicate = value["predicateType"], value["predicate"]
+    kinds[kind] += 1
+    # A signature has an empty predicate, as cosign's own have; this library takes that for none at all.
+    if predicate == {}: value["predicate"] = {"any": 1}
+    Statement.copy_from_pb(json_format.ParseDict(value, spb.Statement())).validate()
+    json.dump(predicate, open(path + ".json", "w"))
+    if kind == "https://slsa.dev/provenance/v1":
+        provenance = json_format.ParseDict(predicate, ppb.Provenance())
+        assert provenance.build_definition.build_type and provenance.run_details.builder.id
+    elif kind == "https://spdx.dev/Document":
+        assert not validate_full_spdx_document(parse_from_file(path + ".json")), path
+    elif kind == "https://cyclonedx.org/bom":
+        assert not JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(predicate)), path
+    else:
+        assert kind == "https://sigstore.dev/cosign/sign/v1" and predicate == {}, kind
+print(sorted(kinds.values()))
+"#;
+    let said = python::run_fetched(script, &files).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(said.trim(), "[4, 6, 6, 8]");
+}
+
+/// Three writers at once to one place on the disk.
+#[test]
+fn writers_at_the_same_time_keep_each_others_statements_on_disk() {
+    let layouts = Layouts::new(
+        &fixtures::app("linux/amd64", 100).build(),
+        &fixtures::old_base("linux/amd64").build(),
+        &fixtures::new_base("linux/amd64").build(),
+    );
+    for place in ["oci:out:v1", "oci-archive:out.tar:v1"] {
+        let words = ["rebase", "oci:app:v1", "--base", "oci:new:v1", "--old-base", "oci:old:v1", "--no-cache", "--to"];
+        let rebase = || layouts.underpin(&words).arg(place).env("COSIGN_PASSWORD", "secret");
+        rebase().run().ok();
+        let keys = ["ecdsa.pem", "ed25519.pem", "cosign.key"];
+        let running: Vec<_> = keys.map(|name| rebase().args(["--sign-key", &key(name)]).start()).into_iter().collect();
+        for run in running {
+            run.finish().ok();
+        }
+        for name in keys {
+            let again = rebase().args(["--sign-key", &key(name), "--json"]).run().ok().json();
+            assert_eq!(again["attestations"][0]["change"], "already-there", "{place} {name}");
+        }
+    }
 }
 
 #[test]
