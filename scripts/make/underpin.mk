@@ -10,7 +10,7 @@
 #
 #   make underpin-release   moves what changed; .underpin/NAME.digest holds the digest, .underpin/NAME.json the report
 #   make underpin-plan      explains every move and writes nothing
-#   make underpin-check     releases, then puts the targets and UNDERPIN_CHECK_IMAGES to the base-image policy
+#   make underpin-check     puts what would be released, and UNDERPIN_CHECK_IMAGES, to the base-image policy; publishes nothing
 #   make underpin-elf       the static check on the files of UNDERPIN_BINARIES
 #
 # A stamp is older than its inputs when a local source or base was written again, when a flag or underpin itself
@@ -34,7 +34,7 @@ UNDERPIN_EXCEPTIONS  ?=
 underpin.goal := $(.DEFAULT_GOAL)
 
 ifneq ($(words $(UNDERPIN_STAMPS)),1)
-$(error underpin.mk: UNDERPIN_STAMPS must be one folder without spaces in its name, not '$(UNDERPIN_STAMPS)')
+$(error underpin.mk: UNDERPIN_STAMPS must be one directory without spaces in its name, not '$(UNDERPIN_STAMPS)')
 endif
 
 .PHONY: underpin-release underpin-plan underpin-check underpin-elf underpin-ask
@@ -49,7 +49,7 @@ underpin.value = $(or $(strip $($1_$2)),$(error underpin.mk: $1_$2 is not set; i
 underpin.base = $(or $(strip $($1_BASE)),$(UNDERPIN_BASE))
 underpin.base-name = $(or $(strip $($1_BASE_NAME)),$(strip $(UNDERPIN_BASE_NAME)))
 
-# $(call underpin.path,LOCATION): the file or folder of a local location, its spaces escaped for make. As underpin
+# $(call underpin.path,LOCATION): the file or directory of a local location, its spaces escaped for make. As underpin
 # reads it: behind the last colon stands the tag, unless it has a slash; behind the first one of a docker archive, a name.
 underpin.path = $(subst <space>,\ ,$(subst $(underpin.space),\:,$(call underpin.untagged,$(call underpin.rest,$(call underpin.split,$1)))))
 underpin.split = $(subst :, ,$(firstword $(subst @sha256:, ,$(subst $(underpin.space),<space>,$(strip $1)))))
@@ -68,17 +68,18 @@ underpin.no-image = $(or $(if $(strip $1),,yes),$(filter scratch layers:%,$1))
 # A local target that is gone must be made again, whatever the stamp says.
 underpin.gone = $(if $(call underpin.file,$1),$(if $(wildcard $(call underpin.file,$1)),,underpin-ask))
 
-# $(call underpin.words,NAME): the words that `rebase` and `plan` share.
-underpin.words = $(call underpin.quote,$(call underpin.value,$1,SOURCE)) --base $(call underpin.quote,$(call underpin.base,$1)) \
+# $(call underpin.words,NAME): the words that `rebase` and `plan` share; without the target, those of a check.
+underpin.words = $(underpin.move) --to $(call underpin.quote,$(call underpin.value,$1,TARGET))
+underpin.move = $(call underpin.quote,$(call underpin.value,$1,SOURCE)) --base $(call underpin.quote,$(call underpin.base,$1)) \
   $(if $(strip $($1_SOURCE_NAME)),--source-name $(call underpin.quote,$($1_SOURCE_NAME))) \
   $(if $(call underpin.base-name,$1),--base-name $(call underpin.quote,$(call underpin.base-name,$1))) \
   $(if $(strip $($1_OLD_BASE)),--old-base $(call underpin.quote,$($1_OLD_BASE))) \
-  --to $(call underpin.quote,$(call underpin.value,$1,TARGET)) $($1_FLAGS)
+  $($1_FLAGS)
 
 # $(eval $(call underpin.image,NAME)): the rules of one image.
 define underpin.image
 $(if $(or $(findstring /,$1),$(findstring %,$1),$(findstring :,$1)),$(error underpin.mk: '$1' cannot name an image in UNDERPIN_IMAGES))
-.PHONY: underpin-plan-$1
+.PHONY: underpin-plan-$1 underpin-move-$1
 underpin-release: $(UNDERPIN_STAMPS)/$1.digest
 underpin-plan: underpin-plan-$1
 
@@ -102,7 +103,15 @@ $(UNDERPIN_STAMPS)/$1.digest: $(UNDERPIN_STAMPS)/$1.command $(call underpin.need
 underpin-plan-$1: | $(UNDERPIN_STAMPS)
 	@$$(call underpin.quote,$$(UNDERPIN)) plan $$(call underpin.words,$1) >$(UNDERPIN_STAMPS)/$1.plan; \
 	status=$$$$?; cat $(UNDERPIN_STAMPS)/$1.plan; exit $$$$status
+
+# The result in a layout of its own, to be checked.
+underpin-move-$1: | $(UNDERPIN_STAMPS)
+	@rm -rf $(UNDERPIN_STAMPS)/check/$1 && mkdir -p $(UNDERPIN_STAMPS)/check
+	@$$(call underpin.quote,$$(UNDERPIN)) rebase -q $$(call underpin.move,$1) --to $(call underpin.checked,$1) >/dev/null
 endef
+
+# A directory with the name of the image: by that name the exception list knows it.
+underpin.checked = oci:$(UNDERPIN_STAMPS)/check/$1:checked
 
 $(UNDERPIN_STAMPS):
 	@mkdir -p $@
@@ -114,8 +123,8 @@ underpin.none = @echo 'underpin.mk: $1 is empty; set it before the include line'
 underpin-release underpin-plan:
 	$(if $(strip $(UNDERPIN_IMAGES)),@:,$(call underpin.none,UNDERPIN_IMAGES))
 
-underpin-check: underpin-release
-	@$(call underpin.quote,$(UNDERPIN)) check $(foreach image,$(UNDERPIN_IMAGES),$(call underpin.quote,$($(image)_TARGET))) \
+underpin-check: $(addprefix underpin-move-,$(UNDERPIN_IMAGES))
+	@$(call underpin.quote,$(UNDERPIN)) check $(foreach image,$(UNDERPIN_IMAGES),$(call underpin.checked,$(image))) \
 	  $(foreach image,$(UNDERPIN_CHECK_IMAGES),$(call underpin.quote,$(image))) \
 	  $(if $(strip $(UNDERPIN_EXCEPTIONS)),--exceptions $(call underpin.quote,$(UNDERPIN_EXCEPTIONS))) \
 	  $(foreach base,$(UNDERPIN_ALLOW_BASES),--allow-base $(call underpin.quote,$(base))) $(UNDERPIN_CHECK_FLAGS)

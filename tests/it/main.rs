@@ -29,6 +29,7 @@ mod elf;
 mod exceptions;
 mod extract;
 mod fates;
+mod github;
 mod golden;
 mod hints;
 mod hostile;

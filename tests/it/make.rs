@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::support::docker_registry::Registry;
 use crate::support::fixtures;
 use crate::support::invocation::{Run, Sandbox, binary};
+use crate::support::proxy::Proxy;
 use crate::support::published;
 use crate::support::skip::{Part, need, or_skip};
 
@@ -222,7 +223,7 @@ fn plans_and_the_static_check_are_steps_of_their_own() {
 }
 
 #[test]
-fn the_policy_check_judges_the_released_targets() {
+fn the_policy_check_judges_what_would_be_released() {
     for (allowed, code) in [("oci:same:v1", 0), ("oci:old:v1", 2)] {
         // A list of bases cannot have one with a space in its name.
         let flags = "UNDERPIN_BASE = oci:same:v1\nUNDERPIN_CHECK_FLAGS = --offline --no-cache\n";
@@ -232,12 +233,34 @@ fn the_policy_check_judges_the_released_targets() {
         assert_eq!(run.code(), Some(code), "{run}");
         let told = format!("{}{}", run.stdout, run.stderr);
         assert_eq!(told.contains("base-not-allowed"), code != 0, "{run}");
+        assert_eq!((project.stamp("app"), project.at("release").exists()), (None, false), "nothing is released");
     }
+}
+
+/// A presubmit runs it with the credentials of a release, or with none.
+#[test]
+fn the_policy_check_publishes_nothing() {
+    let registry = or_skip!(Registry::plain());
+    let host = registry.host();
+    fixtures::app(AMD64, 100).build().push(host, "a/app", "v1");
+    fixtures::new_base(AMD64).build().push(host, "bases/static", "v1");
+    let proxy = Proxy::before(host);
+    let front = proxy.host();
+    let makefile = format!(
+        "UNDERPIN_BASE = {front}/bases/static:v1\nUNDERPIN_ALLOW_BASES = {front}/bases/static\nUNDERPIN_IMAGES = app\n\
+         app_SOURCE = {front}/a/app:v1\napp_OLD_BASE = layers:2\napp_TARGET = {front}/out/app:v1\n"
+    );
+    let project = or_skip!(Project::new(&makefile));
+    project.make(&["underpin-check"]).ok();
+    assert_eq!(registry.tag("out/app", "v1"), None);
+    let seen = proxy.seen();
+    let writes: Vec<_> = seen.iter().filter(|seen| !["GET", "HEAD"].contains(&seen.method.as_str())).collect();
+    assert!(!seen.is_empty() && writes.is_empty(), "{writes:?}");
 }
 
 /// What `check` is given; the command itself has its own tests.
 #[test]
-fn the_policy_check_gets_the_released_targets() {
+fn the_policy_check_gets_the_moved_images_and_the_lists() {
     let makefile = format!(
         "{ONE}UNDERPIN_EXCEPTIONS = the list.md\nUNDERPIN_ALLOW_BASES = r.example/a r.example/b\n\
          UNDERPIN_CHECK_IMAGES = r.example/other:v1\n"
@@ -246,9 +269,8 @@ fn the_policy_check_gets_the_released_targets() {
     let stub = format!("#!/bin/sh\n[ \"$1\" = check ] && exec printf '%s\\n' \"$@\"\nexec '{}' \"$@\"\n", binary());
     project.write("tool box/underpin", &stub);
     let run = project.make(&["-j4", "underpin-check"]).ok();
-    let (released, given) = run.stdout.split_once('\n').unwrap();
-    assert!(released.starts_with("oci:release@sha256:"), "{run}");
-    let words = "check|oci:release:app|r.example/other:v1|--exceptions|the list.md|--allow-base|r.example/a|--allow-base|r.example/b";
+    let given = &run.stdout;
+    let words = "check|oci:.underpin/check/app:checked|r.example/other:v1|--exceptions|the list.md|--allow-base|r.example/a|--allow-base|r.example/b";
     assert_eq!(given.lines().collect::<Vec<_>>().join("|"), words);
 }
 
@@ -258,7 +280,7 @@ fn what_cannot_work_is_said_at_once() {
         ("UNDERPIN_IMAGES = app\napp_TARGET = oci:r:a", "other", "app_SOURCE is not set"),
         ("UNDERPIN_IMAGES = app\napp_SOURCE = oci:r:a", "other", "app_TARGET is not set"),
         ("UNDERPIN_IMAGES = a/b", "other", "'a/b' cannot name an image"),
-        ("UNDERPIN_STAMPS = a b", "other", "one folder without spaces"),
+        ("UNDERPIN_STAMPS = a b", "other", "one directory without spaces"),
         ("", "underpin-release", "UNDERPIN_IMAGES is empty"),
         ("", "underpin-elf", "UNDERPIN_BINARIES is empty"),
     ] {

@@ -9,7 +9,8 @@
 
 mod examples;
 mod pages;
-mod session;
+pub mod session;
+mod troubleshooting;
 
 use std::path::Path;
 

@@ -58,7 +58,10 @@ impl Session {
         let variables = self.outside.iter().flat_map(Outside::variables);
         let run = variables.fold(run, |run, (name, value)| run.env(name, value));
         // What GitHub Actions and prow give their jobs.
-        let run = run.env("GITHUB_OUTPUT", at("github-output")).env("ARTIFACTS", at("here"));
+        let run = run
+            .env("GITHUB_OUTPUT", at("github-output"))
+            .env("GITHUB_STEP_SUMMARY", at("github-summary"))
+            .env("ARTIFACTS", at("here"));
         run.limit(std::time::Duration::from_secs(600)).run()
     }
 
