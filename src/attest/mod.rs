@@ -12,6 +12,7 @@
 
 mod attachment;
 mod bundle;
+mod cbor;
 mod comparison;
 mod key;
 mod notation;
@@ -25,7 +26,7 @@ pub use attachment::{Attachment, IN_TOTO, PREDICATE_TYPE, attachments};
 pub use bundle::{BUNDLE, BUNDLE_PREDICATE_TYPE, Rejection, sealed_statement, unchecked_statement};
 pub use comparison::{differences, is_ours};
 pub use key::{PublicKey, SIGNING_PASSWORD, SigningKey};
-pub use notation::{NOTATION, NOTATION_COSE, NOTATION_JWS};
+pub use notation::{EnvelopeForm, NOTATION};
 pub use provenance::{PROVENANCE, SourceReferrer, provenance};
 pub use statement::{ReadStatement, SIGNATURE, Statement, signature};
 pub use trust::{SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand};

@@ -1,4 +1,4 @@
-//! Notation's signatures in their JWS form (Notary Project, "JWS Signature Envelope"): whether the holder of a given
+//! Notation's signatures (Notary Project, "Signature Envelope"), as JWS and as COSE: whether the holder of a given
 //! certificate signed an image.
 //!
 //! The rule this file owns: the certificate that signed must be one of those that are given, byte for byte, and valid now.
@@ -13,20 +13,24 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
     RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use x509_cert::Certificate;
 use x509_cert::der::{DateTime, Decode as _, Encode as _};
 
 use super::bundle::Rejection;
+use super::cbor::{Cbor, signature_structure};
 use crate::error::{Error, Result};
 use crate::oci::{Digest, json as canonical};
 
 pub const NOTATION: &str = "application/vnd.cncf.notary.signature";
-pub const NOTATION_JWS: &str = "application/jose+json";
-pub const NOTATION_COSE: &str = "application/cose";
 const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";
 const SCHEME: &str = "io.cncf.notary.signingScheme";
 const EXPIRY: &str = "io.cncf.notary.expiry";
+const NO_EXPIRY: &str = "its expiry cannot be read";
+const NO_CERTIFICATE: &str = "the envelope has no certificate";
+/// The tag of COSE's messages with one signature, and the header with certificates (RFC 9360).
+const COSE_SIGN1: u64 = 18;
+const X5CHAIN: i128 = 33;
 
 /// A certificate whose holder may sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +54,18 @@ impl TrustedCertificate {
     }
 
     /// Whether the envelope is the holder's signature of the image, at `now` since 1970.
-    pub fn accepts(&self, envelope: &[u8], image: Digest, now: Duration) -> Result<(), Rejection> {
-        let envelope = Envelope::read(envelope)?;
+    pub fn accepts(
+        &self,
+        (form, envelope): (EnvelopeForm, &[u8]),
+        image: Digest,
+        now: Duration,
+    ) -> Result<(), Rejection> {
+        let envelope = Envelope::read(form, envelope)?;
         if envelope.certificate != self.der {
             return Err(Rejection::OtherKey);
         }
         let key = UnparsedPublicKey::new(envelope.algorithm, &self.key);
-        key.verify(envelope.signed.as_bytes(), &envelope.signature).map_err(|_| Rejection::OtherKey)?;
+        key.verify(&envelope.signed, &envelope.signature).map_err(|_| Rejection::OtherKey)?;
         if !(self.valid.0..=self.valid.1).contains(&now) {
             let (from, until) = (date(self.valid.0), date(self.valid.1));
             return Err(Rejection::Expired(format!("its certificate is valid from {from} until {until}")));
@@ -66,13 +75,37 @@ impl TrustedCertificate {
     }
 }
 
-/// The parts of a flattened JWS.
+/// The forms that notation writes envelopes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnvelopeForm {
+    Jws,
+    Cose,
+}
+
+impl EnvelopeForm {
+    /// By the type of the layer that it is.
+    #[must_use]
+    pub fn of(media_type: &str) -> Option<Self> {
+        match media_type {
+            "application/jose+json" => Some(Self::Jws),
+            "application/cose" => Some(Self::Cose),
+            _ => None,
+        }
+    }
+}
+
+/// What an envelope says, in either form.
 struct Envelope {
-    signed: String,
+    signed: Vec<u8>,
     signature: Vec<u8>,
     certificate: Vec<u8>,
     algorithm: &'static dyn VerificationAlgorithm,
-    protected: Map<String, Value>,
+    payload_type: String,
+    scheme: String,
+    /// When the signature ends, since 1970.
+    expiry: Option<Duration>,
+    /// What must be understood.
+    critical: Vec<String>,
     payload: Vec<u8>,
 }
 
@@ -87,7 +120,15 @@ fn malformed(why: &str) -> Rejection {
 }
 
 impl Envelope {
-    fn read(bytes: &[u8]) -> Result<Self, Rejection> {
+    fn read(form: EnvelopeForm, bytes: &[u8]) -> Result<Self, Rejection> {
+        match form {
+            EnvelopeForm::Jws => Self::from_jws(bytes),
+            EnvelopeForm::Cose => Self::from_cose(bytes),
+        }
+    }
+
+    /// A flattened JWS ("JWS Signature Envelope").
+    fn from_jws(bytes: &[u8]) -> Result<Self, Rejection> {
         let object =
             |bytes: &[u8]| canonical::read_object(bytes, "the envelope").map_err(|error| malformed(error.what()));
         let envelope = object(bytes)?;
@@ -98,41 +139,72 @@ impl Envelope {
         let certificate = envelope.get("header").and_then(|header| header.get("x5c")).and_then(|chain| chain.get(0));
         let certificate = certificate.and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
         let members = object(&decoded(protected)?)?;
+        let member = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let expiry = members.get(EXPIRY).map(|expiry| {
+            let until = expiry.as_str().and_then(|text| DateTime::from_str(text).ok());
+            until.map(|until| until.unix_duration()).ok_or_else(|| malformed(NO_EXPIRY))
+        });
+        let critical = members.get("crit").and_then(Value::as_array).into_iter().flatten();
         Ok(Self {
-            signed: format!("{protected}.{payload}"),
+            signed: format!("{protected}.{payload}").into_bytes(),
             signature: decoded(text("signature")?)?,
-            certificate: certificate.ok_or_else(|| malformed("the envelope has no certificate"))?,
-            algorithm: algorithm(&members)?,
+            certificate: certificate.ok_or_else(|| malformed(NO_CERTIFICATE))?,
+            algorithm: algorithm(&member("alg"))?,
+            payload_type: member("cty"),
+            scheme: member(SCHEME),
+            expiry: expiry.transpose()?,
+            critical: critical.map(|key| key.as_str().unwrap_or_default().to_owned()).collect(),
             payload: decoded(payload)?,
-            protected: members,
+        })
+    }
+
+    /// A `COSE_Sign1` message ("COSE Signature Envelope").
+    fn from_cose(bytes: &[u8]) -> Result<Self, Rejection> {
+        let unreadable = || malformed("the envelope is not a COSE_Sign1 message");
+        let Some(Cbor::Tagged(COSE_SIGN1, message)) = Cbor::read(bytes) else { return Err(unreadable()) };
+        let Some([protected, unprotected, payload, signature]) = message.list() else { return Err(unreadable()) };
+        let part = |part: &Cbor| part.bytes().map(<[u8]>::to_vec).ok_or_else(unreadable);
+        let (protected, payload, signature) = (part(protected)?, part(payload)?, part(signature)?);
+        let members = Cbor::read(&protected).ok_or_else(unreadable)?;
+        let named = |key: &str| members.get(&Cbor::Text(key.to_owned()));
+        let text = |value: Option<&Cbor>| value.and_then(Cbor::text).unwrap_or_default().to_owned();
+        let expiry = named(EXPIRY).map(|expiry| match expiry {
+            Cbor::Tagged(1, seconds) => seconds_of(seconds).ok_or_else(|| malformed(NO_EXPIRY)),
+            _ => Err(malformed(NO_EXPIRY)),
+        });
+        let chain = unprotected.get(&Cbor::Integer(X5CHAIN));
+        let certificate = chain.and_then(|chain| chain.list().map_or(Some(chain), <[Cbor]>::first));
+        let critical = members.get(&Cbor::Integer(2)).and_then(Cbor::list).unwrap_or_default();
+        Ok(Self {
+            signed: signature_structure(&protected, &payload),
+            signature,
+            certificate: certificate.and_then(Cbor::bytes).ok_or_else(|| malformed(NO_CERTIFICATE))?.to_vec(),
+            algorithm: algorithm(cose_algorithm(members.get(&Cbor::Integer(1))))?,
+            payload_type: text(members.get(&Cbor::Integer(3))),
+            scheme: text(named(SCHEME)),
+            expiry: expiry.transpose()?,
+            critical: critical.iter().map(|key| key.text().unwrap_or_default().to_owned()).collect(),
+            payload,
         })
     }
 
     /// What must be understood is what is checked here.
     fn check_expiry(&self, now: Duration) -> Result<(), Rejection> {
-        let critical = self.protected.get("crit").and_then(Value::as_array).into_iter().flatten();
-        if critical.filter_map(Value::as_str).any(|key| ![SCHEME, EXPIRY].contains(&key)) {
+        if self.critical.iter().any(|key| ![SCHEME, EXPIRY].contains(&key.as_str())) {
             return Err(malformed("it demands something that is not known"));
         }
-        if self.protected.get(SCHEME).and_then(Value::as_str) != Some("notary.x509") {
+        if self.scheme != "notary.x509" {
             return Err(malformed("it was made by another scheme than notary.x509"));
         }
-        let Some(expiry) = self.protected.get(EXPIRY) else { return Ok(()) };
-        let until = expiry
-            .as_str()
-            .and_then(|text| DateTime::from_str(text).ok())
-            .ok_or_else(|| malformed("its expiry cannot be read"))?;
-        if now > until.unix_duration() {
-            Err(Rejection::Expired(format!("the signature was valid until {until}")))
-        } else {
-            Ok(())
+        match self.expiry.filter(|until| now > *until) {
+            Some(until) => Err(Rejection::Expired(format!("the signature was valid until {}", date(until)))),
+            None => Ok(()),
         }
     }
 
     fn check_payload(&self, image: Digest) -> Result<(), Rejection> {
-        let kind = self.protected.get("cty").and_then(Value::as_str).unwrap_or_default();
-        if kind != PAYLOAD {
-            return Err(Rejection::PayloadType(kind.to_owned()));
+        if self.payload_type != PAYLOAD {
+            return Err(Rejection::PayloadType(self.payload_type.clone()));
         }
         let payload = canonical::read_object(&self.payload, "the payload").map_err(|error| malformed(error.what()))?;
         let digest = payload.get("targetArtifact").and_then(|target| target.get("digest")).and_then(Value::as_str);
@@ -142,8 +214,26 @@ impl Envelope {
     }
 }
 
-fn algorithm(protected: &Map<String, Value>) -> Result<&'static dyn VerificationAlgorithm, Rejection> {
-    match protected.get("alg").and_then(Value::as_str).unwrap_or_default() {
+fn seconds_of(value: &Cbor) -> Option<Duration> {
+    let Cbor::Integer(seconds) = value else { return None };
+    Some(Duration::from_secs(u64::try_from(*seconds).ok()?))
+}
+
+/// An algorithm of COSE by its name in JWS.
+fn cose_algorithm(value: Option<&Cbor>) -> &'static str {
+    match value {
+        Some(Cbor::Integer(-37)) => "PS256",
+        Some(Cbor::Integer(-38)) => "PS384",
+        Some(Cbor::Integer(-39)) => "PS512",
+        Some(Cbor::Integer(-7)) => "ES256",
+        Some(Cbor::Integer(-35)) => "ES384",
+        Some(Cbor::Integer(-36)) => "ES512",
+        _ => "",
+    }
+}
+
+fn algorithm(name: &str) -> Result<&'static dyn VerificationAlgorithm, Rejection> {
+    match name {
         "PS256" => Ok(&RSA_PSS_2048_8192_SHA256),
         "PS384" => Ok(&RSA_PSS_2048_8192_SHA384),
         "PS512" => Ok(&RSA_PSS_2048_8192_SHA512),
@@ -165,6 +255,9 @@ mod tests {
 
     /// Made with notation 1.3.2, whose test certificates are valid for a day.
     const ENVELOPE: &[u8] = include_bytes!("../../testdata/attest/notation.jws");
+    const NOTATIONS: (EnvelopeForm, &[u8]) = (EnvelopeForm::Jws, ENVELOPE);
+    /// The same with `--signature-format cose`, a moment later.
+    const COSE: &[u8] = include_bytes!("../../testdata/attest/notation.cose");
     const CERTIFICATE: &str = include_str!("../../testdata/attest/notation.crt");
     const IMAGE: &str = "sha256:01f5e9e0a3879826433b21063dff87e6907e75964cdc4e4c691ef6c5073dbcb1";
     const SIGNED_AT: Duration = Duration::from_secs(1_794_958_943);
@@ -183,16 +276,41 @@ mod tests {
         let (theirs, second) = (notations(), Duration::from_secs(1));
         let too_early = SIGNED_AT.saturating_sub(second);
         for now in [SIGNED_AT, SIGNED_AT + DAY] {
-            assert_eq!(theirs.accepts(ENVELOPE, image(), now), Ok(()));
+            assert_eq!(theirs.accepts(NOTATIONS, image(), now), Ok(()));
         }
         for now in [too_early, SIGNED_AT + DAY + second] {
-            let refused = theirs.accepts(ENVELOPE, image(), now).unwrap_err().to_string();
+            let refused = theirs.accepts(NOTATIONS, image(), now).unwrap_err().to_string();
             let expected = "its certificate is valid from 2026-11-17T23:42:23Z until 2026-11-18T23:42:23Z";
             assert!(refused.contains(expected), "{refused}");
         }
-        let other = theirs.accepts(ENVELOPE, Digest::of(b"other"), SIGNED_AT);
+        let other = theirs.accepts(NOTATIONS, Digest::of(b"other"), SIGNED_AT);
         assert_eq!(other, Err(Rejection::OtherDigest(vec![image()])));
-        assert_eq!(Signer::new().certificate.accepts(ENVELOPE, image(), SIGNED_AT), Err(Rejection::OtherKey));
+        assert_eq!(Signer::new().certificate.accepts(NOTATIONS, image(), SIGNED_AT), Err(Rejection::OtherKey));
+    }
+
+    #[test]
+    fn so_does_one_in_the_form_of_cose_and_mutants_of_it_do_not() {
+        let theirs = notations();
+        let now = SIGNED_AT + DAY / 2;
+        assert_eq!(theirs.accepts((EnvelopeForm::Cose, COSE), image(), now), Ok(()));
+        let late = theirs.accepts((EnvelopeForm::Cose, COSE), image(), SIGNED_AT + DAY * 2);
+        assert!(matches!(late, Err(Rejection::Expired(_))), "{late:?}");
+        let other = theirs.accepts((EnvelopeForm::Cose, COSE), Digest::of(b"other"), now);
+        assert_eq!(other, Err(Rejection::OtherDigest(vec![image()])));
+        let other = Signer::new().certificate.accepts((EnvelopeForm::Cose, COSE), image(), now);
+        assert_eq!(other, Err(Rejection::OtherKey));
+        // Nobody signed the name of the program that signed: its key is 27 bytes long, its value 17.
+        let agent = b"io.cncf.notary.signingAgent";
+        let at = COSE.windows(agent.len()).position(|window| window == agent).unwrap();
+        let unsigned = at..at + agent.len() + 1 + 17;
+        for mutant in mutants(COSE, 400, &mut fastrand::Rng::with_seed(26)) {
+            let is_cut = mutant.len() < COSE.len();
+            let is_signed = |(at, (one, other)): (usize, (&u8, &u8))| one != other && !unsigned.contains(&at);
+            if is_cut || mutant.iter().zip(COSE).enumerate().any(is_signed) {
+                let judged = theirs.accepts((EnvelopeForm::Cose, &mutant), image(), now);
+                assert!(judged.is_err(), "{mutant:x?}");
+            }
+        }
     }
 
     /// All but the name of the program that signed, which nobody signed.
@@ -202,9 +320,9 @@ mod tests {
         let envelope = text.replace(",\"io.cncf.notary.signingAgent\":\"notation-go/1.3.2\"", "");
         assert!(envelope.len() < text.len());
         let theirs = notations();
-        assert_eq!(theirs.accepts(envelope.as_bytes(), image(), SIGNED_AT), Ok(()));
+        assert_eq!(theirs.accepts((EnvelopeForm::Jws, envelope.as_bytes()), image(), SIGNED_AT), Ok(()));
         for mutant in mutants(envelope.as_bytes(), 400, &mut fastrand::Rng::with_seed(13)) {
-            let judged = theirs.accepts(&mutant, image(), SIGNED_AT);
+            let judged = theirs.accepts((EnvelopeForm::Jws, &mutant), image(), SIGNED_AT);
             assert!(judged.is_err(), "{}", String::from_utf8_lossy(&mutant));
         }
     }
@@ -231,7 +349,8 @@ mod tests {
                 "protected": protected, "payload": payload, "signature": URL_SAFE_NO_PAD.encode(signature.to_bytes()),
                 "header": {"x5c": [STANDARD.encode(&self.certificate.der)]},
             });
-            self.certificate.accepts(envelope.to_string().as_bytes(), image(), SIGNED_AT)
+            let envelope = envelope.to_string();
+            self.certificate.accepts((EnvelopeForm::Jws, envelope.as_bytes()), image(), SIGNED_AT)
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::bundle::{Rejection, sealed_statement};
 use super::key::PublicKey;
-use super::notation::TrustedCertificate;
+use super::notation::{EnvelopeForm, TrustedCertificate};
 use super::pem;
 use super::statement::SIGNATURE;
 use crate::error::{Error, Result};
@@ -85,7 +85,12 @@ impl SignatureDemand {
     }
 
     /// The same for an envelope of notation, at `now` since 1970. Of several reasons the nearest to being right is given.
-    pub fn accepts_notation(&self, envelope: &[u8], image: Digest, now: Duration) -> Result<(), Rejection> {
+    pub fn accepts_notation(
+        &self,
+        envelope: (EnvelopeForm, &[u8]),
+        image: Digest,
+        now: Duration,
+    ) -> Result<(), Rejection> {
         let mut why = Rejection::OtherKey;
         for certificate in &self.certificates {
             match certificate.accepts(envelope, image, now) {

@@ -9,9 +9,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::Value;
 
 use super::{Fetcher, Opened};
-use crate::attest::{
-    BUNDLE, NOTATION, NOTATION_COSE, NOTATION_JWS, Rejection, SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand,
-};
+use crate::attest::{BUNDLE, EnvelopeForm, NOTATION, SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand};
 use crate::error::{Kind, Result};
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, Index, Location, artifact_type, fallback_tag, subject};
 use crate::store::disk::Timestamp;
@@ -100,14 +98,14 @@ fn among_referrers(
             continue;
         };
         let bytes = || opened.loader(fetcher).small_blob(&layer);
-        let judged = match layer.media_type.as_str() {
-            BUNDLE => demand.accepts_bundle(&bytes()?, image),
-            NOTATION_JWS if artifact_type(&document) == NOTATION => {
+        let media_type = layer.media_type.as_str();
+        let judged = match EnvelopeForm::of(media_type).filter(|_| artifact_type(&document) == NOTATION) {
+            _ if media_type == BUNDLE => demand.accepts_bundle(&bytes()?, image),
+            Some(form) => {
                 let now = Timestamp::now().time().duration_since(UNIX_EPOCH).unwrap_or_default();
-                demand.accepts_notation(&bytes()?, image, now)
+                demand.accepts_notation((form, &bytes()?), image, now)
             }
-            NOTATION_COSE => Err(Rejection::Malformed("COSE envelopes are not supported, only JWS".to_owned())),
-            _ => continue,
+            None => continue,
         };
         match judged {
             Ok(()) => return Ok(true),
