@@ -36,7 +36,7 @@
 //! | [`report`] | one model, one file per format |
 //! | [`settings`] | what a run was asked to do |
 //! | [`run`], [`verify`], [`check`] | the flow itself, the flow again, and the flow as a question |
-//! | [`batch`] | many images: the batch file, the lock file, shards |
+//! | [`batch`] | many images: the batch file, the lock file, shards, outdated images |
 //! | [`cli`] | one small file per command |
 //!
 //! A module uses only those listed before it, which a test holds; network and disk are touched in [`store`] only,

@@ -94,8 +94,7 @@ enum Verdict {
 impl Inquiry<'_> {
     fn answer(&self) -> Result<OutdatedAnswer> {
         let location = &self.asked.location;
-        let top = self.fetcher.source(location)?.top().clone();
-        let image = self.fetcher.based(location, &self.run.platforms, &self.known(&top))?;
+        let image = self.fetcher.based(location, &self.run.platforms, |top| self.known(top))?;
         let mut platforms = Vec::new();
         for platform in &image.platforms {
             let base = BaseIdentity::of(platform);
@@ -104,7 +103,7 @@ impl Inquiry<'_> {
         }
         let refreshed = self.refreshed(&image, &platforms);
         let reference = location.without_digest();
-        let named = Named { reference: reference.clone(), digest: top.digest().to_string() };
+        let named = Named { reference: reference.clone(), digest: image.top().digest().to_string() };
         let rows: Vec<OutdatedPlatform> =
             platforms.iter().map(|(platform, base, verdict)| row(platform, base, verdict)).collect();
         let outcome = rows.iter().map(|row| row.outcome).max().unwrap_or(RowOutcome::Unknown);

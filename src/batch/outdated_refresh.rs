@@ -20,7 +20,7 @@ use crate::rules::Level;
 use crate::run as flow;
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::fetch::{BasedImage, Fetcher};
+use crate::store::fetch::{BasedImage, Fetcher, may_follow};
 use crate::verify::{Recorded, recorded};
 
 /// Whether an image could move, and how.
@@ -99,7 +99,9 @@ impl Refresh<'_> {
             jobs.push(job);
         }
         if let Some(recorded) = &recorded {
-            let job = move_of_source(recorded, newest);
+            // A record comes with the image, and must not lead to files or into a private network.
+            let may_be_read = |job: &Job| may_follow(&self.asked.location, &job.source);
+            let job = move_of_source(recorded, newest).filter(may_be_read);
             jobs.extend(job.map(|mut job| {
                 job.options.known_bases = self.known_bases.to_vec();
                 job

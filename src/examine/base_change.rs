@@ -51,11 +51,14 @@ impl FileChanges {
         let mut changes = Self::default();
         let mut arrived: BTreeMap<RootPath, &FileNode<'_>> = to.entries().collect();
         for (path, old) in from.entries() {
-            let is_same = arrived.remove(&path).is_some_and(|new| is_same((from, old), (to, new)));
+            let is_same = match arrived.remove(&path) {
+                Some(new) => is_same((from, old), (to, new)),
+                None => is_implied(old),
+            };
             changes.add((!is_same).then_some(path));
         }
-        for path in arrived.into_keys() {
-            changes.add(Some(path));
+        for (path, new) in arrived {
+            changes.add((!is_implied(new)).then_some(path));
         }
         changes.paths.sort();
         changes
@@ -68,6 +71,11 @@ impl FileChanges {
             self.paths.push(path);
         }
     }
+}
+
+/// A directory that is only there because of what is in it, which is counted.
+fn is_implied(node: &FileNode<'_>) -> bool {
+    node.entry().is_none()
 }
 
 /// Whether a program would notice a difference. A file whose content is not known is not the same.

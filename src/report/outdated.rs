@@ -86,8 +86,8 @@ pub struct ReportedFiles {
     pub paths: Vec<String>,
 }
 
-/// Packages and files that one line names.
-const NAMED: usize = 4;
+/// Packages and files that one line names: it is told for every image, and the lists are told once.
+const NAMED: usize = 6;
 
 impl ReportedChange {
     #[must_use]
@@ -99,7 +99,7 @@ impl ReportedChange {
         });
         let summary = match (&files, &packages) {
             (Some(files), _) => files.summary(!change.packages.is_partial),
-            (None, Some(packages)) => listed(packages_in_words(packages), usize::MAX),
+            (None, Some(packages)) => listed(packages_in_words(packages)),
             (None, None) => String::new(),
         };
         Self { from, to, summary, packages, files }
@@ -109,14 +109,6 @@ impl ReportedChange {
     #[must_use]
     pub const fn unread((from, to): (Digest, Digest), why: String) -> Self {
         Self { from, to, summary: why, packages: None, files: None }
-    }
-
-    /// The same in a line for the terminal.
-    fn short(&self) -> String {
-        match &self.packages {
-            Some(packages) if self.files.is_none() => listed(packages_in_words(packages), NAMED),
-            _ => self.summary.clone(),
-        }
     }
 }
 
@@ -135,9 +127,9 @@ fn packages_in_words(packages: &ReportedPackages) -> Vec<String> {
     words.into_iter().map(|(_, line)| line).collect()
 }
 
-fn listed(mut words: Vec<String>, most: usize) -> String {
-    let more = words.len().saturating_sub(most);
-    words.truncate(most);
+fn listed(mut words: Vec<String>) -> String {
+    let more = words.len().saturating_sub(NAMED);
+    words.truncate(NAMED);
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     words.join(", ") + &more
 }
@@ -149,9 +141,10 @@ impl ReportedFiles {
             return format!("same files, other bytes{packages}");
         }
         let word = if self.count == 1 { "file differs" } else { "files differ" };
-        let paths = listed(self.paths.clone(), NAMED);
+        let paths = listed(self.paths.iter().take(NAMED).cloned().collect());
+        let more = if self.count > NAMED { ", ..." } else { "" };
         let same = if packages_are_known { "same packages, " } else { "" };
-        format!("{same}{} {word}: {paths}{packages}", self.count)
+        format!("{same}{} {word}: {paths}{more}{packages}", self.count)
     }
 }
 
@@ -250,7 +243,7 @@ fn platform_lines(out: &mut String, platform: &OutdatedPlatform) {
         let _ = writeln!(out, "    {current} → {newest}");
     }
     if let Some(change) = &platform.compared {
-        let _ = writeln!(out, "    {}", printable(&change.short()));
+        let _ = writeln!(out, "    {}", printable(&change.summary));
     }
     for note in &platform.notes {
         let _ = writeln!(out, "    {}", printable(note));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::images::Recording;
 use super::layers::LayerReader;
 use super::lookup::{Looker, Patience};
 use super::select::Listed;
@@ -64,15 +65,21 @@ impl BasedPlatform {
 }
 
 impl Fetcher<'_> {
-    /// Reads the documents of an image, and finds the base of each platform among what is named.
-    pub fn based(&self, location: &Location, platforms: &[Platform], known: &[Location]) -> Result<BasedImage> {
-        let opened = self.source(location)?;
+    /// Reads the documents of an image, and finds the base of each platform among what is named, in it or as `known`.
+    pub fn based(
+        &self,
+        location: &Location,
+        platforms: &[Platform],
+        known: impl FnOnce(&Document) -> Vec<Location>,
+    ) -> Result<BasedImage> {
+        let opened = self.open(location, Recording::Off)?;
+        let known = known(opened.top());
         let (chosen, ..) = self.chosen(&opened, platforms)?;
         let layers = LayerReader::new(self, &opened);
         let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
             let looker = Looker::new(self, &opened, listed, &layers, Patience::Note);
             let (mut found, mut lost) = (Vec::new(), Vec::new());
-            for location in known {
+            for location in &known {
                 match looker.answer(location)? {
                     Ok(image) => found.push((location, image)),
                     Err(why) => lost.push(format!("the run names {location}, which {why}")),

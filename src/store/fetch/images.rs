@@ -90,18 +90,28 @@ pub(super) struct ImageRecorder {
     digest: Digest,
     media_type: MediaType,
     told: Mutex<BTreeSet<Digest>>,
+    recording: Recording,
+}
+
+/// Whether the store keeps a record of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recording {
+    On,
+    /// Only its documents are read, of so many images that a record for each would take longer than the answer.
+    Off,
 }
 
 impl ImageRecorder {
-    pub fn new(location: &Location, top: &Document) -> Self {
-        let told = Mutex::default();
-        Self { location: location.clone(), digest: top.digest(), media_type: top.media_type().clone(), told }
+    pub fn new(location: &Location, top: &Document, recording: Recording) -> Self {
+        let (digest, media_type) = (top.digest(), top.media_type().clone());
+        Self { location: location.clone(), digest, media_type, told: Mutex::default(), recording }
     }
 
     /// These blobs belong to the image; with the platform whose manifest they were found by.
     pub fn add(&self, cache: &Cache, platform: Option<(&Platform, Digest)>, parts: impl IntoIterator<Item = Digest>) {
-        if matches!(self.location, Location::Cache(_)) {
-            return; // It is under the name that it was fetched by.
+        // What is in the store is there under the name that it was fetched by.
+        if matches!(self.location, Location::Cache(_)) || self.recording == Recording::Off {
+            return;
         }
         let fresh: Vec<Digest> = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

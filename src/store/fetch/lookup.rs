@@ -135,7 +135,8 @@ fn provenance_layers(manifest: &serde_json::Map<String, Value>) -> Vec<Descripto
 }
 
 /// Whether a clue found in an image at `source` may be followed to `clue`.
-pub(super) fn may_follow(source: &Location, clue: &Location) -> bool {
+#[must_use]
+pub fn may_follow(source: &Location, clue: &Location) -> bool {
     match (source, clue) {
         (Location::Registry(source), Location::Registry(clue)) => {
             is_public(clue.name().host()) || !is_public(source.name().host())

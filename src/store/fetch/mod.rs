@@ -26,15 +26,14 @@ use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image,
 use crate::plan::{Need, RebaseOptions};
 use crate::process::{OwnStartup, PodContainer};
 
-use images::ImageRecorder;
-use images::Loader;
+use images::{ImageRecorder, Loader, Recording};
 use layers::LayerReader;
 use lookup::Looker;
 use select::{Listed, Listing};
 
 pub use attached::AttachedStatement;
 pub use current::{BasedImage, BasedPlatform, NamedBy};
-pub use lookup::Patience;
+pub use lookup::{Patience, may_follow};
 pub use signatures::SignatureSearch;
 
 /// What a run asks for.
@@ -299,19 +298,19 @@ impl Fetcher<'_> {
 
     /// A location is resolved once a run, whoever asks for it.
     pub fn opened(&self, location: &Location) -> Result<Arc<Opened>> {
-        self.bases.opened.get(location.clone(), || self.open(location))
+        self.bases.opened.get(location.clone(), || self.open(location, Recording::On))
     }
 
     /// The same for a source: it is forgotten with the fetcher.
     pub fn source(&self, location: &Location) -> Result<Arc<Opened>> {
-        self.sources.opened.get(location.clone(), || self.open(location))
+        self.sources.opened.get(location.clone(), || self.open(location, Recording::On))
     }
 
-    fn open(&self, location: &Location) -> Result<Arc<Opened>> {
+    fn open(&self, location: &Location, recording: Recording) -> Result<Arc<Opened>> {
         let place = self.tools.places.source(location)?;
         let top = place.top()?;
         self.tools.cache.keep_small(&top.digest(), top.bytes());
-        let memory = ImageRecorder::new(location, &top);
+        let memory = ImageRecorder::new(location, &top, recording);
         memory.add(&self.tools.cache, None, []);
         let origin = Origin { location: location.clone(), top };
         Ok(Arc::new(Opened { origin, place, small: OnceMap::default(), layers: OnceMap::default(), memory }))
