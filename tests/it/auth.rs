@@ -254,6 +254,19 @@ fn a_wrong_password_is_an_authentication_error() {
     let run = silent_about_secrets(locked.rebase().run()).fails("authentication").says(&locked.proxy.host());
     // Source, both bases and target are asked for together, and none of them is asked again.
     assert!(locked.proxy.seen().len() <= 8, "{} requests\n{run}", locked.proxy.seen().len());
+    let shown = locked.proxy.seen().iter().filter(|seen| is_basic(seen)).count();
+    assert!((1..=2).contains(&shown), "a wrong password that is sent {shown} times locks accounts\n{run}");
+}
+
+#[test]
+fn a_token_server_that_refuses_a_password_is_not_asked_by_every_request() {
+    let guest = Guest::Basic { user: USER.to_owned(), password: PASSWORD.to_owned() };
+    let guarded = or_skip!(Guarded::new(Manners { guest, ..Manners::default() }));
+    let basic = STANDARD.encode(format!("{USER}:CANARY-wrong"));
+    let auths = json!({"auths": {guarded.proxy.host(): {"auth": basic}}});
+    write(&guarded.sandbox.path("home/.docker/config.json"), &auths.to_string());
+    let run = silent_about_secrets(guarded.rebase(&guarded.name("out/app:v1")).run()).fails("authentication");
+    assert!((1..=2).contains(&guarded.tokens.seen().len()), "{:?}\n{run}", guarded.tokens.scopes());
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Client {
             Some(origin) => self.tokens.ready(&self.http, call, &origin).await?,
             None => None,
         };
-        let answer = self.travel(call, used.as_ref()).await?;
+        let answer = self.show(call, used.as_ref()).await?;
         if answer.status != StatusCode::UNAUTHORIZED || answer.by != By::Registry {
             return Ok(answer);
         }
@@ -62,8 +62,17 @@ impl Client {
             return Ok(answer);
         };
         match self.tokens.renew(&self.http, call, &origin, &challenge, used.as_ref()).await? {
-            Some(renewed) => self.travel(call, Some(&renewed)).await,
-            None => Ok(answer),
+            // What was refused a moment ago is not shown again.
+            Some(renewed) if used.as_ref() != Some(&renewed) => self.show(call, Some(&renewed)).await,
+            _ => Ok(answer),
+        }
+    }
+
+    /// The call with what it shows; a password is tried by one call first.
+    async fn show(&self, call: &Call<'_>, authorization: Option<&Secret>) -> Result<RegistryAnswer, RequestFault> {
+        match authorization.filter(|authorization| authorization.is_basic()) {
+            Some(basic) => self.tokens.trials.ask(call.host.name(), basic, self.travel(call, Some(basic))).await,
+            None => self.travel(call, authorization).await,
         }
     }
 
@@ -364,6 +373,11 @@ pub(super) struct RegistryAnswer {
 }
 
 impl RegistryAnswer {
+    /// The same for somebody else who would get it.
+    pub(super) fn without_stream(&self) -> Self {
+        Self { headers: self.headers.clone(), url: self.url.clone(), body: self.body.clone(), stream: None, ..*self }
+    }
+
     pub(super) fn text(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }

@@ -105,6 +105,11 @@ impl Secret {
         &self.0
     }
 
+    /// Whether it is a user's name and password, as a header has them.
+    pub(super) fn is_basic(&self) -> bool {
+        self.0.starts_with("Basic ")
+    }
+
     /// `bytes` with the secret made unreadable: servers may repeat what they were sent.
     pub(super) fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
         // Of an `Authorization` value, the scheme is no secret.

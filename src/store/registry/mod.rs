@@ -12,6 +12,7 @@
 //!   host           TLS or plain HTTP, per host
 //!   url_policy     which redirects and token servers are followed
 //!   challenge      WWW-Authenticate;                 token, token_request  Authorization values
+//!   password_trial one request at a time until a password has proved good
 //!   credentials    where they are looked for;        auth_file, credential_helper  how they are read
 //! http_client    one request: connections, time limits, counting
 //!   host_limits    what requests to one host share;  upload_body  bytes of an upload
@@ -29,6 +30,7 @@ mod host_limits;
 mod http_client;
 mod http_error;
 mod manifest;
+mod password_trial;
 mod referrers;
 mod repository;
 mod retry;

@@ -17,6 +17,7 @@ use super::credentials::{Credential, Credentials, Secret};
 use super::host::Transport;
 use super::http_client::HttpClient;
 use super::http_error::RequestFault;
+use super::password_trial::PasswordTrials;
 use super::token_request::{Granted, TokenRequest};
 use super::url_policy;
 use crate::error::{Kind, Result};
@@ -99,11 +100,18 @@ pub(super) struct Tokens {
     slots: Mutex<Slots>,
     known: Mutex<HashMap<RepositoryName, Option<Credential>>>,
     warned: Mutex<HashSet<String>>,
+    pub(super) trials: PasswordTrials,
 }
 
 impl Tokens {
     pub(super) fn new(credentials: Credentials) -> Self {
-        Self { credentials, slots: Mutex::default(), known: Mutex::default(), warned: Mutex::default() }
+        Self {
+            credentials,
+            slots: Mutex::default(),
+            known: Mutex::default(),
+            warned: Mutex::default(),
+            trials: PasswordTrials::default(),
+        }
     }
 
     /// What to send along without being asked: what is held, or what the registry is known to want.
@@ -182,7 +190,7 @@ impl Tokens {
         }
         let scopes = call.scope.texts(&bearer.scopes);
         let request = TokenRequest { call, origin, realm, service: bearer.service.as_deref(), scopes, credential };
-        let Granted { token, lifetime } = request.send(http).await?;
+        let Granted { token, lifetime } = request.send(http, &self.trials).await?;
         let authorization = Secret::new(format!("Bearer {}", token.reveal()));
         Ok(Held { authorization, until: Some(Instant::now() + usable(lifetime)) })
     }

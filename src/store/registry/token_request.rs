@@ -14,6 +14,7 @@ use super::client::{About, By, Call, FAILURE_LIMIT, RegistryAnswer};
 use super::credentials::{Credential, Secret};
 use super::http_client::{HttpClient, Outgoing, Payload};
 use super::http_error::{self, Complaint, RequestFault};
+use super::password_trial::PasswordTrials;
 use super::retry;
 use super::token::{RegistryOrigin, basic_of};
 use super::url_policy::{self, MOST_HOPS, same_origin};
@@ -40,10 +41,10 @@ pub(super) struct Granted {
 }
 
 impl TokenRequest<'_> {
-    pub(super) async fn send(&self, http: &HttpClient) -> Result<Granted> {
+    pub(super) async fn send(&self, http: &HttpClient, trials: &PasswordTrials) -> Result<Granted> {
         let limits = http.limits(&self.realm);
         let about = self.call.about().asking(&self.method(), &self.realm);
-        let answer = retry::persist(http, &limits, &about, async || self.travel(http, &about).await).await?;
+        let answer = retry::persist(http, &limits, &about, async || self.show(http, &about, trials).await).await?;
         if !answer.status.is_success() {
             return Err(self.refused(&about, &answer));
         }
@@ -55,7 +56,22 @@ impl TokenRequest<'_> {
         if matches!(self.credential, Some(Credential::Identity(_))) { Method::POST } else { Method::GET }
     }
 
-    /// One try, redirects included.
+    /// One try; a credential that nobody has tried is shown by one request first.
+    async fn show(
+        &self,
+        http: &HttpClient,
+        about: &About,
+        trials: &PasswordTrials,
+    ) -> Result<RegistryAnswer, RequestFault> {
+        let shown = match &self.credential {
+            Some(Credential::Password { user, password }) => basic_of(user, password),
+            Some(Credential::Identity(token)) => token.clone(),
+            None => return self.travel(http, about).await,
+        };
+        trials.ask(self.realm.as_str(), &shown, self.travel(http, about)).await
+    }
+
+    /// The request itself, redirects included.
     async fn travel(&self, http: &HttpClient, about: &About) -> Result<RegistryAnswer, RequestFault> {
         let mut url = self.question();
         for _ in 0..=MOST_HOPS {

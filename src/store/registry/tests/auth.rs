@@ -139,6 +139,49 @@ fn basic_credentials_go_to_the_registry_itself() {
     assert_eq!(error.kind(), Kind::Auth);
 }
 
+/// Reads `images` at once, and yields how often it worked.
+fn read_together(rig: &Rig, fake: &FakeRegistry, images: usize) -> usize {
+    let read = |at: usize| rig.registry.source(&fake.image(&format!("a/b{at}:c"))).top().is_ok();
+    std::thread::scope(|scope| {
+        let reading: Vec<_> = (0..images).map(|at| scope.spawn(move || read(at))).collect();
+        reading.into_iter().filter_map(|read| read.join().ok()).filter(|is_read| *is_read).count()
+    })
+}
+
+#[test]
+fn a_wrong_password_is_not_sent_with_every_request() {
+    let basic = FakeRegistry::start(|_, _| Reply::new(401).with("WWW-Authenticate", "Basic realm=\"r\""));
+    let token = FakeRegistry::start(|seen, _| {
+        let refusal = || challenge(&format!("http://{}/token", seen.header("host").unwrap()));
+        if seen.target.starts_with("/token") { Reply::new(401).body("who are you?") } else { refusal() }
+    });
+    for fake in [&basic, &token] {
+        let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+        assert_eq!(read_together(&rig, fake, 8), 0);
+        let shown = fake.seen().iter().filter(|seen| seen.header("authorization").is_some()).count();
+        assert_eq!(shown, 2, "{:?}", fake.lines());
+        let error = rig.registry.source(&fake.image("a/more:c")).top().unwrap_err();
+        assert_eq!(error.kind(), Kind::Auth);
+        let shown = fake.seen().iter().filter(|seen| seen.header("authorization").is_some()).count();
+        assert_eq!(shown, 2, "also later: {:?}", fake.lines());
+    }
+}
+
+#[test]
+fn a_repository_that_is_hidden_does_not_make_a_password_wrong() {
+    let fake = FakeRegistry::start(|seen, _| match seen.header("authorization") {
+        Some(BASIC) if !seen.target.contains("hidden") => manifest_reply(),
+        _ => Reply::new(401).with("WWW-Authenticate", "Basic realm=\"r\""),
+    });
+    let (rig, _dir) = rig_with(&[&fake.host], PASSWORD);
+    assert!(rig.registry.source(&fake.image("hidden/a:c")).top().is_err());
+    assert_eq!(read_together(&rig, &fake, 8), 8);
+    for _ in 0..3 {
+        assert!(rig.registry.source(&fake.image("hidden/a:c")).top().is_err());
+    }
+    assert_eq!(read_together(&rig, &fake, 8), 8, "it has proved good");
+}
+
 #[test]
 fn an_identity_token_is_traded_in_the_body_with_one_scope() {
     let fake = guarded(|_, _| manifest_reply(), 0);
