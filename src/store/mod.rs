@@ -21,4 +21,4 @@ pub use layer_store::LayerStore;
 pub use parallel::OnceMap;
 pub use progress::{Meter, Notice, Notices, Progress, Tally, Traffic};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
-pub use source_sink::{Blob, Delivery, Opener, Sink, Source, StoreAccess, Stream};
+pub use source_sink::{Blob, Delivery, ImageTurn, Offer, Opener, PutUnder, Sink, Source, StoreAccess, Stream};

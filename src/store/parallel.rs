@@ -104,11 +104,10 @@ impl Drop for AsyncRuntime {
     }
 }
 
-/// Runs `work` on a thread of its own and waits for it: bytes to upload may come from a registry
-/// too, whose reader uses [`Engine::run`].
-pub(in crate::store) fn aside<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let outcome = std::thread::scope(|scope| scope.spawn(work).join());
-    outcome.unwrap_or_else(|_| Err(Error::new(Kind::Io, "reading the blob to upload failed")))
+/// Runs `work` as if outside of the runtime: bytes to upload may come from a registry too, whose reader uses
+/// [`AsyncRuntime::run`].
+pub(in crate::store) fn aside<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    tokio::task::block_in_place(work)
 }
 
 #[cfg(test)]

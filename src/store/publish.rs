@@ -6,11 +6,11 @@ use std::io::Read as _;
 use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
 use super::registry::{EarlyDigest, PendingDigest};
-use super::{Blob, Sink, Source, StoreAccess, Stream, parallel};
+use super::{Blob, Offer, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
 use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, RepositoryName};
+use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, Manifest, RepositoryName};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -46,7 +46,9 @@ impl EarlyAnswers {
     /// Begins to ask. Layers will be mounted from `mounts_from`.
     #[must_use]
     pub fn ask(tools: &StoreAccess, targets: &[Location], mounts_from: &[&Location]) -> Self {
-        Self(targets.iter().map(|target| tools.places.ask(target, mounts_from)).collect())
+        // Where other images keep the registry busy, it is asked in turn.
+        let ask = |target| (tools.jobs() > 1).then(|| tools.places.ask(target, mounts_from)).flatten();
+        Self(targets.iter().map(ask).collect())
     }
 }
 
@@ -65,8 +67,12 @@ impl Publisher<'_> {
         // A target that cannot take the result is found before the first one has it.
         let sinks = targets.iter().map(|target| self.usable(assembled, target)).collect::<Result<Vec<_>>>()?;
         std::thread::scope(|scope| {
-            // To sync files takes as long as to send them, so both are done at once.
-            scope.spawn(|| self.keep(assembled, targets));
+            if self.tools.jobs() > 1 {
+                // To sync files takes as long as to send them, so both are done at once.
+                scope.spawn(|| self.keep(assembled, targets));
+            } else {
+                self.keep(assembled, targets);
+            }
             let mut published = Vec::new();
             for ((target, sink), early) in targets.iter().zip(sinks).zip(early.0) {
                 let outcome = match is_there(assembled, sink.as_ref(), early) {
@@ -151,14 +157,20 @@ impl Publisher<'_> {
         origins: &Origins,
     ) -> Result<Publication> {
         // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
-        let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs } else { 1 };
+        let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs() } else { 1 };
         let mut blobs: Vec<&NeededBlob> = assembled.blobs.iter().collect();
         if matches!(target, Location::Registry(_)) {
             // To send one takes two requests, to mount one takes one.
             blobs.sort_by_key(|blob| !matches!(blob.origin, BlobOrigin::Made(_)));
         }
+        let offered = Offered::make(assembled, sink)?;
+        if offered.is_top_taken(assembled) {
+            return Ok(Publication::Written);
+        }
+        blobs.retain(|blob| !offered.is_there(blob));
         parallel::map(&blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
-        parallel::map(&assembled.children, jobs, |child| sink.put_document(child))?;
+        let children: Vec<&Document> = assembled.children.iter().filter(|child| !offered.is_taken(child)).collect();
+        parallel::map(&children, jobs, |child| sink.put_document(child))?;
         sink.tag(&assembled.top)?;
         Ok(Publication::Written)
     }
@@ -174,6 +186,47 @@ impl Publisher<'_> {
         let watched = || Ok(self.tools.progress.watch(&format!("sending {}", of.digest.short()), of.size, open()?));
         sink.put_blob(&Blob { descriptor: of, held_by: &held_by, open: &watched })?;
         Ok(())
+    }
+}
+
+/// What a target made of the manifests of the result before their blobs were put there.
+struct Offered {
+    taken: HashSet<Digest>,
+    /// Blobs that the target said it has: all of a manifest but those that it named.
+    there: HashSet<Digest>,
+}
+
+impl Offered {
+    fn make(assembled: &Assembled, sink: &dyn Sink) -> Result<Self> {
+        let (top, children) = (&assembled.top, &assembled.children);
+        let single = (top.kind() == DocumentKind::Manifest).then_some((top, PutUnder::Target));
+        let manifests: Vec<_> = children.iter().map(|child| (child, PutUnder::Digest)).chain(single).collect();
+        let mut made = Self { taken: HashSet::new(), there: HashSet::new() };
+        let mut lacking = HashSet::new();
+        for ((manifest, _), offer) in manifests.iter().zip(sink.offer(&manifests)?) {
+            match offer {
+                Offer::NotMade => continue,
+                Offer::Taken => drop(made.taken.insert(manifest.digest())),
+                Offer::Lacks(blobs) => lacking.extend(blobs),
+            }
+            let parts = Manifest::read(manifest)?;
+            made.there.extend(parts.layers.iter().chain([&parts.config]).map(|part| part.digest));
+        }
+        made.there.retain(|digest| !lacking.contains(digest));
+        Ok(made)
+    }
+
+    fn is_taken(&self, document: &Document) -> bool {
+        self.taken.contains(&document.digest())
+    }
+
+    /// Whether the target names the result already.
+    fn is_top_taken(&self, assembled: &Assembled) -> bool {
+        self.is_taken(&assembled.top)
+    }
+
+    fn is_there(&self, blob: &NeededBlob) -> bool {
+        self.there.contains(&blob.descriptor.digest)
     }
 }
 

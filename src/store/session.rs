@@ -1,6 +1,7 @@
 //! One run's way to everything outside: registries, cache, counters, and whom to tell.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 
 use super::disk::Cache;
 use super::fetch::{Bases, Fetcher};
@@ -58,7 +59,7 @@ impl Session {
         };
         let registry = Registry::new(options, traffic.clone(), notices.clone())?;
         let places = Opener::new(registry, notices.clone(), cache.clone(), given.network);
-        let tools = StoreAccess { places, cache, notices, progress, jobs: given.jobs };
+        let tools = StoreAccess { places, cache, notices, progress, limit: given.jobs, images: AtomicUsize::new(0) };
         Ok(Self { tools, traffic, bases: Bases::default(), resolved: OnceMap::default() })
     }
 

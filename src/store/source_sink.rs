@@ -1,6 +1,7 @@
 //! The one interface for registry and disk.
 
 use std::io::{Read, Seek as _, SeekFrom};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
 use super::publish::Publication;
@@ -51,6 +52,12 @@ pub trait Sink: Send + Sync {
     /// Makes sure that the blob is there. Success means that the place has verified its digest.
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery>;
 
+    /// Puts the manifests of an image before their blobs, where that may save requests and is safe: a place that takes
+    /// manifests whose blobs it lacks is not offered any. Yields an answer for each.
+    fn offer(&self, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
+        Ok(vec![Offer::NotMade; manifests.len()])
+    }
+
     /// Puts a manifest by its digest: the child of an index.
     fn put_document(&self, document: &Document) -> Result<()>;
 
@@ -69,6 +76,24 @@ pub struct Blob<'a> {
     pub held_by: &'a [RepositoryName],
     /// Opens the bytes from the start; called again for each try.
     pub open: &'a (dyn Fn() -> Result<Stream> + Sync),
+}
+
+/// The name that a manifest is offered under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutUnder {
+    Target,
+    Digest,
+}
+
+/// What a place made of a manifest before its blobs were put there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offer {
+    /// It has all of them, and has the manifest now.
+    Taken,
+    /// It has all but these.
+    Lacks(Vec<Digest>),
+    /// Nothing is known.
+    NotMade,
 }
 
 /// How a blob got to where it should be.
@@ -132,7 +157,33 @@ pub struct StoreAccess {
     pub notices: Notices,
     pub progress: Progress,
     /// How many transfers at once.
-    pub jobs: usize,
+    pub limit: usize,
+    /// How many images are worked on.
+    pub images: AtomicUsize,
+}
+
+impl StoreAccess {
+    /// How many transfers of one image at once: the images that are worked on share the limit.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        (self.limit / self.images.load(Ordering::Relaxed).max(1)).max(1)
+    }
+
+    /// One more image is worked on, until what this yields is dropped.
+    #[must_use]
+    pub fn begin_image(&self) -> ImageTurn<'_> {
+        self.images.fetch_add(1, Ordering::Relaxed);
+        ImageTurn(&self.images)
+    }
+}
+
+/// An image of several that is worked on.
+pub struct ImageTurn<'a>(&'a AtomicUsize);
+
+impl Drop for ImageTurn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// An image as the cache has it: by name while the network may not be used, or by digest alone.

@@ -4,6 +4,7 @@
 //! one under its digest, so that it ages like any other and is not lost at once.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::image_record::ImageRecord;
 use super::lock::{self, LockMode, LockWait};
@@ -11,6 +12,9 @@ use super::timestamp::Timestamp;
 use crate::error::Result;
 use crate::oci::{Digest, Location, MediaType};
 use crate::store::Notices;
+
+/// Held by the thread that changes a record.
+static WRITER: Mutex<()> = Mutex::new(());
 
 /// What an image was wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,8 @@ impl ImageUse<'_> {
             self.touch(directory, &seen.reference);
             return Ok(());
         }
+        // Threads queue here; to wait for the lock means to look again and again.
+        let _turn = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
         // Two processes that see two platforms of one image must not lose each other's.
         let _alone = lock::directory(directory, LockMode::Exclusive, LockWait::default(), notices)?;
         match ImageRecord::read(&path)? {

@@ -158,7 +158,8 @@ impl Section {
                 .fact("size", self.len)
                 .fact("limit", limit));
         }
-        let mut bytes = Vec::new();
+        // One more, so that its end is found without growing.
+        let mut bytes = Vec::with_capacity(usize::try_from(self.len).unwrap_or(0).saturating_add(1));
         self.reader(0)
             .read_to_end(&mut bytes)
             .map_err(|error| Error::from_stream(error, &format!("could not read {what}")))?;

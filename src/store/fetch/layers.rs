@@ -40,7 +40,7 @@ impl<'a> LayerReader<'a> {
     /// What a container of `image` starts, on its own root, and which files of a base that is only likely may be
     /// the application's.
     pub fn look(&self, image: &Image, old_base: &OldBase) -> Result<(OwnStartup, Vec<RootPath>)> {
-        let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs, |layer| self.read(layer))?;
+        let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs(), |layer| self.read(layer))?;
         let root = merge(indexes.iter().map(AsRef::as_ref));
         let own = indexes.iter().skip(old_base.layers).map(|index| LayerContents::from(index.as_ref()));
         let start = look_alone(&Container::of(&image.config), &root, own);
@@ -62,11 +62,20 @@ impl<'a> LayerReader<'a> {
     /// The same with the digest of each file, where that is wanted. An index that was made without is made anew.
     pub fn read_with(&self, layer: &ImageLayer, digests: FileDigests) -> Result<Arc<LayerIndex>> {
         let is_enough = |index: &LayerIndex| digests == FileDigests::LeftOut || index.digests.is_some();
-        let read = || match self.cached(layer).filter(is_enough) {
-            Some(index) => Ok(Arc::new(index)),
-            None => self.receive(layer, digests).map(Arc::new),
+        let key = (layer.descriptor.digest, digests);
+        let (bases, size) = (self.fetcher.bases, layer.descriptor.size);
+        let read = || {
+            if let Some(index) = bases.index(key).filter(|index| index.size == size) {
+                return Ok(index);
+            }
+            let index = match self.cached(layer).filter(is_enough) {
+                Some(index) => Arc::new(index),
+                None => Arc::new(self.receive(layer, digests)?),
+            };
+            bases.note_index(key, &index);
+            Ok(index)
         };
-        let index = self.read.get((layer.descriptor.digest, digests), read)?;
+        let index = self.read.get(key, read)?;
         check_diff_id(layer, &index)?;
         Ok(index)
     }

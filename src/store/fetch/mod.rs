@@ -9,8 +9,8 @@ mod lookup;
 mod select;
 mod signatures;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::layer_store::inherited;
 use super::parallel::OnceMap;
@@ -92,6 +92,8 @@ pub struct Bases {
     answers: OnceMap<(Location, Platform, Patience), BaseAnswer>,
     /// Bases whose signatures were looked for, with the files of the keys.
     signatures: OnceMap<(Location, Vec<String>), Arc<SignatureSearch>>,
+    /// Indexes of layers that somebody has in memory: images on one base share most of theirs.
+    indexes: Mutex<HashMap<(Digest, FileDigests), Weak<LayerIndex>>>,
 }
 
 /// The image that a name leads to for a platform, or why there is none, in words that follow "which".
@@ -101,6 +103,18 @@ impl Bases {
     /// Whether the registry of `location` did not answer before.
     fn is_silent(&self, location: &Location) -> bool {
         host(location).is_some_and(|host| self.silent.lock().unwrap_or_else(PoisonError::into_inner).contains(host))
+    }
+
+    fn index(&self, key: (Digest, FileDigests)) -> Option<Arc<LayerIndex>> {
+        self.indexes.lock().unwrap_or_else(PoisonError::into_inner).get(&key)?.upgrade()
+    }
+
+    fn note_index(&self, key: (Digest, FileDigests), index: &Arc<LayerIndex>) {
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        indexes.insert(key, Arc::downgrade(index));
+        if indexes.len().is_power_of_two() {
+            indexes.retain(|_, index| index.strong_count() > 0);
+        }
     }
 
     fn note_silent(&self, location: &Location) {
@@ -146,7 +160,7 @@ impl Fetcher<'_> {
         let (chosen, of, left_behind) = self.chosen(&source, &options.platforms)?;
         let bases = Listing::read(&base.loader(self), &base.origin.top)?;
         let layers = LayerReader::new(self, &source);
-        let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
+        let platforms = parallel::map(&chosen, self.tools.jobs(), |listed| {
             self.platform(request, &source, (&base, &bases), listed, &layers)
         })?;
         let missing = platforms.iter().filter_map(|found| found.as_ref().err().cloned()).collect();
@@ -189,7 +203,7 @@ impl Fetcher<'_> {
             .into_iter()
             .chain(others.map(|base| (ImageRole::Base, base)))
             .collect();
-        parallel::map(&images, self.tools.jobs, |(role, location)| {
+        parallel::map(&images, self.tools.jobs(), |(role, location)| {
             let opened = match role {
                 ImageRole::Source => self.source(location),
                 ImageRole::Base => self.opened(location).map_err(|error| failed(error, location)),
@@ -216,7 +230,7 @@ impl Fetcher<'_> {
         };
         let layers: Vec<(ImageRole, FileDigests, ImageLayer)> = platforms.iter().flat_map(of_platform).collect();
         let is_local = [source, base].iter().all(|opened| opened.origin.location.local().is_some());
-        let jobs = if is_local { self.tools.jobs.min(LOCAL_JOBS) } else { self.tools.jobs };
+        let jobs = if is_local { self.tools.jobs().min(LOCAL_JOBS) } else { self.tools.jobs() };
         let (source, base) = (LayerReader::new(self, source), LayerReader::new(self, base));
         let read = |(role, digests, layer): &(ImageRole, FileDigests, ImageLayer)| match role {
             ImageRole::Source => source.read_with(layer, *digests).map(drop),
@@ -243,7 +257,7 @@ impl Fetcher<'_> {
 
     fn read_layers(&self, of: &Opened, layers: &[ImageLayer], digests: FileDigests) -> Result<Vec<Arc<LayerIndex>>> {
         let reader = LayerReader::new(self, of);
-        parallel::map(layers, self.tools.jobs, |layer| reader.read_with(layer, digests))
+        parallel::map(layers, self.tools.jobs(), |layer| reader.read_with(layer, digests))
     }
 
     /// Looks at one image: its platforms and their old bases. A name in it that leads nowhere is told of
@@ -257,7 +271,7 @@ impl Fetcher<'_> {
         let source = self.source(location)?;
         let (chosen, _, left_behind) = self.chosen(&source, platforms)?;
         let layers = LayerReader::new(self, &source);
-        let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
+        let platforms = parallel::map(&chosen, self.tools.jobs(), |listed| {
             let looker = Looker::new(self, &source, listed, &layers, Patience::Note);
             let known = self.known(known, &listed.platform)?;
             let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
@@ -454,7 +468,7 @@ impl Opened {
             cache: &fetcher.tools.cache,
             small: &self.small,
             memory: &self.memory,
-            jobs: fetcher.tools.jobs,
+            jobs: fetcher.tools.jobs(),
         }
     }
 }

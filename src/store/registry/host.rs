@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use reqwest::{StatusCode, Url};
 
 use super::challenge::Challenge;
+use super::holdings::Holdings;
 use super::http_client::TlsTrust;
 use super::http_error::RequestFault;
 use super::url_policy::AddressReach;
@@ -56,6 +57,7 @@ pub(super) struct Host {
     without_referrers: Mutex<HashSet<String>>,
     /// It was found to want a second request for every blob.
     without_whole_blobs: AtomicBool,
+    pub(super) holdings: Holdings,
 }
 
 impl Host {
@@ -76,6 +78,7 @@ impl Host {
             challenge: Mutex::default(),
             without_referrers: Mutex::default(),
             without_whole_blobs: AtomicBool::default(),
+            holdings: Holdings::default(),
         }
     }
 

@@ -147,7 +147,13 @@ impl Repository {
     }
 
     /// A registry that names another digest has other bytes. One that does not say which it took is asked.
-    async fn confirm(&self, document: &Document, target: &str, call: &Call<'_>, answer: &RegistryAnswer) -> Result<()> {
+    pub(super) async fn confirm(
+        &self,
+        document: &Document,
+        target: &str,
+        call: &Call<'_>,
+        answer: &RegistryAnswer,
+    ) -> Result<()> {
         let ours = document.digest();
         let got = match content_digest(answer) {
             Some(digest) if digest == ours && answer.headers.contains_key(LOCATION) => return Ok(()),

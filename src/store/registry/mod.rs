@@ -3,6 +3,7 @@
 //! ```text
 //! repository     the interface: Source and Sink of one repository
 //!   manifest       manifests and indexes by tag and digest
+//!   offer          manifests before their parts;     holdings  what repositories are known to have
 //!   referrers      manifests about a manifest: the API, and the tag schema
 //!   tags           the tags of a repository, page by page
 //!   download       blobs down, resumed after a break
@@ -25,11 +26,13 @@ mod client;
 mod credential_helper;
 mod credentials;
 mod download;
+mod holdings;
 mod host;
 mod host_limits;
 mod http_client;
 mod http_error;
 mod manifest;
+mod offer;
 mod password_trial;
 mod referrers;
 mod repository;

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::publish::Publication;
-use crate::store::{Blob, Delivery, Sink, Source, Stream};
+use crate::store::{Blob, Delivery, Offer, PutUnder, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Repository {
     }
 
     /// The tag or digest that the target is put under.
-    fn target(&self) -> String {
+    pub(super) fn target(&self) -> String {
         self.reference.effective_tag().map_or_else(|| self.reference.target(), str::to_owned)
     }
 }
@@ -166,6 +166,10 @@ impl Sink for Repository {
             Delivery::Sent => {}
         }
         Ok(delivery)
+    }
+
+    fn offer(&self, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
+        self.runtime.run(self.offer_all(manifests))
     }
 
     fn put_document(&self, document: &Document) -> Result<()> {

@@ -46,6 +46,17 @@ enum Posted {
 impl Repository {
     pub(super) async fn deliver(&self, blob: &Blob<'_>) -> Result<Delivery> {
         let digest = blob.descriptor.digest;
+        if self.host().holdings.has(self.name(), digest) {
+            return Ok(Delivery::AlreadyThere);
+        }
+        let delivery = self.deliver_anew(blob).await?;
+        self.host().holdings.note(self.name(), [digest]);
+        Ok(delivery)
+    }
+
+    /// The same for a blob that the repository is not known to have.
+    async fn deliver_anew(&self, blob: &Blob<'_>) -> Result<Delivery> {
+        let digest = blob.descriptor.digest;
         let is_neighbour = |name: &&RepositoryName| name.host() == self.name().host();
         let is_here = blob.held_by.iter().any(|name| name == self.name());
         let neighbour = blob.held_by.iter().find(is_neighbour).filter(|_| !is_here);

@@ -1,6 +1,7 @@
 //! The promises of the client, each against a registry's double.
 
 mod auth;
+mod offer;
 mod pull;
 mod push;
 mod safety;
