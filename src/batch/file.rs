@@ -271,6 +271,20 @@ images:
     }
 
     #[test]
+    fn every_flag_of_a_rebase_is_a_key_and_is_documented() {
+        let command = <RebaseOptions as clap::Args>::augment_args(clap::Command::new("rebase"));
+        let flags: Vec<String> = command.get_arguments().filter_map(clap::Arg::get_long).map(str::to_owned).collect();
+        assert!(flags.len() > 25 && flags.contains(&"sign-key".to_owned()), "{flags:?}");
+        let (keys, page) = (Keys::new(), include_str!("../../docs/batch.md"));
+        for flag in flags {
+            let key = flag.replace('-', "_");
+            let plural = keys.of_image().iter().find(|known| **known == key || **known == format!("{key}s")).copied();
+            let known = plural.unwrap_or_else(|| panic!("--{flag} is no key of a batch file"));
+            assert!(page.contains(&format!("`{known}`")), "docs/batch.md does not name {known}");
+        }
+    }
+
+    #[test]
     fn the_recipe_is_what_decides_the_result() {
         let recipe = |text: &str, epoch| BatchFile::read(text, epoch).unwrap().images[0].recipe.clone();
         let one = recipe("images: [{source: a, base: b, target: c}]", None);

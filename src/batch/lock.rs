@@ -27,6 +27,18 @@ pub struct Lock {
 pub struct Changes(BTreeMap<String, Option<Locked>>);
 
 impl Changes {
+    /// What the lines of a journal say, the last about an image counts. One that was cut off is not there.
+    #[must_use]
+    pub fn from_journal(lines: &str) -> Self {
+        Self(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    /// A line of a journal.
+    #[must_use]
+    pub fn journal_line(entry: &BatchEntry, locked: Option<&Locked>) -> String {
+        crate::report::to_json(&(entry_key(entry), locked))
+    }
+
     pub fn put(&mut self, entry: &BatchEntry, locked: Option<Locked>) {
         self.0.insert(entry_key(entry), locked);
     }
@@ -222,6 +234,27 @@ mod tests {
         assert!(lock.entry_for(&entries[0]).is_none() && lock.entry_for(&entries[1]).is_some());
         lock.retain(&entries[..1]);
         assert_eq!(lock, Lock::default());
+    }
+
+    #[test]
+    fn a_journal_is_read_as_far_as_it_was_written() {
+        let entries = entries("images: [{source: a, target: x.io/b:c}, {source: d, target: x.io/e:f}]");
+        let line = |entry: &BatchEntry| Changes::journal_line(entry, Some(&locked(entry)));
+        let (one, two) = (line(&entries[0]), line(&entries[1]));
+        let gone = Changes::journal_line(&entries[0], None);
+        for (journal, there) in [
+            (String::new(), [false, false]),
+            (format!("{one}\n{two}\n"), [true, true]),
+            (format!("{one}\n{}", &two[..two.len() / 2]), [true, false]),
+            (format!("{one}\n{two}\n{gone}\n"), [false, true]),
+            (format!("{gone}\n{one}\n"), [true, false]),
+            (format!("?\n{one}\n"), [true, false]),
+        ] {
+            let mut lock = Lock::default();
+            lock.apply(&Changes::from_journal(&journal));
+            let found: Vec<bool> = entries.iter().map(|entry| lock.entry_for(entry).is_some()).collect();
+            assert_eq!(found, there, "{journal}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Runs a batch: several images at once, each with its own outcome, and keeps the lock up to date.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::file::BatchEntry;
@@ -41,23 +42,22 @@ pub struct BatchRun<'a> {
     pub locking: Locking,
     pub effect: BatchEffect,
     pub jobs: usize,
-    /// Saves the lock; called now and then, and at the end.
+    /// Notes what became of one image, so that a run that is killed has not lost it.
+    pub note: &'a (dyn Fn(&str) -> Result<()> + Sync),
+    /// Saves the lock; called at the end.
     pub save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
+    /// Tells of an image that is done.
+    pub tell: &'a (dyn Fn(&BatchRow) + Sync),
     /// Writes what is a document of its own, image by image: all of them together may be large.
     pub write_sboms: &'a (dyn Fn(&[Sbom]) -> Result<()> + Sync),
 }
 
 /// The lock during the run.
 struct LockWriter<'a> {
-    state: Mutex<UnsavedLock>,
-    save: &'a (dyn Fn(&Changes) -> Result<()> + Sync),
-    /// After how many images it is written: a crash loses a small part, and the total written stays linear.
-    every: usize,
-}
-
-struct UnsavedLock {
-    changes: Changes,
-    unsaved: usize,
+    changes: Mutex<Changes>,
+    note: &'a (dyn Fn(&str) -> Result<()> + Sync),
+    /// Whether it was said that nothing can be noted.
+    has_warned: AtomicBool,
 }
 
 /// What a batch has done.
@@ -70,10 +70,10 @@ pub struct BatchDone {
 
 /// Rebases all images.
 pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<BatchDone> {
-    let state = UnsavedLock { changes: Changes::default(), unsaved: 0 };
-    let keeper = LockWriter { state: Mutex::new(state), save: batch.save, every: (batch.entries.len() / 32).max(1) };
+    let keeper = LockWriter { changes: Mutex::default(), note: batch.note, has_warned: AtomicBool::new(false) };
     let written = Mutex::new(Ok(()));
     let rows = parallel::map(&batch.entries, batch.jobs, |entry| {
+        let _turn = session.tools.begin_image();
         let (mut row, change) = one(session, entry, batch);
         if let Some(report) = &mut row.report
             && let Err(error) = (batch.write_sboms)(&std::mem::take(&mut report.sboms))
@@ -84,13 +84,13 @@ pub fn run(session: &Session, batch: &BatchRun<'_>) -> Result<BatchDone> {
         if batch.locking != Locking::Strict {
             keeper.keep(session, entry, change);
         }
+        (batch.tell)(&row);
         Ok(row)
     })?;
     let saved = match batch.locking {
         Locking::Strict => Ok(()),
         Locking::Use | Locking::Update => {
-            let state = keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-            (batch.save)(&state.changes)
+            (batch.save)(&keeper.changes.into_inner().unwrap_or_else(PoisonError::into_inner))
         }
     };
     let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -104,15 +104,13 @@ impl LockWriter<'_> {
             LockChange::Forget => None,
             LockChange::Put(locked) => Some(*locked),
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.changes.put(entry, locked);
-        state.unsaved += 1;
-        if state.unsaved >= self.every {
-            state.unsaved = 0;
-            // At the end this is an error; until then the work continues.
-            if let Err(error) = (self.save)(&state.changes) {
-                session.tools.notices.warn(format!("could not write underpin.lock: {}", error.what()));
-            }
+        let noted = (self.note)(&Changes::journal_line(entry, locked.as_ref()));
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).put(entry, locked);
+        // Whether the lock can be written counts at the end; until then the work continues.
+        if let Err(error) = noted
+            && !self.has_warned.swap(true, Ordering::Relaxed)
+        {
+            session.tools.notices.warn(format!("could not write underpin.lock.journal: {}", error.what()));
         }
     }
 }

@@ -10,19 +10,17 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs, epoch, read_pod};
 use super::console::{Console, Form};
 use super::keys::{SigningKeys, beside};
+use super::lock_file::LockFile;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::{Images, ReportFiles, ResultReportArgs};
 use crate::attest::sbom::SbomWish;
-use crate::batch::{
-    self, BatchEffect, BatchEntry, BatchFile, Changes, LARGEST, Lock, Locking, SCHEMA, Shard, promoter_page,
-};
-use crate::error::{Error, Kind, Result};
+use crate::batch::{self, BatchEffect, BatchEntry, BatchFile, LARGEST, Locking, SCHEMA, Shard, promoter_page};
+use crate::error::{Error, Result};
 use crate::process::PodContainer;
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::settings::Job;
-use crate::store::Notices;
 use crate::store::Session;
-use crate::store::disk::{LockMode, LockWait, OutputFile, lock_directory, sync_directory, write_file};
+use crate::store::disk::OutputFile;
 use crate::yaml;
 
 /// Move many images, listed in a YAML file
@@ -104,13 +102,13 @@ impl Batch {
         if only.as_ref().is_some_and(|only| !entries.iter().any(|entry| matches(only, entry))) {
             return Err(Error::usage("no image matches --only").fact("pattern", self.only.join(", ")));
         }
-        let lock_path = path.with_file_name("underpin.lock");
-        let lock = self.read_lock(&lock_path)?;
-        let files = self.open_files(&lock_path)?;
+        let lock_file = LockFile::beside(path, self.locking());
+        let lock = lock_file.read()?;
+        let files = self.open_files(&lock_file)?;
         let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let notices = console.notices();
-        let save = |changes: &Changes| save(&lock_path, changes, &entries, &notices);
+        let progress = console.images(part.len());
         let done = batch::run(
             &session,
             &batch::BatchRun {
@@ -119,10 +117,13 @@ impl Batch {
                 locking: self.locking(),
                 effect: if self.lock.lock_only { BatchEffect::LockOnly } else { BatchEffect::Publish },
                 jobs: options.jobs,
-                save: &save,
+                note: &|line| lock_file.note(line),
+                save: &|changes| lock_file.save(changes, &entries, &notices),
+                tell: &|row| progress.done(&row.line()),
                 write_sboms: &|documents| sboms.write(documents),
             },
         )?;
+        drop(progress);
         let report = BatchReport::new(done.rows, session.traffic.tally());
         let ended = console.ended(show(console, &report), done.saved);
         Ok(console.ended(ended, files.write(&report)))
@@ -171,23 +172,9 @@ impl Batch {
         }
     }
 
-    /// A missing lock is empty. One that will be rewritten need not be readable.
-    fn read_lock(&self, path: &Path) -> Result<Lock> {
-        match (path.exists(), self.locking()) {
-            (true, Locking::Update) => Ok(read_lock(path).unwrap_or_default()),
-            (true, _) => read_lock(path),
-            (false, Locking::Strict) => Err(Error::usage("there is no underpin.lock, which --locked needs")
-                .fact("path", path.display())
-                .hint("run once without --locked, and commit the file")),
-            (false, _) => Ok(Lock::default()),
-        }
-    }
-
     /// All files that will be written; the lock is saved again and again, so it is only tried.
-    fn open_files(&self, lock: &Path) -> Result<Files> {
-        if self.locking() != Locking::Strict {
-            OutputFile::open(lock).map_err(|error| error.hint("--locked does not write underpin.lock"))?;
-        }
+    fn open_files(&self, lock: &LockFile) -> Result<Files> {
+        lock.open()?;
         let promoter = self.promoter.as_deref().map(OutputFile::open).transpose()?;
         Ok(Files { promoter, reports: self.reports.open()? })
     }
@@ -226,30 +213,6 @@ fn matches(only: &GlobSet, entry: &BatchEntry) -> bool {
 /// The file with its images.
 pub(super) fn read_batch(path: &Path) -> Result<BatchFile> {
     BatchFile::read(&read_text(path, LARGEST)?, epoch()?).map_err(|error| error.fact("path", path.display()))
-}
-
-fn read_lock(path: &Path) -> Result<Lock> {
-    Lock::read(&read_text(path, 4 * LARGEST)?).map_err(|error| error.fact("path", path.display()))
-}
-
-/// Writes the lock where it changed. Another shard may have written since: its images stay.
-fn save(path: &Path, changes: &Changes, entries: &[BatchEntry], notices: &Notices) -> Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let _held = lock_directory(folder, LockMode::Exclusive, LockWait::default(), notices)?;
-    let there = match path.exists().then(|| read_lock(path)).transpose() {
-        Ok(there) => there,
-        // A damaged lock is rewritten; one that cannot be read now may have images of other shards.
-        Err(error) if error.kind() == Kind::Input => None,
-        Err(error) => return Err(error),
-    };
-    let mut merged = there.clone().unwrap_or_default();
-    merged.apply(changes);
-    merged.retain(entries);
-    if there.is_some_and(|there| there == merged) {
-        // Its writer may have been killed before the rename was durable.
-        return sync_directory(folder);
-    }
-    write_file(path, merged.to_text().as_bytes())
 }
 
 /// stdout carries one pinned reference per target, or the JSON report.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -127,6 +127,14 @@ impl Console {
         })
     }
 
+    /// Shows how far a batch of `all` images is.
+    pub fn images(&self, all: usize) -> ImageCount {
+        let bar = self.bars.add(ProgressBar::new(all as u64));
+        bar.set_style(count_style());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        ImageCount { console: self.clone(), bar, done: AtomicUsize::new(0), all }
+    }
+
     pub fn progress(&self) -> Progress {
         if self.bars.is_hidden() {
             return Progress::hidden();
@@ -139,6 +147,37 @@ impl Console {
             Box::new(Bar(bar))
         })
     }
+}
+
+/// How many images of a batch are done: a bar on a terminal, elsewhere a line for each.
+pub(super) struct ImageCount {
+    console: Console,
+    bar: ProgressBar,
+    done: AtomicUsize,
+    all: usize,
+}
+
+impl ImageCount {
+    /// One more; `line` says what became of it.
+    pub fn done(&self, line: &str) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.bar.inc(1);
+        if self.console.bars.is_hidden() {
+            self.console.say(&format!("{done} of {}  {}\n", self.all, printable(line)));
+        }
+    }
+}
+
+impl Drop for ImageCount {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `3 of 30`, and how long the rest will take.
+fn count_style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{pos} of {len} images {bar:30} {elapsed}, {eta} left");
+    style.unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn style() -> ProgressStyle {

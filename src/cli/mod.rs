@@ -13,6 +13,7 @@ mod explain;
 mod inspect;
 mod keys;
 mod kube;
+mod lock_file;
 mod man;
 mod outdated;
 mod plan;

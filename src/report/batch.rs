@@ -92,29 +92,33 @@ impl Reportable for BatchReport {
         to_json(self)
     }
 
+    /// What went wrong comes first.
     fn text(&self) -> String {
-        let mut out = self.table();
-        for row in &self.images {
+        let mut out = String::new();
+        for row in self.worst_first() {
             explained(&mut out, row);
         }
-        let rows = self.rows();
-        out.push_str(&explain_hint(rows.refused()));
+        out.push_str(&explain_hint(self.rows().refused()));
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&self.table());
         let _ = writeln!(out, "\n{}", self.totals());
         out
     }
 
     fn rows(&self) -> Rows<'_> {
-        Rows { command: "batch", thing: "image", list: self.images.iter().map(BatchRow::row).collect() }
+        Rows { command: "batch", thing: "image", list: self.worst_first().map(BatchRow::row).collect() }
     }
 }
 
 /// Why an image is not at its target.
 fn explained(out: &mut String, row: &BatchRow) {
     if let Some(cause) = &row.cause {
-        let _ = writeln!(out, "\nfailed: {}\n{cause}", printable(&row.source));
+        let _ = writeln!(out, "{}failed: {}\n{cause}", gap(out), printable(&row.source));
     }
     if row.outcome == RowOutcome::Refused {
-        let _ = writeln!(out, "\nrefused: {}", printable(&row.source));
+        let _ = writeln!(out, "{}refused: {}", gap(out), printable(&row.source));
         let mut said: Vec<&ReportedFinding> = Vec::new();
         let row_of_image = row.row();
         for refusal in row_of_image.refusals() {
@@ -127,6 +131,11 @@ fn explained(out: &mut String, row: &BatchRow) {
     }
 }
 
+/// An empty line between two images.
+fn gap(out: &str) -> &'static str {
+    if out.is_empty() { "" } else { "\n" }
+}
+
 /// `-83 %`
 fn share(before: u64, after: u64) -> String {
     if before == 0 {
@@ -137,12 +146,39 @@ fn share(before: u64, after: u64) -> String {
 }
 
 impl BatchReport {
+    /// The images that failed, those that were refused, and the others, each in the order of the file.
+    fn worst_first(&self) -> impl Iterator<Item = &BatchRow> {
+        let mut images: Vec<&BatchRow> = self.images.iter().collect();
+        images.sort_by_key(|row| match row.outcome {
+            RowOutcome::Failed => 0,
+            RowOutcome::Refused => 1,
+            _ => 2,
+        });
+        images.into_iter()
+    }
+
+    /// What all results together are smaller by.
+    fn saved(&self) -> String {
+        let is_there = |row: &&BatchRow| matches!(row.outcome, RowOutcome::Rebased | RowOutcome::Unchanged);
+        let (before, after) = self
+            .images
+            .iter()
+            .filter(is_there)
+            .fold((0, 0), |(before, after), row| (before + row.size.before, after + row.size.after));
+        match before.checked_sub(after) {
+            Some(saved @ 1..) => {
+                format!("{} saved of {} ({})\n", ByteSize(saved), ByteSize(before), share(before, after))
+            }
+            _ => String::new(),
+        }
+    }
+
     fn table(&self) -> String {
         let mut table = comfy_table::Table::new();
         table
             .load_style(comfy_table::presets::NOTHING)
             .set_header(["image", "outcome", "before", "after", "", "result"]);
-        for image in &self.images {
+        for image in self.worst_first() {
             let row = image.row();
             let result = match (&image.error, image.targets.first()) {
                 (Some(error), _) => error.clone(),
@@ -169,13 +205,25 @@ impl BatchReport {
         let Tally { requests, bytes_down, bytes_up, mounted, already_there } = self.traffic;
         let (down, up) = (ByteSize(bytes_down), ByteSize(bytes_up));
         format!(
-            "{} images: {counts}; {requests} requests, {down} down, {up} up, {mounted} mounted, {already_there} already there",
+            "{}{} images: {counts}; {requests} requests, {down} down, {up} up, {mounted} mounted, {already_there} already there",
+            self.saved(),
             self.images.len()
         )
     }
 }
 
 impl BatchRow {
+    /// What became of the image, in a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let result = match (&self.error, self.targets.first()) {
+            (Some(error), _) => error.clone(),
+            (None, Some(target)) => target.pinned.clone(),
+            (None, None) => self.row().rules().join(", "),
+        };
+        format!("{} {}  {result}", self.outcome.word(), self.source).trim_end().to_owned()
+    }
+
     fn row(&self) -> Row<'_> {
         let mut row = match &self.report {
             Some(report) => Row::of(report),
@@ -189,5 +237,52 @@ impl BatchRow {
             (row.before, row.after) = (Some(self.size.before), Some(self.size.after));
         }
         row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(source: &str, outcome: RowOutcome, before: u64, after: u64) -> BatchRow {
+        BatchRow {
+            source: source.to_owned(),
+            outcome,
+            targets: Vec::new(),
+            size: Size { before, after },
+            findings: Vec::new(),
+            error: (outcome == RowOutcome::Failed).then(|| "lost".to_owned()),
+            report: None,
+            cause: (outcome == RowOutcome::Failed).then(|| Error::input("lost")),
+        }
+    }
+
+    #[test]
+    fn a_summary_begins_with_what_went_wrong_and_ends_with_what_was_saved() {
+        let images = vec![
+            row("one", RowOutcome::Rebased, 4096, 1024),
+            row("two", RowOutcome::Refused, 8192, 0),
+            row("three", RowOutcome::Failed, 0, 0),
+            row("four", RowOutcome::Unchanged, 4096, 1024),
+        ];
+        let text = BatchReport::new(images, Tally::default()).text();
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+        let order = [
+            "failed: three",
+            "refused: two",
+            "image ",
+            "three",
+            "two",
+            "one",
+            "four",
+            "6.0 KiB saved of 8.0 KiB (-75 %)",
+        ];
+        let mut from = 0;
+        for part in order {
+            from += text[from..].find(part).unwrap_or_else(|| panic!("{part} is not next in {}", &text[from..]));
+        }
+        assert!(at("4 images: ") > at("saved of"), "{text}");
+        let grown = BatchReport::new(vec![row("one", RowOutcome::Rebased, 1, 2)], Tally::default()).text();
+        assert!(!grown.contains("saved"), "{grown}");
     }
 }

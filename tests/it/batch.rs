@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::docker_registry::Registry;
 use crate::support::fixtures;
-use crate::support::invocation::{Invocation, Sandbox};
+use crate::support::invocation::{Invocation, Sandbox, binary};
 use crate::support::layouts::upon;
 use crate::support::programs::{Machine, prints};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Action, Proxy, on};
 use crate::support::published;
 use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
@@ -209,21 +209,119 @@ fn a_batch_that_was_killed_goes_on_where_it_was() {
     assert!(setup.proxy.wait_for("PUT", "again/app4/manifests", Duration::from_secs(60)));
     running.signal(libc::SIGKILL);
     assert_eq!(running.finish().code(), None);
-    let done = Lines::of(&setup.read("underpin.lock"));
-    assert!(done.0 >= 3, "what was done is in the lock");
-    let report = setup.batch(&["--json"]).run().ok().json();
-    assert!(outcomes(&report).iter().filter(|outcome| **outcome == "unchanged").count() >= done.0);
+    let run = setup.batch(&["--json"]).run().ok();
+    // What was on its way may have arrived.
+    let unchanged = outcomes(&run.json()).iter().filter(|outcome| **outcome == "unchanged").count();
+    assert!((4..=5).contains(&unchanged), "{run}");
+    let seen = setup.proxy.seen();
+    for at in 0..4 {
+        let of_image = seen.iter().filter(|seen| seen.target.contains(&format!("/app{at}/")));
+        let of_image: Vec<&str> = of_image.map(|seen| seen.method.as_str()).collect();
+        assert_eq!(of_image, ["HEAD"], "image {at} was finished");
+    }
     let again: Vec<_> = (0..8).map(|at| setup.registry.tag(&format!("again/app{at}"), "v1")).collect();
     assert_eq!(again, expected);
+    assert!(!setup.sandbox.path("here/underpin.lock.journal").exists(), "all of it is in the lock");
+    assert_eq!(setup.read("underpin.lock").lines().count(), 10);
 }
 
-/// The images of a lock: all of its lines but two.
-struct Lines(usize);
+#[test]
+fn what_a_killed_run_left_counts_beside_its_own_lock_only() {
+    let setup = or_skip!(Setup::new(2));
+    setup.batch(&[]).run().ok();
+    let before = setup.read("underpin.lock");
+    // As if a run that updates the lock had been killed when it was done with an image.
+    let line = before.lines().nth(1).unwrap().trim_end_matches(',');
+    let (source, target) =
+        (format!("{}/in/app0:v1", setup.proxy.host()), format!("{}/out/app0:v1", setup.proxy.host()));
+    let result = setup.digest(1).unwrap();
+    let digest = setup.digest(0).unwrap();
+    let journal = |lock: &str| {
+        let line = line.replace(&format!("\"result\":\"{digest}\""), &format!("\"result\":\"{result}\""));
+        let entry = format!("[\"{source} {target}\",{line}]\n");
+        format!("{}\n{entry}[\"cut off", underpin::oci::Digest::of(lock.as_bytes()))
+    };
+    setup.write("underpin.lock.journal", &journal("another lock"));
+    assert_eq!(outcomes(&setup.batch(&["--json"]).run().ok().json()), ["unchanged"; 2]);
+    assert!(!setup.sandbox.path("here/underpin.lock.journal").exists());
 
-impl Lines {
-    fn of(lock: &str) -> Self {
-        Self(lock.lines().count().saturating_sub(2))
+    setup.write("underpin.lock.journal", &journal(&before));
+    setup.batch(&["--locked"]).run().ok();
+    assert_eq!(setup.read("underpin.lock"), before);
+    let report = setup.batch(&["--json"]).run().ok().json();
+    assert_eq!(
+        outcomes(&report),
+        ["unchanged"; 2],
+        "the result that the journal has is not there, so it is made again"
+    );
+    assert_eq!(setup.proxy.count("GET", "in/app0/manifests"), 1);
+}
+
+#[test]
+fn a_repository_that_has_the_base_needs_no_mounts_of_it() {
+    let setup = or_skip!(Setup::new(6));
+    setup.batch(&["--jobs", "1"]).run().ok();
+    // Nothing is there: the second image finds out that the registry names what it lacks, and what it says about three
+    // more is enough.
+    assert_eq!(setup.proxy.count("POST", "?mount="), 18);
+    assert_eq!(setup.proxy.count("PUT", "/manifests/"), 6 + 3);
+    for at in 0..6 {
+        setup.push_app(at, "changed\n");
     }
+    setup.batch(&["--update-lock", "--jobs", "1"]).run().ok();
+    assert_eq!(setup.proxy.count("POST", "?mount="), 3 + 5, "the first image, and a layer of each other one");
+    for at in 0..6 {
+        published::registry(setup.registry.host(), &format!("out/app{at}"), "v1").unwrap();
+    }
+}
+
+#[test]
+fn images_that_go_to_one_repository_mount_their_base_once() {
+    let setup = or_skip!(Setup::new(4));
+    let file = setup.file();
+    let file = (0..4).fold(file, |file, at| file.replace(&format!("out/app{at}:v1"), &format!("out/all:app{at}")));
+    setup.write("batch.yaml", &file);
+    setup.batch(&["--jobs", "1"]).run().ok();
+    assert_eq!(setup.proxy.count("POST", "?mount="), 2 + 4);
+    for at in 0..4 {
+        published::registry(setup.registry.host(), "out/all", &format!("app{at}")).unwrap();
+    }
+}
+
+#[test]
+fn what_failed_comes_first_and_each_image_has_a_line_when_it_is_done() {
+    let setup = or_skip!(Setup::new(2));
+    let host = setup.proxy.host();
+    setup.write(
+        "batch.yaml",
+        &(setup.file() + &format!("  - source: {host}/in/none:v1\n    target: {host}/out/none:v1\n")),
+    );
+    let run = setup.batch(&["--jobs", "1"]).run();
+    assert_eq!(run.code(), Some(2), "{run}");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert!(lines[0].starts_with(&format!("1 of 3  rebased {host}/in/app0:v1  {host}/out/app0@sha256:")), "{run}");
+    assert!(lines[2].starts_with(&format!("3 of 3  failed {host}/in/none:v1  the registry does not have")), "{run}");
+    assert!(lines[3].starts_with(&format!("failed: {host}/in/none:v1")), "{run}");
+    let table = lines.iter().position(|line| line.starts_with("image ")).unwrap();
+    assert!(lines[table + 1].contains("in/none:v1") && lines[table + 2].contains("in/app0:v1"), "{run}");
+    let report = setup.batch(&["--json", "-q"]).run().json();
+    assert_eq!(outcomes(&report), ["unchanged", "unchanged", "failed"], "in the order of the file");
+}
+
+#[test]
+fn on_a_terminal_it_shows_how_many_are_done_and_how_long_the_rest_takes() {
+    let setup = or_skip!(Setup::new(3));
+    let words = [binary(), "batch".to_owned(), "batch.yaml".to_owned(), "--jobs".to_owned(), "1".to_owned()];
+    let spawn = "import os, pty, sys; code = pty.spawn(sys.argv[1:]); sys.exit(os.waitstatus_to_exitcode(code))";
+    let python = ["-c", spawn].map(str::to_owned).into_iter().chain(words);
+    setup.proxy.script([on("PUT", "/manifests/")
+        .always()
+        .does(Action::then(|| std::thread::sleep(Duration::from_millis(400))))]);
+    let run = setup.sandbox.program("python3", python).env("TERM", "xterm").env("COLUMNS", "120").run().ok();
+    for shown in ["1 of 3 images", "2 of 3 images", " left"] {
+        assert!(run.stdout.contains(shown), "{shown}\n{run}");
+    }
+    assert!(!run.stdout.contains("1 of 3  rebased"), "lines are for pipes\n{run}");
 }
 
 #[test]

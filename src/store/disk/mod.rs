@@ -46,4 +46,4 @@ pub use partial::{Partial, Receiving};
 pub use regular_file::{Symlinks, open as open_regular};
 pub use terminal::ask_password;
 pub use timestamp::Timestamp;
-pub use user_file::{OutputFile, is_there, read_file, write_file};
+pub use user_file::{OutputFile, add_line, is_there, read_file, remove_file, write_file};

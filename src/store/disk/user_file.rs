@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access};
 
 use super::atomic::{self, Temp};
 use crate::error::{Error, Result};
@@ -72,6 +72,38 @@ impl OutputFile {
 /// Puts `bytes` into the file, whole or not at all. A link is not followed. A pipe or a device, such as `/dev/stdout`, is written to as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_to(path, destination(path)?, bytes)
+}
+
+/// Adds a line to the end of the file, by one write. A file that is missing is begun with `heading`. A link is not
+/// followed.
+pub fn add_line(path: &Path, line: &str, heading: &dyn Fn() -> Result<String>) -> Result<()> {
+    let failed = |error: io::Error| Error::io("could not write the file", path, &error);
+    let open =
+        |options: &mut OpenOptions| options.append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
+    loop {
+        match open(&mut OpenOptions::new()) {
+            Ok(mut file) => return file.write_all(format!("{line}\n").as_bytes()).map_err(failed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let text = format!("{}{line}\n", heading()?);
+        match open(OpenOptions::new().create_new(true)) {
+            Ok(mut file) => return file.write_all(text.as_bytes()).map_err(failed),
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Removes the file; one that is not there is fine.
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("could not remove the file", path, &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn write_to(path: &Path, destination: Destination, bytes: &[u8]) -> Result<()> {
