@@ -9,7 +9,8 @@
 //!
 //! With a number after DIR, `DIR/build` also gets `big`: an application layer of that many MiB for
 //! `scripts/bench`, compressible by about a third as programs are. With a second number, `DIR/many`
-//! has that many small applications, `a0` and on.
+//! has that many small applications, `a0` and on. With a third, both bases also exist with that many layers, as
+//! `DIR/bases:debian-deep` and `DIR/bases:static-deep`, and the small applications are on the former.
 
 #![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script that writes samples")]
 
@@ -81,14 +82,13 @@ fn main() -> Result<()> {
     if more.as_deref() == Some("demo") {
         demo(&mut bases, &mut build)?;
     } else if let Some(mebibytes) = more {
-        let big = big_layer(mebibytes.parse()?)?;
-        let container = json!({"Entrypoint": ["/big"]});
-        let history = [("ADD file:sample in /", false), ("COPY big /big", false)];
-        let entry = build.image("amd64", &[&layer(&system)?, &big], &container, &history)?;
-        build.tag("big", entry);
+        big(&mut build, &layer(&system)?, mebibytes.parse()?)?;
     }
     if let Some(count) = std::env::args().nth(3) {
-        many(&folder.join("many"), &system, count.parse()?)?;
+        let depth = std::env::args().nth(4).map_or(Ok(1), |depth| depth.parse())?;
+        let old = deep("old", &[&system], depth)?;
+        deep_bases(&mut bases, &old, &deep("new", &[&distroless, &accounts], depth)?)?;
+        many(&folder.join("many"), &old, count.parse()?)?;
     }
     bases.finish()?;
     build.finish()
@@ -181,16 +181,47 @@ fn system_layer(packages: &[(&str, &str, u64)], all: &[(&str, &str, u64)]) -> Re
     compressed(&files)
 }
 
+/// An application of one large layer.
+fn big(build: &mut Layout, system: &Layer, mebibytes: u64) -> Result<()> {
+    let container = json!({"Entrypoint": ["/big"]});
+    let history = [("ADD file:sample in /", false), ("COPY big /big", false)];
+    let entry = build.image("amd64", &[system, &big_layer(mebibytes)?], &container, &history)?;
+    build.tag("big", entry);
+    Ok(())
+}
+
+/// Both bases with many layers, for one platform.
+fn deep_bases(bases: &mut Layout, old: &[Layer], new: &[Layer]) -> Result<()> {
+    let new_config = json!({"Env": ["PATH=/usr/bin:/bin"], "User": "0", "WorkingDir": "/"});
+    for (tag, layers, config) in [("debian-deep", old, json!({"Cmd": ["bash"]})), ("static-deep", new, new_config)] {
+        let layers: Vec<&Layer> = layers.iter().collect();
+        let history = vec![("ADD file:sample in /", false); layers.len()];
+        let entry = bases.image("amd64", &layers, &config, &history)?;
+        bases.tag(tag, entry);
+    }
+    Ok(())
+}
+
+/// The layers of a base, with more small ones until there are `depth`.
+fn deep(name: &str, first: &[&[File<'_>]], depth: usize) -> Result<Vec<Layer>> {
+    let mut layers = first.iter().map(|files| layer(files)).collect::<Result<Vec<Layer>>>()?;
+    for at in layers.len()..depth {
+        layers.push(layer(&[file(&format!("usr/share/{name}/{at}"), 0o644, at.to_string().as_bytes())])?);
+    }
+    Ok(layers)
+}
+
 /// Small applications on one base, each with a layer of its own.
-fn many(folder: &Path, system: &[File<'_>], count: usize) -> Result<()> {
+fn many(folder: &Path, base: &[Layer], count: usize) -> Result<()> {
     let mut layout = Layout::new(folder)?;
-    let system = layer(system)?;
     let container = json!({"Entrypoint": ["/hello"]});
-    let history = [("ADD file:sample in /", false), ("COPY hello /hello", false)];
+    let mut history = vec![("ADD file:sample in /", false); base.len()];
+    history.push(("COPY hello /hello", false));
     for at in 0..count {
         let name = format!("number {at}\n");
         let app = layer(&[file("hello", 0o755, &hello("amd64")), file("name", 0o644, name.as_bytes())])?;
-        let entry = layout.image("amd64", &[&system, &app], &container, &history)?;
+        let layers: Vec<&Layer> = base.iter().chain([&app]).collect();
+        let entry = layout.image("amd64", &layers, &container, &history)?;
         layout.tag(&format!("a{at}"), entry);
     }
     layout.finish()
