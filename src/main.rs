@@ -8,6 +8,9 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 fn main() -> ExitCode {
+    if underpin::sandbox::is_worker() {
+        return underpin::sandbox::work();
+    }
     heed_signals();
     underpin::cli::main()
 }

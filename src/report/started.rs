@@ -97,7 +97,7 @@ impl StartedPair {
 impl ReportedStart {
     fn new(attempt: &Attempt, seconds: StartSeconds) -> Self {
         match attempt {
-            Attempt::NotStarted(reason) => Self::not_started(reason),
+            Attempt::NotStarted(why) => Self::not_started(&why.reason),
             Attempt::Started(seen) => Self::started(seen, seconds),
         }
     }

@@ -99,19 +99,12 @@ const DENIED: [&str; 43] = [
     "vhangup",
 ];
 
-/// A range of user or group numbers of the container, and where it begins outside.
+/// Whose rights a start has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct IdRange {
-    pub(super) inside: u32,
-    pub(super) outside: u32,
-    pub(super) count: u32,
-}
-
-/// Where underpin is not root: the user namespace that the container gets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UserNamespace {
-    pub(super) uids: Vec<IdRange>,
-    pub(super) gids: Vec<IdRange>,
+pub(super) enum StartRights {
+    Root,
+    /// Those of root in a user namespace: there may be no control group to limit anything.
+    Namespace,
 }
 
 /// A file or directory of the host that the container sees, read-only.
@@ -155,7 +148,7 @@ pub(super) struct Bundle<'a> {
     pub(super) volumes: &'a [EmptyVolume],
     pub(super) has_read_only_root: bool,
     pub(super) mounts: &'a [HostMount],
-    pub(super) namespace: Option<&'a UserNamespace>,
+    pub(super) rights: StartRights,
 }
 
 impl Bundle<'_> {
@@ -181,8 +174,7 @@ impl Bundle<'_> {
         };
         let StartDirectory { written, .. } = &self.start.working_dir;
         let mut rlimits = vec![json!({"type": "RLIMIT_CORE", "hard": 0, "soft": 0})];
-        if self.namespace.is_some() {
-            // Without root's rights there may be no control group to limit anything.
+        if self.rights == StartRights::Namespace {
             rlimits.push(json!({"type": "RLIMIT_FSIZE", "hard": WRITTEN, "soft": WRITTEN}));
             rlimits.push(json!({"type": "RLIMIT_NPROC", "hard": PROCESSES, "soft": PROCESSES}));
         }
@@ -200,9 +192,9 @@ impl Bundle<'_> {
 
     fn mounts(&self) -> Vec<Value> {
         let mount = |to: &str, kind: &str, options: &[&str]| json!({"destination": to, "type": kind, "source": kind, "options": options});
-        let terminals: &[&str] = match self.namespace {
-            None => &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
-            Some(_) => &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+        let terminals: &[&str] = match self.rights {
+            StartRights::Root => &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            StartRights::Namespace => &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
         };
         let mut mounts = vec![
             mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
@@ -220,34 +212,20 @@ impl Bundle<'_> {
 
     fn linux(&self) -> Value {
         let kinds = ["pid", "network", "ipc", "uts", "mount"];
-        let user = self.namespace.map(|_| "user");
-        let namespaces: Vec<Value> = kinds.into_iter().chain(user).map(|kind| json!({"type": kind})).collect();
+        let namespaces: Vec<Value> = kinds.into_iter().map(|kind| json!({"type": kind})).collect();
         let mut linux = json!({
             "namespaces": namespaces,
             "maskedPaths": MASKED,
             "readonlyPaths": READ_ONLY,
             "seccomp": seccomp(),
             "sysctl": {"net.ipv4.ip_unprivileged_port_start": "0"},
-            "cgroupsPath": format!("/{}", self.id),
         });
-        let Some(linux_object) = linux.as_object_mut() else { return linux };
-        match self.namespace {
-            None => {
-                linux_object.insert("resources".to_owned(), resources());
-            }
-            Some(namespace) => {
-                linux_object.insert("uidMappings".to_owned(), mappings(&namespace.uids));
-                linux_object.insert("gidMappings".to_owned(), mappings(&namespace.gids));
-                linux_object.remove("cgroupsPath");
-            }
+        if let (Some(members), StartRights::Root) = (linux.as_object_mut(), self.rights) {
+            members.insert("cgroupsPath".to_owned(), format!("/{}", self.id).into());
+            members.insert("resources".to_owned(), resources());
         }
         linux
     }
-}
-
-fn mappings(ranges: &[IdRange]) -> Value {
-    let range = |range: &IdRange| json!({"containerID": range.inside, "hostID": range.outside, "size": range.count});
-    ranges.iter().map(range).collect()
 }
 
 /// Limits, and the devices that every container has.

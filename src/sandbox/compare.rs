@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Attempt, Observation, OpenedFile, OpenedFiles, StartEnd};
+use super::{Attempt, NotStarted, Observation, OpenedFile, OpenedFiles, StartEnd};
 use crate::layer::{EntryKind, RootPath};
 use crate::oci::Platform;
 use crate::plan::{BringScene, Offering, StartOptions};
@@ -81,23 +81,22 @@ impl StartEnd {
 pub fn compare(source: &Attempt, result: &Attempt, on: &Comparison<'_>) -> Vec<Finding> {
     match (source, result) {
         (Attempt::Started(source), Attempt::Started(result)) => compare_starts(source, result, on),
-        (Attempt::NotStarted(reason), _) | (_, Attempt::NotStarted(reason)) => vec![not_started(reason, on.options)],
+        (Attempt::NotStarted(why), _) | (_, Attempt::NotStarted(why)) => vec![not_started(why, on.options)],
     }
 }
 
 /// A platform that nothing is known of.
 #[must_use]
-pub(super) fn not_started(reason: &str, options: &StartOptions) -> Finding {
+pub(super) fn not_started(why: &NotStarted, options: &StartOptions) -> Finding {
     let level = if options.require_all_platforms { Level::Refuse } else { Level::Warn };
-    Finding::new(Rule::StartUnproven, level, format!("it was not started: {reason}"))
-        .fix("start it on a machine of this platform, or install qemu-user-static")
+    Finding::new(Rule::StartUnproven, level, format!("it was not started: {}", why.reason)).fix(why.fix)
 }
 
 /// What is to be said of one image that was started by itself.
 #[must_use]
 pub fn judge_start(attempt: &Attempt, options: &StartOptions) -> Vec<Finding> {
     let started = match attempt {
-        Attempt::NotStarted(reason) => return vec![not_started(reason, options)],
+        Attempt::NotStarted(why) => return vec![not_started(why, options)],
         Attempt::Started(started) => started,
     };
     let mut findings = Vec::new();

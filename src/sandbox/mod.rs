@@ -18,6 +18,7 @@ mod runtime;
 mod subordinate;
 mod syscalls;
 mod unpack;
+mod worker;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub use opened::{OpenedFile, OpenedFiles};
 pub use run_directory::end_all_runs;
 pub use runtime::{HealthRun, OutputTail, StartEnd};
 pub use unpack::OpenLayer;
+pub use worker::{is_worker, work};
 
 use crate::error::{Error, Kind, Result};
 use crate::layer::LayerIndex;
@@ -41,12 +43,17 @@ use crate::oci::{Descriptor, Platform};
 use crate::plan::StartOptions;
 use crate::process::{self, Container, MountKind, PodMount, PodSurroundings, Start};
 use crate::rootfs::{Root, merge};
-use bundle::{Bundle, EmptyVolume, HostMount, UserNamespace, WRITTEN};
+use bundle::{Bundle, EmptyVolume, HostMount, StartRights, WRITTEN};
 use emulator::Machine;
 use opened::Watch;
 use run_directory::{RunDirectory, wait_if_ending};
 use runtime::{HealthCheck, RunOutcome};
-use unpack::{Ownership, Unpacking, WrittenFiles};
+use subordinate::UserNamespace;
+use unpack::{OwnedNode, Ownership, Unpacked, Unpacking, WrittenFiles};
+use worker::StartJob;
+
+/// The directory of what was unpacked, below the one of an image.
+const LOWER: &str = "lower";
 
 /// A layer, and what is in it.
 #[derive(Debug, Clone)]
@@ -87,9 +94,26 @@ impl ImageRole {
 #[derive(Debug, Clone)]
 pub enum Attempt {
     Started(Box<Observation>),
-    /// Why it was not.
-    NotStarted(String),
+    NotStarted(NotStarted),
 }
+
+/// Why an image was not started, and what would change that.
+#[derive(Debug, Clone)]
+pub struct NotStarted {
+    pub reason: String,
+    pub fix: &'static str,
+}
+
+impl NotStarted {
+    fn attempt(reason: impl Into<String>, fix: &'static str) -> Attempt {
+        Attempt::NotStarted(Self { reason: reason.into(), fix })
+    }
+}
+
+const OTHER_MACHINE: &str = "start it on a machine of this platform, or install qemu-user-static";
+const NO_COMMAND: &str = "name the program to start with --start-arg";
+const OTHER_USER: &str =
+    "run underpin as root, or lend its user numbers in /etc/subuid and /etc/subgid and install uidmap";
 
 /// What was seen of one start.
 #[derive(Debug, Clone)]
@@ -125,9 +149,12 @@ impl Sandbox {
         for mount in &options.mounts {
             let found = std::fs::symlink_metadata(&mount.from);
             found.map_err(|error| Error::io("a path of --start-mount cannot be read", &mount.from, &error))?;
+            if mount.from.to_str().is_none() {
+                return Err(Error::usage("a path of --start-mount is not UTF-8").fact("path", mount.from.display()));
+            }
         }
         raise_file_limit();
-        let namespace = if geteuid().is_root() { None } else { Some(subordinate::namespace()) };
+        let namespace = if geteuid().is_root() { None } else { Some(UserNamespace::of_this_user()) };
         let (run, written) = (RunDirectory::create()?, WrittenFiles::default());
         Ok(Self { options: options.clone(), runtime, run, written, namespace, count: 0 })
     }
@@ -136,20 +163,20 @@ impl Sandbox {
     pub fn start(&mut self, image: &SandboxImage<'_>) -> Result<Attempt> {
         let machine = Machine::of(image.platform);
         if let Machine::Foreign(reason) = machine {
-            return Ok(Attempt::NotStarted(reason));
+            return Ok(NotStarted::attempt(reason, OTHER_MACHINE));
         }
         let root = merge(image.layers.iter().map(|layer| layer.index.as_ref()));
         let start = self.start_of(image.container, &root);
         if start.argv.is_empty() {
-            return Ok(Attempt::NotStarted("it has no command".to_owned()));
+            return Ok(NotStarted::attempt("it has no command", NO_COMMAND));
         }
         if let Some(reason) = self.unmapped(&start) {
-            return Ok(Attempt::NotStarted(reason));
+            return Ok(NotStarted::attempt(reason, OTHER_USER));
         }
         let (argv, emulator) = match &machine {
             Machine::Emulated(emulator) => match emulator::emulated(&start, &start.argv) {
                 Ok(argv) => (argv, Some(emulator.as_path())),
-                Err(reason) => return Ok(Attempt::NotStarted(reason)),
+                Err(reason) => return Ok(NotStarted::attempt(reason, OTHER_MACHINE)),
             },
             _ => (start.argv.clone(), None),
         };
@@ -187,15 +214,9 @@ impl Sandbox {
     fn unmapped(&self, start: &Start) -> Option<String> {
         let namespace = self.namespace.as_ref()?;
         let user = start.user.as_ref().ok()?;
-        let covers = |ranges: &[bundle::IdRange], id: u64| {
-            ranges
-                .iter()
-                .any(|range| (u64::from(range.inside)..u64::from(range.inside) + u64::from(range.count)).contains(&id))
-        };
-        let is_mapped = covers(&namespace.uids, user.credentials.uid) && covers(&namespace.gids, user.credentials.gid);
-        (!is_mapped).then(|| {
-            let uid = user.credentials.uid;
-            format!("it runs as user {uid}, which /etc/subuid and /etc/subgid do not allow without root's rights")
+        let (uid, gid) = (user.credentials.uid, user.credentials.gid);
+        (!namespace.covers(uid, gid)).then(|| {
+            format!("it runs as user {uid} and group {gid}, which takes root's rights or numbers of /etc/subuid and /etc/subgid")
         })
     }
 
@@ -209,18 +230,15 @@ impl Sandbox {
         self.count += 1;
         let name = format!("{}-{}", self.count, image.role.word());
         let place = self.run.directory(&name, 0o700)?;
-        let lower = self.run.directory(&format!("{name}/lower"), 0o755)?;
-        let (ownership, shared) = match self.namespace {
-            None => (Ownership::Kept, Some(&mut self.written)),
-            Some(_) => (Ownership::Ours, None),
-        };
-        let unpacking = Unpacking { root, layers: image.layers, open: image.open, into: &lower, ownership };
-        observation.left_out = unpacking.run(shared)?;
+        let lower = self.run.directory(&format!("{name}/{LOWER}"), 0o755)?;
+        let Unpacked { left_out, mut owners } = self.unpack(image, root, &lower)?;
+        observation.left_out = left_out;
+        observation.left_out.extend(self.without_owners(&mut owners));
         let id = format!("{}-{name}", self.run.name());
         let mounts = self.host_mounts(emulator)?;
         let volumes = self.volumes(&name, &image.container.pod)?;
-        let is_private = self.namespace.is_none();
-        let seen = if is_private { self.run.directory(&format!("{name}/root"), 0o755)? } else { lower };
+        let seen = self.run.directory(&format!("{name}/root"), 0o755)?;
+        self.run.directory(&format!("{name}/writable"), 0o700)?;
         let credentials = start.credentials();
         let bundle = Bundle {
             root: &seen,
@@ -232,25 +250,23 @@ impl Sandbox {
             volumes: &volumes,
             has_read_only_root: image.container.pod.has_read_only_root,
             mounts: &mounts,
-            namespace: self.namespace.as_ref(),
+            rights: if self.namespace.is_none() { StartRights::Root } else { StartRights::Namespace },
         };
         self.run.file(&format!("{name}/config.json"), bundle.config().to_string().as_bytes())?;
         let health = health_check(image.container, &bundle).filter(|_| emulator.is_none());
-        let container = runtime::Container { runtime: &self.runtime, run: self.run.path(), bundle: &place, id: &id };
-        let watched = match (is_private, emulator) {
-            (true, None) => Watched::Yes,
-            (true, Some(_)) => Watched::No("an emulator opens its files".to_owned()),
-            (false, _) => Watched::No("that takes root's rights".to_owned()),
+        let container = runtime::Container {
+            runtime: self.runtime.clone(),
+            run: self.run.path().to_owned(),
+            bundle: place,
+            id,
+            program: argv.first().cloned().unwrap_or_default(),
         };
-        let seconds = self.options.seconds.duration();
-        let (outcome, opened) = if is_private {
-            self.run.directory(&format!("{name}/writable"), 0o700)?;
-            in_own_mounts(|| {
-                mount_root(&place)?;
-                run_watched(&container, &seen, watched, (seconds, health.as_ref()))
-            })?
-        } else {
-            run_watched(&container, &seen, watched, (seconds, health.as_ref()))?
+        let job = StartJob { container, seconds: self.options.seconds.duration(), health, owners };
+        let (outcome, opened) = match &self.namespace {
+            None => start_as_root(&job, &seen, emulator)?,
+            Some(namespace) => {
+                (worker::start(namespace, job)?, OpenedFiles::NotWatched("that takes root's rights".to_owned()))
+            }
         };
         let RunOutcome { end, stdout, stderr, ports, health } = outcome;
         (observation.end, observation.ports, observation.health) = (end, ports, health);
@@ -276,6 +292,26 @@ impl Sandbox {
         pod.mounts.iter().enumerate().map(volume).collect()
     }
 
+    fn unpack(&mut self, image: &SandboxImage<'_>, root: &Root<'_>, into: &Path) -> Result<Unpacked> {
+        let (ownership, shared) = match self.namespace {
+            None => (Ownership::Kept, Some(&mut self.written)),
+            Some(_) => (Ownership::Ours, None),
+        };
+        Unpacking { root, layers: image.layers, open: image.open, into, ownership }.run(shared)
+    }
+
+    /// Gives to root what belongs to users that the namespace does not have, and says so.
+    fn without_owners(&self, owners: &mut [OwnedNode]) -> Option<String> {
+        let namespace = self.namespace.as_ref()?;
+        let strangers = owners.iter_mut().filter(|node| !namespace.covers(node.uid, node.gid));
+        let count = strangers.map(|node| (node.uid, node.gid) = (0, 0)).count();
+        (count > 0).then(|| {
+            let files =
+                if count == 1 { "the owner of 1 file".to_owned() } else { format!("the owners of {count} files") };
+            format!("{files} (takes root's rights or numbers of /etc/subuid and /etc/subgid)")
+        })
+    }
+
     /// What every runtime gives a container, what the user names, and the emulator.
     fn host_mounts(&self, emulator: Option<&Path>) -> Result<Vec<HostMount>> {
         let hosts = b"127.0.0.1\tlocalhost underpin\n::1\tlocalhost ip6-localhost ip6-loopback\n";
@@ -290,28 +326,21 @@ impl Sandbox {
     }
 }
 
-/// Whether opened files are seen, or why not.
-enum Watched {
-    Yes,
-    No(String),
-}
-
-fn run_watched(
-    container: &runtime::Container<'_>,
-    root: &Path,
-    watched: Watched,
-    (seconds, health): (Duration, Option<&HealthCheck>),
-) -> Result<(RunOutcome, OpenedFiles)> {
-    let watch = match watched {
-        Watched::Yes => Watch::begin(root).map_err(|error| format!("fanotify is not allowed here: {error}")),
-        Watched::No(reason) => Err(reason),
-    };
-    let outcome = container.run(seconds, health);
-    let opened = match watch {
-        Ok(watch) => OpenedFiles::Seen(watch.end()),
-        Err(reason) => OpenedFiles::NotWatched(reason),
-    };
-    Ok((outcome?, opened))
+/// In this process, with opened files watched where that is possible.
+fn start_as_root(job: &StartJob, root: &Path, emulator: Option<&Path>) -> Result<(RunOutcome, OpenedFiles)> {
+    in_own_mounts(|| {
+        mount_root(&job.container.bundle, StartRights::Root)?;
+        let watch = match emulator {
+            None => Watch::begin(root).map_err(|error| format!("fanotify is not allowed here: {error}")),
+            Some(_) => Err("an emulator opens its files".to_owned()),
+        };
+        let outcome = job.container.run(job.seconds, job.health.as_ref());
+        let opened = match watch {
+            Ok(watch) => OpenedFiles::Seen(watch.end()),
+            Err(reason) => OpenedFiles::NotWatched(reason),
+        };
+        Ok((outcome?, opened))
+    })
 }
 
 /// Does `work` on a thread whose mounts nobody else sees. They are gone with its last process, whatever ends it.
@@ -337,7 +366,7 @@ fn in_own_mounts<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> 
 
 /// Mounts what was unpacked below a directory in memory that takes what is written. Names are relative to the place,
 /// whose own name may hold characters that the options of a mount cannot.
-fn mount_root(place: &Path) -> Result<()> {
+fn mount_root(place: &Path, rights: StartRights) -> Result<()> {
     let mounted = || -> rustix::io::Result<()> {
         chdir(place)?;
         let size = std::ffi::CString::new(format!("size={WRITTEN},mode=755")).unwrap_or_default();
@@ -345,13 +374,18 @@ fn mount_root(place: &Path) -> Result<()> {
         mkdir("writable/upper", Mode::from_raw_mode(0o755))?;
         mkdir("writable/work", Mode::from_raw_mode(0o755))?;
         copy_root_attributes()?;
-        let layers = c"lowerdir=lower,upperdir=writable/upper,workdir=writable/work";
+        let layers = match rights {
+            StartRights::Root => c"lowerdir=lower,upperdir=writable/upper,workdir=writable/work",
+            // The marks of an overlay are attributes that only root of the machine can set, unless they are a user's.
+            StartRights::Namespace => c"lowerdir=lower,upperdir=writable/upper,workdir=writable/work,userxattr",
+        };
         mount("overlay", "root", "overlay", MountFlags::NODEV, layers)
     };
     mounted().map_err(|error| {
         Error::new(Kind::Io, "could not mount a root to start the image on")
             .fact("directory", place.display())
             .cause(error)
+            .hint("without root's rights it takes Linux 5.11")
     })
 }
 
@@ -391,5 +425,5 @@ fn health_check(container: &Container, bundle: &Bundle<'_>) -> Option<HealthChec
     };
     let timeout = check.get("Timeout").and_then(Value::as_u64).filter(|nanoseconds| *nanoseconds > 0);
     let patience = timeout.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
-    Some(HealthCheck { process: bundle.process(&argv), argv, patience })
+    Some(HealthCheck { process: bundle.process(&argv).to_string(), argv, patience })
 }

@@ -131,6 +131,11 @@ fn name_of(path: &Path) -> &str {
 fn private_directory() -> Result<PathBuf> {
     let uid = geteuid().as_raw();
     let path = std::env::temp_dir().join(format!("underpin-start-{uid}"));
+    if path.to_str().is_none() {
+        return Err(Error::usage("the name of the directory for temporary files is not UTF-8")
+            .fact("directory", path.display())
+            .hint("set TMPDIR to another directory"));
+    }
     let failed = |error: &io::Error| Error::io("could not make the directory of runs", &path, error);
     match DirBuilder::new().mode(0o700).create(&path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(&error)),
@@ -172,29 +177,14 @@ fn remove(run: &Path) {
     while !remove_groups(name_of(run)) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
-    if fs::remove_dir_all(run).is_err() {
-        // A program without root's rights may have closed its own directories.
-        open_directories(run);
-        let _ = fs::remove_dir_all(run);
+    if fs::remove_dir_all(run).is_err() && !geteuid().is_root() {
+        // Files of other users of a namespace, and directories that they have closed.
+        super::worker::remove(run);
     }
 }
 
-fn open_directories(run: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    for entry in walkdir::WalkDir::new(run).follow_links(false) {
-        let path = match &entry {
-            Ok(entry) if entry.file_type().is_dir() => entry.path(),
-            Ok(_) => continue,
-            Err(error) => error.path().unwrap_or(run),
-        };
-        if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-            let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-        }
-    }
-}
-
-/// Kills the processes of a run, and says how many there were: those in its control group, and the runtime itself,
-/// which has the directory of the run as its own.
+/// Kills the processes of a run, and says how many there were: those in its control group or, where there is none, with
+/// files of the run among their mounts; and the runtime itself, which has the directory of the run as its own.
 pub(super) fn end_processes(run: &Path) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -227,6 +217,11 @@ fn belongs(pid: Pid, run: &Path) -> bool {
     if groups.split(|byte| *byte == b'\n').any(|line| memchr::memmem::find(line, group.as_bytes()).is_some()) {
         return true;
     }
+    if !geteuid().is_root()
+        && memchr::memmem::find(&proc_file(pid, "mountinfo"), format!("{group}/").as_bytes()).is_some()
+    {
+        return true;
+    }
     let state = run.join(super::runtime::STATE);
     let arguments = proc_file(pid, "cmdline");
     let words: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
@@ -235,15 +230,35 @@ fn belongs(pid: Pid, run: &Path) -> bool {
 
 /// Removes the control groups of a run. Whether none is left.
 fn remove_groups(name: &str) -> bool {
-    let top = Path::new("/sys/fs/cgroup");
-    let hierarchies = fs::read_dir(top).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut all_gone = true;
-    for hierarchy in hierarchies.chain([top.to_owned()]) {
-        let Ok(groups) = fs::read_dir(&hierarchy) else { continue };
+    for parent in group_parents() {
+        let Ok(groups) = fs::read_dir(&parent) else { continue };
         let groups = groups.flatten().map(|entry| entry.path());
         for group in groups.filter(|path| name_of(path).starts_with(name)) {
             all_gone &= fs::remove_dir(&group).is_ok();
         }
     }
     all_gone
+}
+
+/// Where control groups of a run can be: at the top, and below our own where a user may make some there.
+fn group_parents() -> Vec<PathBuf> {
+    let top = PathBuf::from("/sys/fs/cgroup");
+    let hierarchies = fs::read_dir(&top).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut parents: Vec<PathBuf> = hierarchies.chain([top]).collect();
+    if !geteuid().is_root() {
+        let own = String::from_utf8_lossy(&proc_file(rustix::process::getpid(), "cgroup")).into_owned();
+        let own: Vec<&str> = own.lines().filter_map(|line| line.splitn(3, ':').nth(2)).collect();
+        let below = |parent: &PathBuf| {
+            let paths = own.iter().map(|path| parent.join(path.trim_start_matches('/')));
+            paths
+                .flat_map(|path| path.parent().map(Path::to_owned).into_iter().chain([path.clone()]))
+                .collect::<Vec<_>>()
+        };
+        let more: Vec<PathBuf> = parents.iter().flat_map(below).collect();
+        parents.extend(more);
+        parents.sort();
+        parents.dedup();
+    }
+    parents
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::run_directory::{end_processes, start_process};
@@ -34,10 +35,17 @@ const KNOWN: [&str; 3] = ["runc", "crun", "youki"];
 /// The program that was named, or the first known one on `PATH`.
 pub(super) fn find_runtime(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(named) = named {
-        let is_file = fs::metadata(named).is_ok_and(|found| found.is_file());
-        return if is_file { Ok(named.to_owned()) } else { Err(no_runtime().fact("runtime", named.display())) };
+        return named_runtime(named).ok_or_else(|| no_runtime().fact("runtime", named.display()));
     }
     KNOWN.iter().find_map(|name| find_program(name)).ok_or_else(no_runtime)
+}
+
+/// A file, from wherever it is executed; or, without a slash, a program on `PATH`.
+fn named_runtime(named: &Path) -> Option<PathBuf> {
+    match named.to_str() {
+        Some(name) if !name.contains('/') => find_program(name),
+        _ => std::path::absolute(named).ok().filter(|path| fs::metadata(path).is_ok_and(|found| found.is_file())),
+    }
 }
 
 fn no_runtime() -> Error {
@@ -58,7 +66,7 @@ pub(super) fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// How a start went.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartEnd {
     /// The program was not executed: in the words of the runtime.
     NotExecuted(String),
@@ -71,7 +79,7 @@ pub enum StartEnd {
 }
 
 /// The last lines of a stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTail {
     pub bytes: Vec<u8>,
     /// Whether there was more before them.
@@ -90,7 +98,7 @@ impl OutputTail {
 }
 
 /// What a health check did, run once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthRun {
     pub argv: Vec<String>,
     /// `None` where it had to be ended.
@@ -99,7 +107,7 @@ pub struct HealthRun {
 }
 
 /// What came of one start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunOutcome {
     pub(super) end: StartEnd,
     pub(super) stdout: OutputTail,
@@ -109,50 +117,102 @@ pub(super) struct RunOutcome {
 }
 
 /// A health check to run where the program is still running.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HealthCheck {
     pub(super) argv: Vec<String>,
     /// The process, as the runtime takes it.
-    pub(super) process: Value,
+    pub(super) process: String,
     pub(super) patience: Duration,
 }
 
 /// A container of one run.
-pub(super) struct Container<'a> {
-    pub(super) runtime: &'a Path,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Container {
+    pub(super) runtime: PathBuf,
     /// The directory of the run.
-    pub(super) run: &'a Path,
-    pub(super) bundle: &'a Path,
-    pub(super) id: &'a str,
+    pub(super) run: PathBuf,
+    pub(super) bundle: PathBuf,
+    pub(super) id: String,
+    /// What it executes, as its command has it.
+    pub(super) program: String,
 }
 
-impl Container<'_> {
-    /// Starts it, and waits.
+/// What was seen while it ran.
+type Watched = (StartEnd, BTreeSet<u16>, Option<HealthRun>);
+
+impl Container {
+    /// Starts it, and waits. That the runtime failed is an error, and nothing that is to be said of the image.
     pub(super) fn run(&self, seconds: Duration, health: Option<&HealthCheck>) -> Result<RunOutcome> {
-        let (log, pid) = (self.bundle.join("runtime.log"), self.bundle.join("pid"));
-        let mut command = self.command(Some(&log));
-        command.arg("run").arg("--bundle").arg(self.bundle).arg("--pid-file").arg(&pid).arg(self.id);
+        let mut command = self.command(Some(&self.log()));
+        command.arg("run").arg("--bundle").arg(&self.bundle).arg("--pid-file").arg(self.pid_file()).arg(&self.id);
         let mut child = spawn(&mut command)?;
         let written = Arc::new(AtomicU64::new(0));
         let stdout = child.stdout.take().map(|stream| follow(stream, Arc::clone(&written)));
         let stderr = child.stderr.take().map(|stream| follow(stream, Arc::clone(&written)));
-        let (mut end, mut ports, mut checked) =
-            (self.wait(&mut child, seconds, &pid, &written)?, BTreeSet::new(), None);
-        if end == StartEnd::Running {
-            ports = pid_of(&pid).map(listening).unwrap_or_default();
-            checked = health.map(|check| self.check_health(check)).transpose()?;
-        }
+        let watched = self.watch(&mut child, (seconds, health), &written);
         self.kill(&mut child);
         let (stdout, stderr) = (tail(stdout), tail(stderr));
-        if let StartEnd::Exited(status) = end
-            && let Some(reason) = not_executed(status, &log, &stdout, &stderr)
-        {
-            end = StartEnd::NotExecuted(reason);
+        let (end, ports, health) = watched?;
+        let end = match end {
+            StartEnd::Exited(status) => self.judge_exit(status, &stdout, &stderr)?,
+            end => end,
+        };
+        Ok(RunOutcome { end, stdout, stderr, ports, health })
+    }
+
+    fn log(&self) -> PathBuf {
+        self.bundle.join("runtime.log")
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.bundle.join("pid")
+    }
+
+    fn watch(
+        &self,
+        child: &mut Child,
+        (seconds, health): (Duration, Option<&HealthCheck>),
+        written: &AtomicU64,
+    ) -> Result<Watched> {
+        let pid = self.pid_file();
+        let end = self.wait(child, seconds, &pid, written)?;
+        if end != StartEnd::Running {
+            return Ok((end, BTreeSet::new(), None));
         }
-        Ok(RunOutcome { end, stdout, stderr, ports, health: checked })
+        let ports = pid_of(&pid).map(listening).unwrap_or_default();
+        Ok((end, ports, health.map(|check| self.check_health(check)).transpose()?))
+    }
+
+    /// Whose exit status it is: that of the program, of the runtime's last step, which did not become the program, or
+    /// of a runtime that never came so far as to write down a process.
+    fn judge_exit(&self, status: i32, stdout: &OutputTail, stderr: &OutputTail) -> Result<StartEnd> {
+        let said = |words: &str| program_error(words).map(|words| StartEnd::NotExecuted(self.naming_program(&words)));
+        let lines = stderr.lines(2);
+        if pid_of(&self.pid_file()).is_some() {
+            let last_step = match lines.as_slice() {
+                [line] if matches!(status, 1 | 255) && stdout.bytes.is_empty() => said(&message_of(line)),
+                _ => None,
+            };
+            return Ok(last_step.unwrap_or(StartEnd::Exited(status)));
+        }
+        let words = logged_error(&self.log()).or_else(|| lines.last().cloned()).unwrap_or_default();
+        said(&words).ok_or_else(|| {
+            let error = Error::new(Kind::Io, "the runtime could not start the image")
+                .fact("runtime", self.runtime.display())
+                .fact("status", status);
+            let error = if words.is_empty() { error } else { error.cause(words) };
+            error.hint("try it with another runtime: --runtime PATH")
+        })
+    }
+
+    /// The runtime does not always say what it could not execute.
+    fn naming_program(&self, words: &str) -> String {
+        let name = crate::error::printable(&self.program);
+        if words.contains(name.as_str()) { words.to_owned() } else { format!("{name}: {words}") }
     }
 
     fn command(&self, log: Option<&Path>) -> Command {
-        let mut command = Command::new(self.runtime);
+        let mut command = Command::new(&self.runtime);
         command.arg("--root").arg(self.run.join(STATE));
         if let Some(log) = log {
             command.arg("--log").arg(log).args(["--log-format", "json"]);
@@ -181,8 +241,9 @@ impl Container<'_> {
             match started {
                 Some(since) if since.elapsed() >= seconds => return Ok(StartEnd::Running),
                 None if begun.elapsed() > PATIENCE + seconds => {
-                    return Err(Error::new(Kind::Io, "the runtime did not start the image")
-                        .fact("runtime", self.runtime.display()));
+                    return Err(Error::new(Kind::Io, "the runtime did not start the image in time")
+                        .fact("runtime", self.runtime.display())
+                        .hint("try it with another runtime: --runtime PATH"));
                 }
                 _ => std::thread::sleep(STEP),
             }
@@ -191,11 +252,11 @@ impl Container<'_> {
 
     fn check_health(&self, check: &HealthCheck) -> Result<HealthRun> {
         let file = self.bundle.join("health.json");
-        let written = File::create(&file)
-            .and_then(|mut file| io::Write::write_all(&mut file, check.process.to_string().as_bytes()));
+        let written =
+            File::create(&file).and_then(|mut file| io::Write::write_all(&mut file, check.process.as_bytes()));
         written.map_err(|error| Error::io("could not write a file for the run", &file, &error))?;
         let mut command = self.command(None);
-        command.arg("exec").arg("--process").arg(&file).arg(self.id);
+        command.arg("exec").arg("--process").arg(&file).arg(&self.id);
         let mut child = spawn(&mut command)?;
         let count = Arc::new(AtomicU64::new(0));
         let stdout = child.stdout.take().map(|stream| follow(stream, Arc::clone(&count)));
@@ -219,33 +280,47 @@ impl Container<'_> {
         Ok(HealthRun { argv: check.argv.clone(), status, output })
     }
 
-    /// Kills the first process, and with its namespace all others; then the container is deleted.
+    /// Kills the first process, and with its namespace all others; then the container is deleted. Whatever the runtime
+    /// thinks of it: nobody may hold the streams open.
     fn kill(&self, child: &mut Child) {
-        let quiet = |command: &mut Command| {
-            let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let _ = start_process(command).and_then(|mut child| child.wait());
-        };
         let until = Instant::now() + PATIENCE;
-        if !matches!(child.try_wait(), Ok(Some(_))) {
-            quiet(self.command(None).args(["kill", self.id, "KILL"]));
+        if !has_ended(child, Instant::now()) {
+            self.ask_runtime(&["kill", &self.id, "KILL"], until);
         }
-        while !matches!(child.try_wait(), Ok(Some(_))) {
-            if Instant::now() > until {
-                let _ = child.kill();
-                let _ = child.wait();
-                break;
-            }
-            std::thread::sleep(STEP);
+        if !has_ended(child, until) {
+            let _ = child.kill();
+            let _ = child.wait();
         }
-        if self.run.join(STATE).join(self.id).exists() {
-            quiet(self.command(None).args(["delete", "--force", self.id]));
-            // Whatever the runtime thinks of it: nobody may hold the streams open.
-            end_processes(self.run);
+        if self.run.join(STATE).join(&self.id).exists() {
+            self.ask_runtime(&["delete", "--force", &self.id], Instant::now() + PATIENCE);
+            end_processes(&self.run);
+        }
+    }
+
+    /// One more command of the runtime, which may hang like any other.
+    fn ask_runtime(&self, arguments: &[&str], until: Instant) {
+        let mut command = self.command(None);
+        let command = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let Ok(mut child) = start_process(command) else { return };
+        if !has_ended(&mut child, until) {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 
     fn lost(&self, error: &io::Error) -> Error {
-        Error::io("could not wait for the runtime", self.runtime, error)
+        Error::io("could not wait for the runtime", &self.runtime, error)
+    }
+}
+
+/// Whether it has, once it has or the time is over.
+fn has_ended(child: &mut Child, until: Instant) -> bool {
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return true,
+            _ if Instant::now() >= until => return false,
+            _ => std::thread::sleep(STEP),
+        }
     }
 }
 
@@ -288,35 +363,54 @@ fn follow(mut stream: impl Read + Send + 'static, written: Arc<AtomicU64>) -> Jo
     })
 }
 
+/// The end of a stream; nothing, where somebody holds it open for longer than the container lives.
 fn tail(reader: Option<JoinHandle<OutputTail>>) -> OutputTail {
-    reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+    let until = Instant::now() + PATIENCE;
+    while reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < until {
+        std::thread::sleep(STEP);
+    }
+    reader.filter(JoinHandle::is_finished).and_then(|reader| reader.join().ok()).unwrap_or_default()
 }
 
-/// Why the program was not executed: what the runtime logged, or all that its last step wrote before it gave up.
-fn not_executed(status: i32, log: &Path, stdout: &OutputTail, stderr: &OutputTail) -> Option<String> {
+/// The first error that the runtime logged.
+fn logged_error(log: &Path) -> Option<String> {
     let mut logged = String::new();
-    if let Ok(file) = File::open(log) {
-        let _ = file.take(64 << 10).read_to_string(&mut logged);
-    }
-    let errors = logged.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut errors = errors.filter(|entry| entry.get("level").and_then(Value::as_str) == Some("error"));
-    if let Some(message) = errors.find_map(|entry| entry.get("msg").and_then(Value::as_str).map(str::to_owned)) {
-        return Some(short(&message));
-    }
-    let lines = stderr.lines(2);
-    match lines.as_slice() {
-        [line] if matches!(status, 1 | 255) && stdout.bytes.is_empty() && line.starts_with("exec /") => {
-            Some(short(line))
-        }
-        _ => None,
-    }
+    let _ = File::open(log).ok()?.take(64 << 10).read_to_string(&mut logged);
+    logged.lines().find_map(error_message)
 }
 
-/// Without what every message of the runtime begins with.
-fn short(message: &str) -> String {
-    let known = ["runc run failed: ", "unable to start container process: "];
-    let rest = known.iter().fold(message, |rest, prefix| rest.strip_prefix(prefix).unwrap_or(rest));
-    crate::error::printable(rest)
+/// The message of a line of the log, where it is one of an error.
+fn error_message(line: &str) -> Option<String> {
+    let entry: Value = serde_json::from_str(line).ok()?;
+    (entry.get("level").and_then(Value::as_str) == Some("error")).then_some(())?;
+    entry.get("msg").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The message of a line on stderr, which may be one of the log: crun has no other place for it at its last step.
+fn message_of(line: &str) -> String {
+    error_message(line).unwrap_or_else(|| line.to_owned())
+}
+
+/// What the runtimes say of a program that they could not execute, without what all their messages begin with. Any
+/// other message is about themselves.
+fn program_error(message: &str) -> Option<String> {
+    // runc
+    const LEADS: [&str; 3] =
+        ["runc run failed: ", "unable to start container process: ", "error during container init: "];
+    const OF_RUNC: [&str; 4] = ["exec: \"", "exec /", "chdir to cwd (", "mkdir /"];
+    const OF_CRUN: [&str; 4] = ["executable file `", "open executable: ", "exec container process ", "chdir `"];
+    let rest = LEADS.iter().fold(message, |rest, lead| rest.strip_prefix(lead).unwrap_or(rest));
+    let is_known = OF_RUNC.iter().chain(&OF_CRUN).any(|known| rest.starts_with(known)) || is_place_error(rest);
+    is_known.then(|| crate::error::printable(rest))
+}
+
+/// Whether something of every container, such as `/proc`, could not be mounted because of what the image has there.
+fn is_place_error(message: &str) -> bool {
+    const ENDS: [&str; 4] =
+        ["not a directory", "ordinary directory", "file exists", "too many levels of symbolic links"];
+    let lower = message.to_lowercase();
+    (lower.starts_with("error mounting \"") || lower.starts_with("mount `"))
+        && ENDS.iter().any(|end| lower.ends_with(end))
 }
 
 /// The TCP ports that are listened on in the network of a process.
@@ -337,4 +431,50 @@ fn listening(pid: u32) -> BTreeSet<u16> {
         }
     }
     ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_program_is_told_from_what_a_runtime_says_of_itself() {
+        for (message, expected) in [
+            (
+                r#"runc run failed: unable to start container process: exec: "/none": stat /none: no such file or directory"#,
+                Some(r#"exec: "/none": stat /none: no such file or directory"#),
+            ),
+            ("exec /garbage: exec format error", Some("exec /garbage: exec format error")),
+            (
+                "runc run failed: unable to start container process: error during container init: mkdir /file: not a directory",
+                Some("mkdir /file: not a directory"),
+            ),
+            (
+                "executable file `/none` not found in $PATH: No such file",
+                Some("executable file `/none` not found in $PATH: No such file"),
+            ),
+            ("open executable: Permission denied", Some("open executable: Permission denied")),
+            ("exec container process `/x`: Exec format error", Some("exec container process `/x`: Exec format error")),
+            (
+                r#"error mounting "proc" to rootfs at "/proc": filesystem "proc" must be mounted on ordinary directory"#,
+                Some(
+                    r#"error mounting "proc" to rootfs at "/proc": filesystem "proc" must be mounted on ordinary directory"#,
+                ),
+            ),
+            (r#"error mounting "proc" to rootfs at "/proc": operation not permitted"#, None),
+            ("cgroups in hybrid mode not supported, drop all controllers from cgroupv2", None),
+            ("runc run failed: unable to start container process: unable to apply cgroup configuration: x", None),
+            ("", None),
+        ] {
+            assert_eq!(program_error(message).as_deref(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_log_is_read_wherever_it_is_written() {
+        let line = r#"{"msg":"exec container process `/x`: Exec format error","level":"error","time":"t"}"#;
+        assert_eq!(message_of(line), "exec container process `/x`: Exec format error");
+        assert_eq!(message_of(r#"{"msg":"x","level":"warning"}"#), r#"{"msg":"x","level":"warning"}"#);
+        assert_eq!(message_of("plain"), "plain");
+    }
 }

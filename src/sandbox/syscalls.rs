@@ -1,4 +1,4 @@
-//! The three system calls that no safe wrapper exists for. Everything else here is safe code.
+//! The four system calls that no safe wrapper exists for. Everything else here is safe code.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -13,6 +13,13 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 pub(super) fn unshare_mounts() -> io::Result<()> {
     // SAFETY: unsafe only with `UnshareFlags::FILES`, which is not among them: the table of files stays shared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }?;
+    Ok(())
+}
+
+/// Puts the process into a user namespace of its own, in which it may do everything. It must have one thread only.
+pub(super) fn unshare_users() -> io::Result<()> {
+    // SAFETY: unsafe only with `UnshareFlags::FILES`, which is not among them.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
     Ok(())
 }
 

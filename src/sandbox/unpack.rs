@@ -12,10 +12,12 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown,
-    fsetxattr, futimens, linkat, mkdirat, mknodat, openat, openat2, symlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat,
+    fchmod, fchown, fsetxattr, futimens, linkat, mkdirat, mknodat, openat, openat2, symlinkat, utimensat,
 };
 use rustix::io::Errno;
+
+use serde::{Deserialize, Serialize};
 
 use super::SandboxLayer;
 use crate::error::{Error, Kind, Result};
@@ -30,8 +32,28 @@ use crate::store::Stream;
 pub(super) enum Ownership {
     /// Whom the image says.
     Kept,
-    /// The user who runs underpin: nobody else may be set without root's rights.
+    /// The user who runs underpin, until `set_owners`, in a namespace where others may be set.
     Ours,
+}
+
+/// What only root, or root of a namespace, can give a file of the image.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct OwnedNode {
+    pub(super) path: RootPath,
+    pub(super) uid: u64,
+    pub(super) gid: u64,
+    /// `None` for a symbolic link.
+    mode: Option<u32>,
+    attributes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What became of the files of an image.
+#[derive(Debug, Default)]
+pub(super) struct Unpacked {
+    /// What was not written, and why.
+    pub(super) left_out: Vec<String>,
+    /// Empty where files have their owners already.
+    pub(super) owners: Vec<OwnedNode>,
 }
 
 /// Files that another root of the same run has already: the entry's layer and its place there.
@@ -55,7 +77,7 @@ type Names<'a> = BTreeMap<(usize, usize), (Vec<RootPath>, &'a Entry)>;
 
 impl<'a> Unpacking<'a> {
     /// Writes everything, and says what was left out. Files that `shared` has are linked, where nobody can write to them.
-    pub(super) fn run(&self, shared: Option<&mut WrittenFiles>) -> Result<Vec<String>> {
+    pub(super) fn run(&self, shared: Option<&mut WrittenFiles>) -> Result<Unpacked> {
         let mut tree = DirectoryTree::open(self.into)?;
         let mut left_out = Vec::new();
         let mut names: Names<'a> = BTreeMap::new();
@@ -92,7 +114,17 @@ impl<'a> Unpacking<'a> {
         for (path, node) in directories.iter().rev() {
             self.finish_directory(&mut tree, path, node)?;
         }
-        Ok(left_out)
+        Ok(Unpacked { left_out, owners: self.owners() })
+    }
+
+    /// Everything that is not simply root's.
+    fn owners(&self) -> Vec<OwnedNode> {
+        if self.ownership == Ownership::Kept {
+            return Vec::new();
+        }
+        let top = self.root.get(&RootPath::root()).map(|node| (RootPath::root(), node));
+        let all = top.into_iter().chain(self.root.entries());
+        all.filter_map(|(path, node)| owned_node(path, node)).collect()
     }
 
     /// Gives a file the names it has here, where another root has it already.
@@ -189,15 +221,10 @@ impl<'a> Unpacking<'a> {
     }
 
     fn set_attributes(&self, file: BorrowedFd<'_>, entry: &Entry) -> std::result::Result<(), Errno> {
-        for (name, value) in entry.xattrs.iter().filter(|(name, _)| is_carried(name)) {
-            match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
-                // As containerd does: a file system without them is no reason to fail.
-                Ok(()) | Err(Errno::NOTSUP) => {}
-                Err(Errno::PERM) if self.ownership == Ownership::Ours => {}
-                Err(error) => return Err(error),
-            }
+        match self.ownership {
+            Ownership::Kept => set_attributes(file, entry.xattrs.iter().map(|(name, value)| (&**name, &**value))),
+            Ownership::Ours => Ok(()),
         }
-        Ok(())
     }
 
     fn finish_directory(&self, tree: &mut DirectoryTree, path: &RootPath, node: &FileNode<'_>) -> Result<()> {
@@ -245,6 +272,64 @@ impl<'a> Unpacking<'a> {
             }
             Ownership::Ours => Ok(()),
         }
+    }
+}
+
+fn set_attributes<'x>(
+    file: BorrowedFd<'_>,
+    attributes: impl Iterator<Item = (&'x [u8], &'x [u8])>,
+) -> std::result::Result<(), Errno> {
+    for (name, value) in attributes.filter(|(name, _)| is_carried(name)) {
+        match fsetxattr(file, name, value, XattrFlags::empty()) {
+            // As containerd does: a file system without them is no reason to fail.
+            Ok(()) | Err(Errno::NOTSUP) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn owned_node(path: RootPath, node: &FileNode<'_>) -> Option<OwnedNode> {
+    const OPEN: u32 = 0o700;
+    let is_written =
+        matches!(node.kind(), EntryKind::Directory | EntryKind::File { .. } | EntryKind::Fifo | EntryKind::Symlink(_));
+    if !is_written || node.entry().is_some_and(|entry| entry.sparse) {
+        return None;
+    }
+    let is_closed = matches!(node.kind(), EntryKind::Directory) && node.mode() & OPEN != OPEN;
+    let attributes = node.entry().into_iter().flat_map(|entry| entry.xattrs.iter());
+    let attributes: Vec<_> =
+        attributes.filter(|(name, _)| is_carried(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let is_plain = node.uid() == 0 && node.gid() == 0 && attributes.is_empty() && !is_closed;
+    let mode = (!matches!(node.kind(), EntryKind::Symlink(_))).then(|| node.mode());
+    (!is_plain).then(|| OwnedNode { path, uid: node.uid(), gid: node.gid(), mode, attributes })
+}
+
+/// Gives files below `root` to whom the image says. Nobody but this process sees the directory.
+pub(super) fn set_owners(root: &Path, owners: &[OwnedNode]) -> Result<()> {
+    let mut tree = DirectoryTree::open(root)?;
+    for node in owners {
+        let done = if node.path.is_root() {
+            node.set(rustix::fs::CWD, root.as_os_str().as_encoded_bytes())
+        } else {
+            let (directory, name) = tree.place(&node.path)?;
+            node.set(directory, name)
+        };
+        done.map_err(|error| failed("a file could not be given to its owner", &error.into()).fact("path", &node.path))?;
+    }
+    Ok(())
+}
+
+impl OwnedNode {
+    fn set(&self, directory: BorrowedFd<'_>, name: &[u8]) -> std::result::Result<(), Errno> {
+        chownat(directory, name, Some(uid(self.uid)), Some(gid(self.gid)), AtFlags::SYMLINK_NOFOLLOW)?;
+        let Some(bits) = self.mode else { return Ok(()) };
+        if !self.attributes.is_empty() {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = openat(directory, name, flags, Mode::empty())?;
+            set_attributes(file.as_fd(), self.attributes.iter().map(|(name, value)| (&**name, &**value)))?;
+        }
+        chmodat(directory, name, mode(bits), AtFlags::empty())
     }
 }
 

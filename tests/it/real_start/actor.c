@@ -40,8 +40,11 @@ static void stay(void) {
     for (;;) pause();
 }
 
+static int open_by_path(const char *path) { return open(path, O_RDONLY | O_PATH) >= 0; }
+
 // Says what it was allowed to do; nothing at all is good.
 static void attack(void) {
+    for (int file = 3; file < 1024; file++) if (fcntl(file, F_GETFD) >= 0) puts("a file of somebody else");
     struct sockaddr_in out = {.sin_family = AF_INET, .sin_port = htons(53)};
     inet_pton(AF_INET, "8.8.8.8", &out.sin_addr);
     if (connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&out, sizeof out) == 0) puts("network");
@@ -57,6 +60,8 @@ static void attack(void) {
     if (chroot("/proc/1/root") == 0 && can_open("/work")) puts("root of another");
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) puts("new privileges");
     if (kill(-1, 0) == 0 && getpid() != 1) puts("others");
+    if (open("/proc/self/exe", O_WRONLY) >= 0 || open("/proc/1/mem", O_RDWR) >= 0 && getpid() != 1) puts("program");
+    if (open_by_path("/proc/1/cwd/../../../../../../etc/shadow") || open_by_path("/proc/self/root/work")) puts("escape");
     puts("tried");
 }
 
@@ -91,6 +96,12 @@ int main(int count, char **word) {
     if (!strcmp(act, "forks")) for (;;) fork();
     if (!strcmp(act, "memory")) for (;;) { char *some = malloc(1 << 20); if (some) memset(some, 1, 1 << 20); }
     if (!strcmp(act, "output")) for (;;) { static char line[1 << 16]; write(1, line, sizeof line); write(2, line, sizeof line); }
+    if (!strcmp(act, "daemon")) { if (fork() == 0) { setsid(); if (fork() == 0) for (;;) pause(); } return 0; }
+    if (!strcmp(act, "closed")) { for (int file = 0; file < 3; file++) close(file); for (;;) pause(); }
+    if (!strcmp(act, "escapes")) { fwrite("a\033[2J\033]0;title\007\0\377\xc2\x9b\r\b\nend\n", 1, 26, stdout); stay(); }
+    if (!strcmp(act, "unended")) { for (int n = 0; n < 1 << 18; n++) write(1, "xxxx", 4); for (;;) pause(); }
+    if (!strcmp(act, "zombies")) { for (int n = 0; n < 300; n++) if (fork() == 0) _exit(0); stay(); }
+    if (!strcmp(act, "busy")) { chdir("/usr/bin"); open("/app", O_RDONLY); open("/kept-open", O_RDWR | O_CREAT, 0600); stay(); }
     if (!strcmp(act, "deaf")) {
         for (int number = 1; number < 32; number++) signal(number, SIG_IGN);
         for (int n = 0; n < 20; n++) if (fork() == 0) { setsid(); break; }

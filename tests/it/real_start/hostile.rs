@@ -1,6 +1,6 @@
 //! Images that mean harm: whatever they try, nothing outside the sandbox changes, the limits end them, nothing is left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -9,11 +9,43 @@ use crate::support::invocation::files_under;
 use crate::support::layouts::Layouts;
 use crate::support::recipe::Recipe;
 use crate::support::skip::{need, or_skip};
-use crate::support::tar_layer::{Layer, Pack, file, folder, hardlink, program, symlink};
+use crate::support::tar_layer::{CAPABILITY, Layer, Pack, file, folder, hardlink, program, symlink};
+
+/// What an image could change of the machine: its settings, its programs, its mounts, its devices.
+fn host() -> Vec<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let places = ["/etc", "/dev", "/boot", "/home", "/mnt", "/opt", "/srv", "/usr/local", "/usr/bin", "/usr/sbin"];
+    let mut paths: Vec<PathBuf> = places.iter().flat_map(|place| files_under(Path::new(place))).collect();
+    // Terminals and shared memory are of whoever else works here.
+    paths.retain(|path| !path.starts_with("/dev/pts") && !path.starts_with("/dev/shm"));
+    paths.sort();
+    let described = |path: &PathBuf| {
+        let found = path.symlink_metadata().ok()?;
+        let changed = if path.starts_with("/dev") { 0 } else { found.mtime() };
+        Some(format!(
+            "{} {} {:o} {} {changed} {}",
+            path.display(),
+            found.ino(),
+            found.mode(),
+            found.uid(),
+            found.rdev()
+        ))
+    };
+    let mut all: Vec<String> = paths.iter().filter_map(described).collect();
+    for name in ["sys/kernel/core_pattern", "sys/kernel/hostname", "sys/kernel/modprobe", "self/mountinfo", "swaps"] {
+        all.push(std::fs::read_to_string(Path::new("/proc").join(name)).unwrap_or_default());
+    }
+    let top = std::fs::read_dir("/").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut top: Vec<String> = top.collect();
+    top.sort();
+    all.extend(top);
+    all
+}
 
 #[test]
 fn the_limits_end_what_does_not_end_by_itself() {
     or_skip!(need(&["runc", "cc"]));
+    let before = host();
     for (act, outcomes) in [
         ("forks", ["running", "exited"].as_slice()),
         ("memory", &["exited", "running"]),
@@ -31,15 +63,98 @@ fn the_limits_end_what_does_not_end_by_itself() {
         assert!(act == "memory" || run.peak < 128 << 10, "{act}: {run}");
         assert_nothing_is_left(&layouts);
     }
+    assert_eq!(host(), before);
+}
+
+/// Programs that behave oddly rather than badly: each is told for what it is.
+#[test]
+fn odd_programs_are_told_for_what_they_are() {
+    or_skip!(need(&["runc", "cc"]));
+    for (act, outcome, stdout) in [
+        // What it left behind ends with it.
+        ("daemon", "exited", json!([])),
+        ("closed", "running", json!([])),
+        ("zombies", "running", json!(["running"])),
+        ("busy", "running", json!(["running"])),
+        ("unended", "running", json!(["x".repeat(16 << 10)])),
+    ] {
+        let layouts = layouts(&acting(&[act]));
+        let report = start_in(&layouts).run().ok().json();
+        let start = start_of(&report);
+        assert_eq!((&start["outcome"], &start["stdout"]), (&json!(outcome), &stdout), "{act}: {report:#}");
+        assert_nothing_is_left(&layouts);
+    }
+}
+
+#[test]
+fn what_a_program_writes_cannot_command_a_terminal() {
+    or_skip!(need(&["runc", "cc"]));
+    let layouts = layouts(&acting(&["escapes"]));
+    let run = layouts.underpin(&["start", "oci:app:v1", "--no-cache", "--seconds", "1"]).run().ok();
+    let is_plain = |c: char| c == '\n' || !c.is_control();
+    assert!(run.stdout.chars().all(is_plain) && run.stderr.chars().all(is_plain), "{run}");
+    assert!(run.stdout.contains("\\u{1b}[2J") || run.stdout.contains("\\x1b[2J"), "{run}");
+    assert!(run.stdout.contains("end"), "{run}");
+}
+
+#[test]
+fn a_health_check_that_hangs_is_ended() {
+    or_skip!(need(&["runc", "cc"]));
+    let mut app = acting(&["stay"]);
+    app.config["Healthcheck"] = json!({"Test": ["CMD", "/app", "deaf"], "Timeout": 500_000_000});
+    let layouts = layouts(&app);
+    let report = start_in(&layouts).run().refused().json();
+    assert_eq!(start_of(&report)["health"]["status"], json!(null), "{report:#}");
+    assert!(report.to_string().contains("its health check did not end"), "{report:#}");
+    assert_nothing_is_left(&layouts);
+}
+
+/// A set-user-ID program and one with capabilities give nobody more, neither does a root that is closed to others.
+#[test]
+fn odd_files_are_started_as_a_runtime_would() {
+    or_skip!(need(&["runc", "cc"]));
+    let actor = super::actor();
+    let config = |user: &str, words: &[&str]| json!({"Entrypoint": words, "User": user, "Env": ["GIVEN=x"]});
+    let many = (0..2000).map(|number| format!("VARIABLE_{number}={}", "v".repeat(100)));
+    let many: Vec<String> = many.chain(["GIVEN=x".to_owned()]).collect();
+    let long = "a".repeat(100_000);
+    for (files, config, line) in [
+        (vec![program("app", actor.clone()).mode(0o4755)], config("1234:77", &["/app", "who"]), "1234 77 x"),
+        (
+            vec![program("app", actor.clone()).xattr("security.capability", &CAPABILITY)],
+            config("1234:77", &["/app", "who"]),
+            "1234 77 x",
+        ),
+        (vec![program("app", actor.clone())], config("0", &["/app", "who", &long, &long]), "0 0 x"),
+        (vec![program("app", actor.clone())], json!({"Entrypoint": ["/app", "who"], "Env": many}), "0 0 x"),
+    ] {
+        let app = Recipe { config, ..Recipe::new("linux/amd64", vec![Layer::of(Pack::Gzip, &files)]) }.build();
+        let layouts = Layouts::new(&app, &app, &app);
+        let report = start_in(&layouts).run().ok().json();
+        assert_eq!(start_of(&report)["stdout"], json!([line]));
+        assert_nothing_is_left(&layouts);
+    }
+    // Nobody but root can enter the root.
+    let closed = [folder("./").mode(0o700), program("app", actor)];
+    for (user, outcome) in [("0", "exited"), ("1234", "not-executed")] {
+        let config = config(user, &["/app", "who"]);
+        let app = Recipe { config, ..Recipe::new("linux/amd64", vec![Layer::of(Pack::Gzip, &closed)]) }.build();
+        let layouts = Layouts::new(&app, &app, &app);
+        let report = start_in(&layouts).run().json();
+        assert_eq!(start_of(&report)["outcome"], outcome, "{user}: {report:#}");
+        assert_nothing_is_left(&layouts);
+    }
 }
 
 #[test]
 fn nothing_that_an_attack_needs_is_allowed() {
     or_skip!(need(&["runc", "cc"]));
+    let before = host();
     let layouts = layouts(&acting(&["attack"]));
     let report = start_in(&layouts).run().ok().json();
     assert_eq!(start_of(&report)["stdout"], json!(["tried"]), "{report:#}");
     assert_nothing_is_left(&layouts);
+    assert_eq!(host(), before);
 }
 
 #[test]

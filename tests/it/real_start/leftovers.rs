@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{acting, assert_nothing_is_left, layouts};
+use crate::support::invocation::Running;
 use crate::support::layouts::Layouts;
 use crate::support::skip::{need, or_skip};
 
@@ -13,13 +14,13 @@ fn kills() -> usize {
 }
 
 /// The directories of runs, dead or alive.
-fn runs(layouts: &Layouts) -> Vec<String> {
+pub(super) fn runs(layouts: &Layouts) -> Vec<String> {
     let all = std::fs::read_dir(layouts.sandbox.path("tmp")).into_iter().flatten().flatten();
     let all = all.flat_map(|of_user| std::fs::read_dir(of_user.path()).into_iter().flatten().flatten());
     all.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name != "lock").collect()
 }
 
-/// The processes that belong to one of the runs: by their control group, or by their arguments.
+/// The processes that belong to one of the runs: by their control group, their mounts, or their arguments.
 fn processes(layouts: &Layouts, runs: &[String]) -> Vec<String> {
     let place = layouts.sandbox.path("tmp").to_str().unwrap().to_owned();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -28,7 +29,9 @@ fn processes(layouts: &Layouts, runs: &[String]) -> Vec<String> {
     };
     let belongs = |path: &PathBuf| {
         let groups = read(path, "cgroup").unwrap_or_default();
-        runs.iter().any(|run| groups.contains(run)) || read(path, "cmdline").unwrap_or_default().contains(&place)
+        let mounts = read(path, "mountinfo").unwrap_or_default();
+        runs.iter().any(|run| groups.contains(run) || mounts.contains(run))
+            || read(path, "cmdline").unwrap_or_default().contains(&place)
     };
     all.filter(belongs).map(|path| read(&path, "status").unwrap_or_default()).collect()
 }
@@ -44,7 +47,17 @@ fn groups(runs: &[String]) -> Vec<PathBuf> {
     all.map(|entry| entry.path()).filter(is_theirs).collect()
 }
 
-fn assert_all_is_gone(layouts: &Layouts, seen: &[String]) {
+/// Until a program of an image runs.
+pub(super) fn wait_for_program(layouts: &Layouts) {
+    let begun = std::time::Instant::now();
+    let is_running = || processes(layouts, &runs(layouts)).iter().any(|status| status.starts_with("Name:\tapp\n"));
+    while !is_running() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it was never started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(super) fn assert_all_is_gone(layouts: &Layouts, seen: &[String]) {
     assert_nothing_is_left(layouts);
     assert_eq!(runs(layouts), Vec::<String>::new());
     assert_eq!(processes(layouts, seen), Vec::<String>::new());
@@ -53,22 +66,39 @@ fn assert_all_is_gone(layouts: &Layouts, seen: &[String]) {
     assert!(!mounts.contains(layouts.sandbox.path("tmp").to_str().unwrap()), "{mounts}");
 }
 
+/// Kills runs at random points between their beginning and a while after the program runs, and says which were seen.
+pub(super) fn killed(layouts: &Layouts, count: usize, start: impl Fn() -> Running) -> Vec<String> {
+    let begun = std::time::Instant::now();
+    let first = start();
+    wait_for_program(layouts);
+    let until_started = begun.elapsed();
+    let mut seen = runs(layouts);
+    end_hard(first);
+    for _ in 0..count {
+        let running = start();
+        std::thread::sleep(until_started.mul_f64(fastrand::f64() * 1.5));
+        seen.extend(runs(layouts));
+        end_hard(running);
+    }
+    seen.sort();
+    seen.dedup();
+    assert!(seen.len() > count / 4, "few runs were killed in their middle: {seen:?}");
+    seen
+}
+
+/// Its streams are closed when the last of its processes is gone, which may be only the next run's doing.
+fn end_hard(running: Running) {
+    running.signal(libc::SIGKILL);
+    std::thread::spawn(move || running.finish());
+}
+
 #[test]
 fn what_a_killed_run_leaves_the_next_one_removes() {
     or_skip!(need(&["runc", "cc"]));
     let layouts = layouts(&acting(&["deaf"]));
-    let mut seen: Vec<String> = Vec::new();
-    for _ in 0..kills() {
-        let running = layouts.underpin(&["start", "oci:app:v1", "--no-cache", "--seconds", "60"]).start();
-        std::thread::sleep(Duration::from_millis(fastrand::u64(0..400)));
-        running.signal(libc::SIGKILL);
-        seen.extend(runs(&layouts));
-        // Its streams are closed when the last of its processes is gone, which may be only the next run's doing.
-        std::thread::spawn(move || running.finish());
-    }
-    seen.sort();
-    seen.dedup();
-    assert!(!seen.is_empty(), "no run was killed in its middle");
+    let seen = killed(&layouts, kills(), || {
+        layouts.underpin(&["start", "oci:app:v1", "--no-cache", "--seconds", "60"]).start()
+    });
     layouts.underpin(&["start", "oci:app:v1", "--no-cache", "--seconds", "1"]).run().ok();
     assert_all_is_gone(&layouts, &seen);
 }

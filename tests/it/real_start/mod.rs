@@ -2,6 +2,9 @@
 
 mod hostile;
 mod leftovers;
+mod only_a_run;
+mod rootless;
+mod runtimes;
 
 use serde_json::{Value, json};
 
@@ -191,7 +194,12 @@ fn plan_check_and_batch_start_where_they_are_asked_to() {
         layouts.underpin(&["check", "--batch", "batch.yaml", "--allow-base", "oci:new:v1", "--no-cache", "--json"]);
     let check = check.run().refused().json();
     assert!(check.to_string().contains("start-failed"), "{check:#}");
-    let html = layouts.plan().args(["--start=1", "--report", "html=r.html", "--report", "junit=r.xml"]).run().refused();
+    let reports = ["--start=1", "--report", "html=r.html", "--report", "junit=r.xml", "--report", "sarif=r.sarif"];
+    let html = layouts.plan().args(reports).run().refused();
+    let sarif: Value = serde_json::from_slice(&std::fs::read(layouts.layout("r.sarif")).unwrap()).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let failed = results.iter().find(|result| result["ruleId"] == "start-failed").unwrap();
+    assert_eq!(failed["level"], "error", "{failed:#}");
     for name in ["r.html", "r.xml"] {
         let text = std::fs::read_to_string(layouts.layout(name)).unwrap();
         assert!(text.contains("start: source ended with status 0"), "{name}: {html}");

@@ -17,6 +17,20 @@ const ONLY: &str = "SWEEP_CASE";
 /// The rules that may warn of something that the program merely mentions.
 const LOST_RULES: &[&str] = &["needs-file", "needs-tool", "packages-left", "dynamic-helper", "link-dangling"];
 
+/// Whether underpin starts source and result itself before it publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RealStart {
+    Yes,
+    No,
+}
+
+impl RealStart {
+    /// All cases with a start by hand: `SWEEP_START=1`.
+    fn asked_for() -> Self {
+        if std::env::var_os("SWEEP_START").is_some() { Self::Yes } else { Self::No }
+    }
+}
+
 /// How a case ended that is as it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -26,9 +40,13 @@ pub enum Outcome {
 
 /// Runs all cases, and fails with those that are not as they must be.
 pub fn sweep(family: &str, cases: &[Case]) {
+    sweep_with(family, cases, RealStart::asked_for());
+}
+
+pub fn sweep_with(family: &str, cases: &[Case], start: RealStart) {
     let wanted = std::env::var(ONLY).unwrap_or_default();
     let cases: Vec<&Case> = cases.iter().filter(|case| format!("{family}/{}", case.name).contains(&wanted)).collect();
-    let results = judged(&cases);
+    let results = judged(&cases, start);
     let mut failures = Vec::new();
     for (case, result) in cases.iter().zip(results) {
         let name = format!("{family}/{} ({:?})", case.name, case.kind);
@@ -42,7 +60,7 @@ pub fn sweep(family: &str, cases: &[Case]) {
 }
 
 /// Some at once: what takes time is other processes.
-fn judged(cases: &[&Case]) -> Vec<Result<(Outcome, String), String>> {
+fn judged(cases: &[&Case], start: RealStart) -> Vec<Result<(Outcome, String), String>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![None; cases.len()]);
     std::thread::scope(|scope| {
@@ -50,7 +68,7 @@ fn judged(cases: &[&Case]) -> Vec<Result<(Outcome, String), String>> {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let at = cases.iter().position(|other| std::ptr::eq(*other, *case)).unwrap();
-                    let result = std::panic::catch_unwind(|| judge(case));
+                    let result = std::panic::catch_unwind(|| judge(case, start));
                     let result = result.unwrap_or_else(|_| Err("the test itself panicked, see above".to_owned()));
                     results.lock().unwrap()[at] = Some(result);
                 }
@@ -78,13 +96,18 @@ impl Trial {
         self.sandbox.path("here").join(name)
     }
 
-    fn rebase(&self, case: &Case) -> Run {
+    fn rebase(&self, case: &Case, start: RealStart) -> Run {
         let old = match case.found {
             Found::Flag => "--old-base",
             Found::Known => "--known-base",
         };
         let fixed = ["rebase", "oci:app:v1", "--base", "oci:new:v1", "--to", "oci:out:v1", old, "oci:old:v1"];
-        self.sandbox.underpin(fixed).args(["--no-cache", "--offline", "--json"]).args(&case.flags).run()
+        self.sandbox
+            .underpin(fixed)
+            .args(["--no-cache", "--offline", "--json"])
+            .args(&case.flags)
+            .args(start_flags(case, start))
+            .run()
     }
 
     fn start(&self, name: &str, case: &Case) -> Observation {
@@ -96,14 +119,22 @@ impl Trial {
     }
 }
 
+fn start_flags(case: &Case, start: RealStart) -> Vec<String> {
+    let words = case.given.iter().flatten().flat_map(|word| ["--start-arg".to_owned(), word.clone()]);
+    match start {
+        RealStart::Yes => ["--start=1".to_owned()].into_iter().chain(words).collect(),
+        RealStart::No => Vec::new(),
+    }
+}
+
 /// What came of it in a few words, or what is wrong.
-pub fn judge(case: &Case) -> Result<(Outcome, String), String> {
+pub fn judge(case: &Case, start: RealStart) -> Result<(Outcome, String), String> {
     let trial = Trial::new(case);
     let before = trial.start("app", case);
     if before.code != Some(case.code) || before.programs.is_empty() || !before.all_done() {
         return Err(format!("the case is broken, the source does not start as intended: {before:#?}"));
     }
-    let run = trial.rebase(case);
+    let run = trial.rebase(case, start);
     match run.code() {
         Some(0) => accepted(case, &trial, &before, &run.json()),
         Some(1) if case.kind == Kind::Attack => Ok((Outcome::Refused, told(&run.json(), "refuse"))),
