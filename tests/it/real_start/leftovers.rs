@@ -82,7 +82,7 @@ pub(super) fn killed(layouts: &Layouts, count: usize, start: impl Fn() -> Runnin
     }
     seen.sort();
     seen.dedup();
-    assert!(seen.len() > count / 4, "few runs were killed in their middle: {seen:?}");
+    assert!(seen.len() > 2, "hardly a run was killed in its middle: {seen:?}");
     seen
 }
 
