@@ -206,9 +206,9 @@ fn of_keys_with_a_password() {
     cosign(&["generate-key-pair"]);
     let sign = |key: &str| layouts.rebase("out").args(["--attest", "provenance", "--sign-key", key]);
     let run = sign("cosign.key").run();
-    advice(&run, "set {PASSWORD}").by_hand("set COSIGN_PASSWORD");
+    advice(&run, "set {SIGNING_PASSWORD}").by_hand("set COSIGN_PASSWORD");
     let run = sign("cosign.key").env("COSIGN_PASSWORD", "other").run();
-    advice(&run, "set COSIGN_PASSWORD to the password that the key was made with").by_hand("set COSIGN_PASSWORD");
+    advice(&run, "set {SIGNING_PASSWORD} to the password that the key was made with").by_hand("set COSIGN_PASSWORD");
     sign("cosign.key").env("COSIGN_PASSWORD", "secret").run().ok();
 
     let genpkey = ["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-aes256", "-pass", "pass:x"];
@@ -227,4 +227,43 @@ fn of_keys_with_a_password() {
     advice(&run, "`cosign public-key --key cosign.key` prints it").by_hand("`cosign public-key --key cosign.key`");
     let public = cosign(&["public-key", "--key", "cosign.key"]).stdout;
     assert!(public.contains("BEGIN PUBLIC KEY"), "{public}");
+}
+
+#[test]
+fn of_a_key_in_a_variable_that_is_not_set() {
+    or_skip!(need(&["openssl"]));
+    let layouts = layouts();
+    let sign = || layouts.rebase("out").args(["--attest", "provenance", "--sign-key", "env://SIGNING_KEY"]);
+    let run = sign().run().fails("usage");
+    advice(&run, "export {name} with the text of the key").by_hand("export SIGNING_KEY");
+    let key = layouts.sandbox.program("openssl", ["genpkey", "-algorithm", "ed25519"]).run().ok().stdout;
+    sign().env("SIGNING_KEY", key).run().ok();
+}
+
+#[test]
+fn of_a_container_of_a_manifest_that_is_not_the_only_one() {
+    let layouts = layouts();
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: app, image: x, command: [/app]}}]}}\n"
+        )
+    };
+    write(&layouts.sandbox, "pods.yaml", &[pod("one"), pod("two")].join("---\n"));
+    let from = |from: &str| layouts.plan().args(["--command-from", from]).run();
+    let run = from("pods.yaml#app").fails("input");
+    let hint = "name one with its object: {file}#{}";
+    advice(&run, hint).by_hand("pods.yaml#");
+    let named = run.stderr.split("its object: ").nth(1).unwrap().split_whitespace().next().unwrap();
+    from(named).ok();
+
+    let check = |images: &[&str]| layouts.underpin(&["check"]).args(images).args(["--command-from", named]).run();
+    let run = check(&["oci:app:v1", "oci:old:v1"]).fails("usage");
+    advice(&run, "check one image, or give `command_from` in a batch file").by_hand("check one image");
+    assert_ne!(check(&["oci:app:v1", "--base", "oci:new:v1"]).kind().as_deref(), Some("usage"));
+
+    write(&layouts.sandbox, "template.yaml", &pod("one").replace("[/app]", "{{ .Values.command }}"));
+    let run = from("template.yaml#app").fails("input");
+    advice(&run, "render the template first").by_hand("render the template first");
+    write(&layouts.sandbox, "template.yaml", &pod("one"));
+    from("template.yaml#app").ok();
 }
