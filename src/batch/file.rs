@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::promoter::{PromotedImage, read_promoter};
+use super::version_marker::version_tag;
 use crate::error::{Error, Result};
+use crate::oci::Location;
 use crate::plan::{Epoch, RebaseOptions, ResultFormat};
 use crate::settings::Job;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
@@ -13,9 +16,11 @@ use crate::yaml::{self, Position, YamlMap, YamlNode};
 pub const LARGEST: u64 = 32 << 20;
 
 /// What an image may say beside the options of a rebase.
-const OF_IMAGE: [&str; 2] = ["source", "target"];
+const OF_IMAGE: [&str; 5] = ["source", "target", "promoter", "names", "tags"];
 /// What the defaults may say, too.
-const OF_ALL: [&str; 1] = ["exceptions"];
+const OF_ALL: [&str; 2] = ["exceptions", "version_marker"];
+/// What a version marker's tag is put in place of.
+const VERSION: &str = "{version}";
 /// The keys that locks have always begun a recipe with: another order would be a change of every line.
 const RECIPE_FIRST: [&str; 7] = ["source", "base", "old_base", "known_bases", "platforms", "logs", "log_runner"];
 /// What is recorded by what came of it, and what does not change a byte of the result.
@@ -23,6 +28,9 @@ const NOT_OF_RECIPE: [&str; 4] = ["allow", "attest", "command_from", "sign_key"]
 /// Options that a flag names in the singular.
 const ALIASES: [(&str, &str); 3] =
     [("known_base", "known_bases"), ("platform", "platforms"), ("base_candidate", "base_candidates")];
+
+/// Reads a file that a batch file names.
+pub type Beside<'a> = &'a dyn Fn(&str) -> Result<String>;
 
 #[derive(Debug)]
 pub struct BatchFile {
@@ -60,20 +68,24 @@ impl BatchEntry {
 }
 
 impl BatchFile {
-    /// Reads the file; what makes no sense is named with line and column.
-    pub fn read(text: &str, epoch: Option<Epoch>) -> Result<Self> {
+    /// Reads the file; what makes no sense is named with line and column. `beside` reads another file by the name that it
+    /// has in this one.
+    pub fn read(text: &str, epoch: Option<Epoch>, beside: Beside<'_>) -> Result<Self> {
         let document = yaml::read(text)?;
         let top = document.members(&["defaults", "images"])?;
         let keys = Keys::new();
         let defaults = top.get("defaults").map(|node| node.members(&keys.of_defaults())).transpose()?;
         let images = top.get("images").ok_or_else(|| yaml::wrong("the file has no `images`", document.at))?;
-        let images = images.list()?.iter().map(|node| {
+        let mut all = Vec::new();
+        for node in images.list()? {
             let settings = Settings { own: node.members(&keys.of_image())?, defaults };
-            entry(node.at, &settings, &keys, epoch)
-        });
-        let images = images.collect::<Result<Vec<BatchEntry>>>()?;
-        check_targets(&images)?;
-        Ok(Self { images })
+            settings.check_aliases()?;
+            for places in places(node.at, &settings, beside)? {
+                all.push(entry(node.at, &settings, &places, (&keys, epoch))?);
+            }
+        }
+        check_targets(&all)?;
+        Ok(Self { images: all })
     }
 }
 
@@ -123,16 +135,111 @@ impl<'a> Settings<'a> {
     }
 }
 
-fn entry(at: Position, settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<BatchEntry> {
-    settings.check_aliases()?;
+/// Where an image is and where it goes, with the places in the file.
+struct Places {
+    source: (String, Position),
+    targets: Vec<(String, Position)>,
+}
+
+/// The image that an item names, or all that it means of a promoter's manifest.
+fn places(at: Position, settings: &Settings<'_>, beside: Beside<'_>) -> Result<Vec<Places>> {
+    let marker = settings.get("version_marker");
+    let version = marker.map(|node| {
+        named_file(node, beside).and_then(|text| version_tag(&text)).map_err(|error| error.fact("at", node.at))
+    });
+    let version = version.transpose()?;
+    let filled = |node: &YamlNode| Ok((with_version(node, version.as_deref())?, node.at));
     let source = settings.own.get("source").ok_or_else(|| yaml::wrong("the image has no `source`", at))?;
-    let mut job = Job::new(source.parse()?, options(settings, keys, epoch)?);
-    if let Some(node) = settings.own.get("target") {
-        job.targets = node.texts()?.into_iter().map(YamlNode::parse).collect::<Result<_>>()?;
+    let targets = settings.own.get("target").map(YamlNode::texts).transpose()?.unwrap_or_default();
+    let own = Places { source: filled(source)?, targets: targets.into_iter().map(filled).collect::<Result<_>>()? };
+    let texts = |key: &str| -> Result<Option<Vec<String>>> {
+        let nodes = settings.own.get(key).map(YamlNode::texts).transpose()?;
+        nodes.map(|nodes| nodes.into_iter().map(|node| with_version(node, version.as_deref())).collect()).transpose()
+    };
+    let wanted = Wanted { names: texts("names")?, tags: texts("tags")? };
+    match settings.own.get("promoter") {
+        Some(node) => {
+            let images = named_file(node, beside).and_then(|text| read_promoter(&text));
+            wanted.of(&images.map_err(|error| error.fact("manifest at", node.at))?, &own, node.at)
+        }
+        None if wanted.names.is_some() || wanted.tags.is_some() => {
+            Err(yaml::wrong("`names` and `tags` choose from a `promoter` manifest, and the image has none", at))
+        }
+        None => Ok(vec![own]),
     }
+}
+
+fn named_file(node: &YamlNode, beside: Beside<'_>) -> Result<String> {
+    beside(node.text()?)
+}
+
+fn with_version(node: &YamlNode, version: Option<&str>) -> Result<String> {
+    let text = node.text()?;
+    match version {
+        Some(version) => Ok(text.replace(VERSION, version)),
+        None if text.contains(VERSION) => Err(yaml::wrong("{version} needs a `version_marker`", node.at)),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// What is taken of a promoter's manifest; everything where nothing is said.
+struct Wanted {
+    names: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
+}
+
+impl Wanted {
+    /// `source` and `target` are the registries, with a path, that the names are relative to.
+    fn of(&self, images: &[PromotedImage], own: &Places, at: Position) -> Result<Vec<Places>> {
+        let known: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
+        let missing = self.names.iter().flatten().find(|name| !known.contains(&name.as_str()));
+        if let Some(name) = missing {
+            return Err(yaml::wrong("the promoter manifest has no such image", at).fact("image", name));
+        }
+        let is_meant = |image: &&PromotedImage| self.names.as_ref().is_none_or(|names| names.contains(&image.name));
+        let mut found = Vec::new();
+        for image in images.iter().filter(is_meant) {
+            for (digest, tags) in &image.digests {
+                let tags: Vec<&String> = tags.iter().filter(|tag| self.has_tag(tag)).collect();
+                let below = |prefix: &str| format!("{}/{}", prefix.trim_end_matches('/'), image.name);
+                let target = |(prefix, at): &(String, Position)| {
+                    tags.iter().map(|tag| (format!("{}:{tag}", below(prefix)), *at)).collect::<Vec<_>>()
+                };
+                if !tags.is_empty() {
+                    let source = (format!("{}@{digest}", below(&own.source.0)), own.source.1);
+                    found.push(Places { source, targets: own.targets.iter().flat_map(target).collect() });
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err(yaml::wrong("the promoter manifest has no image with such a tag", at));
+        }
+        Ok(found)
+    }
+
+    fn has_tag(&self, tag: &String) -> bool {
+        self.tags.as_ref().is_none_or(|tags| tags.contains(tag))
+    }
+}
+
+fn place((text, at): &(String, Position)) -> Result<Location> {
+    text.parse().map_err(|error: Error| error.fact("at", at))
+}
+
+fn entry(
+    at: Position,
+    settings: &Settings<'_>,
+    places: &Places,
+    (keys, epoch): (&Keys, Option<Epoch>),
+) -> Result<BatchEntry> {
+    let mut job = Job::new(place(&places.source)?, options(settings, keys, epoch)?);
+    job.targets = places.targets.iter().map(place).collect::<Result<_>>()?;
     let job = job.check().map_err(|error| error.fact("at", at))?;
     let exceptions = settings.get("exceptions").map(|node| node.text().map(str::to_owned)).transpose()?;
-    let recipe = recipe(settings, keys, job.options.source_date_epoch)?;
+    let mut recipe = recipe(settings, keys, job.options.source_date_epoch)?;
+    if let Some(recipe) = recipe.as_object_mut() {
+        recipe.insert("source".to_owned(), json!([places.source.0]));
+    }
     let mut entry = BatchEntry { at, recipe, job: job.clone(), exceptions };
     entry.replace_job(job);
     Ok(entry)
@@ -204,6 +311,68 @@ mod tests {
     use crate::examine::base::OldBaseChoice;
     use crate::plan::LogChoice;
 
+    fn nothing(name: &str) -> Result<String> {
+        Err(Error::input("not there").fact("file", name))
+    }
+
+    fn beside(name: &str) -> Result<String> {
+        let digest = |byte: &str| format!("sha256:{}", byte.repeat(32));
+        match name {
+            "stable.txt" => Ok("v1.31.0-alpha.1+abc\n".to_owned()),
+            "images.yaml" => Ok(format!(
+                "- name: api\n  dmap:\n    \"{}\": [\"v1\", \"v1.31.0-alpha.1_abc\"]\n    \"{}\": [\"v2\"]\n- name: k/proxy\n  dmap:\n    \"{}\": [\"v1\"]\n",
+                digest("11"),
+                digest("22"),
+                digest("33")
+            )),
+            _ => nothing(name),
+        }
+    }
+
+    #[test]
+    fn a_version_marker_gives_the_tag() {
+        let text = "defaults: {version_marker: stable.txt}\nimages:\n- {source: 'a.io/x:{version}', target: 'b.io/x:{version}'}\n";
+        let one = &BatchFile::read(text, None, &beside).unwrap().images[0];
+        assert_eq!(one.job.source.to_string(), "a.io/x:v1.31.0-alpha.1_abc");
+        assert_eq!(one.job.targets[0].to_string(), "b.io/x:v1.31.0-alpha.1_abc");
+        assert_eq!(one.recipe["source"], json!(["a.io/x:v1.31.0-alpha.1_abc"]));
+        for bad in [
+            "images:\n- {source: 'a.io/x:{version}'}\n",
+            "images:\n- {source: 'a.io/x:v1', version_marker: other.txt}\n",
+            "images:\n- {source: 'a.io/x:v1', version_marker: images.yaml}\n",
+        ] {
+            let error = BatchFile::read(bad, None, &beside).unwrap_err().to_string();
+            assert!(error.contains("line 2"), "{bad}{error}");
+        }
+    }
+
+    #[test]
+    fn a_promoter_manifest_is_a_list_of_images() {
+        let read = |more: &str| {
+            let text = format!(
+                "images:\n- {{promoter: images.yaml, source: a.io/staging, target: [b.io/k8s, 'c.io/k8s/']{more}}}\n"
+            );
+            let file = BatchFile::read(&text, None, &beside)?;
+            let line = |entry: &BatchEntry| {
+                let targets: Vec<String> = entry.job.targets.iter().map(ToString::to_string).collect();
+                format!("{} > {}", entry.job.source, targets.join(" "))
+            };
+            Ok::<_, Error>(file.images.iter().map(line).collect::<Vec<String>>())
+        };
+        let all = read("").unwrap();
+        assert_eq!(all.len(), 3);
+        let digest = format!("sha256:{}", "33".repeat(32));
+        assert_eq!(all[2], format!("a.io/staging/k/proxy@{digest} > b.io/k8s/k/proxy:v1 c.io/k8s/k/proxy:v1"));
+        assert_eq!(read(", names: [api]").unwrap().len(), 2);
+        assert_eq!(read(", tags: [v1]").unwrap().len(), 2);
+        let one = read(", names: api, tags: '{version}', version_marker: stable.txt").unwrap();
+        assert!(one.len() == 1 && one[0].ends_with("c.io/k8s/api:v1.31.0-alpha.1_abc"), "{one:?}");
+        for bad in [", names: [none]", ", tags: [v9]", ", promoted: x"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        assert!(BatchFile::read("images: [{source: a.io/x, names: [x]}]", None, &beside).is_err());
+    }
+
     const FILE: &str = "\
 defaults:
   base: oci:bases:static
@@ -222,7 +391,7 @@ images:
 
     #[test]
     fn what_an_image_says_takes_the_place_of_the_default() {
-        let file = BatchFile::read(FILE, None).unwrap();
+        let file = BatchFile::read(FILE, None, &nothing).unwrap();
         let [one, two] = &file.images[..] else { panic!("two images") };
         assert_eq!(
             (one.job.options.base.to_string().as_str(), one.job.options.platforms.len()),
@@ -254,7 +423,7 @@ images:
             ("images:\n- {source: a, target: z.io/b:c}\n- {source: d, target: z.io/b:c}\n", "same target", "line 3"),
             ("defaults:\n  target: x\nimages: []\n", "unknown key `target`", "line 2, column 3"),
         ] {
-            let error = BatchFile::read(text, None).unwrap_err().to_string();
+            let error = BatchFile::read(text, None, &nothing).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains(place), "{text}{error}");
         }
     }
@@ -262,7 +431,7 @@ images:
     #[test]
     fn every_option_of_a_rebase_can_be_given() {
         let text = "images:\n- source: a\n  target: z.io/b:c\n  keep: [/etc/x, /etc/a]\n  extract: true\n  platform: linux/arm64\n  entrypoint: [/app, -v]\n  cmd: '[]'\n  freeze_env: A\n  klog_style: dash\n  on_missing_platform: skip\n  known_base: debian:12\n  source_date_epoch: 7\n";
-        let options = &BatchFile::read(text, None).unwrap().images[0].job.options;
+        let options = &BatchFile::read(text, None, &nothing).unwrap().images[0].job.options;
         assert_eq!(options.keep.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/etc/a", "/etc/x"]);
         assert!(options.extract && options.platforms.len() == 1 && options.known_bases.len() == 1);
         assert_eq!(options.entrypoint.as_ref().unwrap().0, ["/app", "-v"]);
@@ -286,7 +455,7 @@ images:
 
     #[test]
     fn the_recipe_is_what_decides_the_result() {
-        let recipe = |text: &str, epoch| BatchFile::read(text, epoch).unwrap().images[0].recipe.clone();
+        let recipe = |text: &str, epoch| BatchFile::read(text, epoch, &nothing).unwrap().images[0].recipe.clone();
         let one = recipe("images: [{source: a, base: b, target: c}]", None);
         assert_eq!(one, recipe("defaults: {base: b}\nimages: [{target: d, source: a}]", None).clone());
         assert_ne!(one, recipe("images: [{source: a, base: c, target: c}]", None));

@@ -199,7 +199,7 @@ mod tests {
     const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn entries(text: &str) -> Vec<BatchEntry> {
-        BatchFile::read(text, None).unwrap().images
+        BatchFile::read(text, None, &|_| Ok(String::new())).unwrap().images
     }
 
     fn locked(entry: &BatchEntry) -> Locked {

@@ -12,12 +12,13 @@ mod outdated_refresh;
 mod promoter;
 mod run;
 mod shard;
+mod version_marker;
 
 pub use file::{BatchEntry, BatchFile, LARGEST};
 pub use lock::{Changes, Lock, Locked, LockedDigests};
 pub use outdated::{AskedImage, OutdatedAnswer, OutdatedRun, outdated};
 pub use outdated_names::BaseRule;
-pub use promoter::promoter_page;
+pub use promoter::{PromotedImage, Promotion, read_promoter};
 pub use run::{BatchDone, BatchEffect, BatchRun, Locking, run};
 pub use shard::Shard;
 

@@ -142,6 +142,13 @@ fn attempt(
     locked: Option<&Locked>,
     locking: Locking,
 ) -> Result<(BatchRow, LockChange)> {
+    if locking == Locking::Strict && locked.is_none() && entry.job.exception.is_some() {
+        // What stays where it is has no result that a lock could have.
+        let report = flow::plan(session, &entry.job)?;
+        if report.outcome == Outcome::Refused {
+            return Ok((moved(&entry.job, report), LockChange::None));
+        }
+    }
     if locking == Locking::Strict
         && let Some(drift) = drift(session, entry, locked)?
     {

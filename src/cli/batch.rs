@@ -14,7 +14,9 @@ use super::lock_file::LockFile;
 use super::policy_args::{BatchLists, PolicyArgs, read_text};
 use super::report_file::{Images, ReportFiles, ResultReportArgs};
 use crate::attest::sbom::SbomWish;
-use crate::batch::{self, BatchEffect, BatchEntry, BatchFile, LARGEST, Locking, SCHEMA, Shard, promoter_page};
+use crate::batch::{
+    self, BatchEffect, BatchEntry, BatchFile, LARGEST, Locking, Promotion, SCHEMA, Shard, read_promoter,
+};
 use crate::error::{Error, Result};
 use crate::process::PodContainer;
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
@@ -38,9 +40,12 @@ pub struct Batch {
     /// Process only images whose source or a target matches; `*` is anything (repeatable)
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Write the results as a manifest for the Kubernetes image promoter
+    /// Add the results to this manifest for the Kubernetes image promoter, or begin one
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     promoter: Option<PathBuf>,
+    /// Registry, with or without a path, that the names in the promoter's manifest are relative to [default: the registry of the targets]
+    #[arg(long, value_name = "REF", requires = "promoter", help_heading = "Output")]
+    promoter_prefix: Option<String>,
     /// Print the JSON Schema of batch files
     #[arg(long, help_heading = "Output")]
     schema: bool,
@@ -175,24 +180,43 @@ impl Batch {
     /// All files that will be written; the lock is saved again and again, so it is only tried.
     fn open_files(&self, lock: &LockFile) -> Result<Files> {
         lock.open()?;
-        let promoter = self.promoter.as_deref().map(OutputFile::open).transpose()?;
-        Ok(Files { promoter, reports: self.reports.open()? })
+        let promoter = self.promoter.as_deref().map(|path| PromoterFile::open(path, self.promoter_prefix.clone()));
+        Ok(Files { promoter: promoter.transpose()?, reports: self.reports.open()? })
     }
 }
 
 /// The files that the command line names, open and not written yet.
 struct Files {
-    promoter: Option<OutputFile>,
+    promoter: Option<PromoterFile>,
     reports: ReportFiles,
+}
+
+/// The manifest of the promoter, as it is and open.
+struct PromoterFile {
+    file: OutputFile,
+    there: String,
+    prefix: Option<String>,
+}
+
+impl PromoterFile {
+    /// One that cannot be read is an error before anything is published.
+    fn open(path: &Path, prefix: Option<String>) -> Result<Self> {
+        let there = if path.exists() { read_text(path, LARGEST)? } else { String::new() };
+        read_promoter(&there).map_err(|error| error.fact("path", path.display()))?;
+        Ok(Self { file: OutputFile::open(path)?, there, prefix })
+    }
+
+    fn write(self, report: &BatchReport) -> Result<()> {
+        let targets = report.images.iter().flat_map(|row| &row.targets);
+        let published = targets.map(|target| (&target.location, target.digest.as_str()));
+        let page = Promotion::of(published, self.prefix.as_deref())?.page(&self.there)?;
+        if page == self.there { Ok(()) } else { self.file.write(page.as_bytes()) }
+    }
 }
 
 impl Files {
     fn write(self, report: &BatchReport) -> Result<()> {
-        let promoter = self.promoter.map(|file| {
-            let targets = report.images.iter().flat_map(|row| &row.targets);
-            let page = promoter_page(targets.map(|target| (&target.location, target.digest.as_str())))?;
-            file.write(page.as_bytes())
-        });
+        let promoter = self.promoter.map(|file| file.write(report));
         promoter.unwrap_or(Ok(())).and(self.reports.write(report))
     }
 }
@@ -212,7 +236,8 @@ fn matches(only: &GlobSet, entry: &BatchEntry) -> bool {
 
 /// The file with its images.
 pub(super) fn read_batch(path: &Path) -> Result<BatchFile> {
-    BatchFile::read(&read_text(path, LARGEST)?, epoch()?).map_err(|error| error.fact("path", path.display()))
+    let beside = |name: &str| read_text(&path.with_file_name(name), LARGEST);
+    BatchFile::read(&read_text(path, LARGEST)?, epoch()?, &beside).map_err(|error| error.fact("path", path.display()))
 }
 
 /// stdout carries one pinned reference per target, or the JSON report.

@@ -75,6 +75,8 @@ pub(super) const TABLE: &[(&[u8], PatternMeaning)] = &[
     (b"/ipset.(*runner).", Runs(&["ipset"], "k8s.io/kubernetes/pkg/util/ipset")),
     (b"/conntrack.Exec\0", Runs(&["conntrack"], "k8s.io/kubernetes/pkg/util/conntrack")),
     (b"/knftables.(*realNFTables).", Runs(&["nft"], "sigs.k8s.io/knftables")),
+    // Whoever has it mounts the volumes of pods; before the packages that do it, which others link and never use.
+    (b"/pkg/kubelet/volumemanager.(*volumeManager).", Runs(MOUNT, "k8s.io/kubernetes/pkg/kubelet/volumemanager")),
     (b"/mount-utils.(*Mounter).", Runs(MOUNT, "k8s.io/mount-utils")),
     (b"k8s.io/utils/mount.(*Mounter).", Runs(MOUNT, "k8s.io/utils/mount")),
     (b"/pkg/util/mount.(*Mounter).", Runs(MOUNT, "k8s.io/kubernetes/pkg/util/mount")),

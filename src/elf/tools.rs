@@ -69,6 +69,7 @@ mod tests {
             ),
             (b"x.io/a/vendor/github.com/coreos/go-iptables/iptables.(*IPTables).run\0", &["iptables", "ip6tables"]),
             (b"k8s.io/kubernetes/vendor/k8s.io/mount-utils.(*Mounter).Mount\0", &["mount", "umount"]),
+            (b"k8s.io/kubernetes/pkg/kubelet/volumemanager.(*volumeManager).Run\0", &["mount", "umount"]),
             (b"k8s.io/kubernetes/pkg/proxy/ipvs/ipset.(*runner).AddEntry\0", &["ipset"]),
             (b"k8s.io/kubernetes/pkg/proxy/conntrack.Exec\0", &["conntrack"]),
             (b"k8s.io/kubernetes/pkg/volume/util/volumepathhandler.(*VolumePathHandler).GetLoopDevice\0", &["losetup"]),

@@ -192,11 +192,12 @@ impl PodUser {
     }
 }
 
-/// Where programs keep what they make while they run.
+/// Where programs keep what they make while they run. Elsewhere a path that is not there is one that is read, if it is one
+/// at all: `https://host` has the form of a path, too.
 const STATE: [&str; 2] = ["var", "run"];
 
-/// Paths that neither root has, that the source's process could make and the result's cannot: named by the command, or,
-/// where programs keep their state, by a program of the chain.
+/// Paths where programs keep their state, that neither root has, that the source's process could make and the result's
+/// cannot: named by the command, or, where they look like directories, by a program of the chain.
 #[must_use]
 pub fn closed_to_result(
     (before, source): (&Start, &Root<'_>),
@@ -210,7 +211,7 @@ pub fn closed_to_result(
     let strings = own.flat_map(|executed| state_paths(executed).map(|path| (path, executed.path.to_string())));
     let mut closed: Vec<(RootPath, String)> = Vec::new();
     for (path, by) in words.chain(strings) {
-        let Some(path) = RootPath::new(path).ok().filter(|_| path.starts_with('/')) else { continue };
+        let Some(path) = state_path(path) else { continue };
         let is_new = !closed.iter().any(|(there, _)| path.is_within(there));
         if is_new && surroundings.mount_of(&path).is_none() && is_closed(&view, &path) {
             closed.push((path, by));
@@ -221,13 +222,15 @@ pub fn closed_to_result(
 
 fn state_paths(executed: &Executed) -> impl Iterator<Item = &str> {
     let strings = executed.program.iter().flat_map(|program| &program.strings.paths);
-    let is_state = |path: &&str| {
-        let path = RootPath::new(path).ok();
-        let first = path.as_ref().and_then(|path| path.components().next().map(<[u8]>::to_vec));
-        let depth = path.as_ref().map_or(0, |path| path.components().count());
-        depth > 1 && first.is_some_and(|first| STATE.iter().any(|name| name.as_bytes() == first))
-    };
-    strings.map(|string| string.text.as_str()).filter(is_state)
+    // A socket, a token, a database: whoever makes it is another.
+    let is_directory = |path: &&str| path.rsplit('/').next().is_some_and(|name| !name.contains('.'));
+    strings.map(|string| string.text.as_str()).filter(is_directory)
+}
+
+fn state_path(path: &str) -> Option<RootPath> {
+    let found = RootPath::new(path).ok().filter(|_| path.starts_with('/') && !path.starts_with("//"))?;
+    let is_state = found.components().next().is_some_and(|first| STATE.iter().any(|name| name.as_bytes() == first));
+    (is_state && found.components().count() > 1).then_some(found)
 }
 
 fn is_closed(view: &MoveView<'_>, path: &RootPath) -> bool {

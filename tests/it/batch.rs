@@ -341,10 +341,47 @@ fn the_results_can_be_promoted() {
     let setup = or_skip!(Setup::new(2));
     setup.batch(&["--promoter", "images.yaml"]).run().ok();
     let digest = setup.digest(1).unwrap();
-    let expected = format!("- name: \"out/app1\"\n  dmap:\n    \"{digest}\": [\"v1\"]\n");
+    let expected = format!("- name: out/app1\n  dmap:\n    \"{digest}\": [\"v1\"]\n");
     assert!(setup.read("images.yaml").ends_with(&expected), "{}", setup.read("images.yaml"));
     setup.batch(&["--promoter", "again.yaml"]).run().ok();
     assert_eq!(setup.read("again.yaml"), setup.read("images.yaml"), "also of targets that were there");
+    // Into a manifest with images of its own.
+    let other = format!("# by hand\n- name: aaa\n  dmap:\n    \"{digest}\": [\"v0\"]\n");
+    setup.write("grown.yaml", &other);
+    let prefix = format!("{}/out", setup.proxy.host());
+    let grow = ["--promoter", "grown.yaml", "--promoter-prefix", &prefix];
+    setup.batch(&grow).run().ok();
+    let grown = setup.read("grown.yaml");
+    assert!(grown.starts_with(&other) && grown.ends_with(&expected.replace("out/", "")), "{grown}");
+    setup.batch(&grow).run().ok();
+    assert_eq!(setup.read("grown.yaml"), grown, "a second time");
+    setup.write("grown.yaml", "- name: app1\n  dmap: {}\n");
+    assert_eq!(setup.batch(&grow).run().kind().as_deref(), Some("input"));
+    setup.write("grown.yaml", "- name: [\n");
+    assert_eq!(setup.batch(&grow).run().code(), Some(2));
+}
+
+#[test]
+fn a_promoter_manifest_and_a_version_marker_name_the_images() {
+    let setup = or_skip!(Setup::new(2));
+    let host = setup.proxy.host();
+    let (zero, one) = (setup.registry.tag("in/app0", "v1").unwrap(), setup.registry.tag("in/app1", "v1").unwrap());
+    let manifest = format!(
+        "- name: app0\n  dmap:\n    \"{zero}\": [\"v1.30.0-rc.0_abc\"]\n- name: app1\n  dmap:\n    \"{one}\": [\"v9\", \"v1.30.0-rc.0_abc\"]\n"
+    );
+    setup.write("images.yaml", &manifest);
+    setup.write("latest.txt", "v1.30.0-rc.0+abc\n");
+    let text = format!(
+        "defaults: {{base: '{host}/base/new:v1', old_base: '{host}/base/old:v1', version_marker: latest.txt}}\nimages:\n- {{promoter: images.yaml, source: {host}/in, target: {host}/promoted, tags: ['{{version}}']}}\n"
+    );
+    setup.write("batch.yaml", &text);
+    let run = setup.batch(&["--promoter", "out.yaml", "--promoter-prefix", &format!("{host}/promoted")]).run().ok();
+    assert_eq!(run.pinned().len(), 2, "{run}");
+    let out = setup.read("out.yaml");
+    assert!(out.starts_with("- name: app0\n") && out.matches("[\"v1.30.0-rc.0_abc\"]").count() == 2, "{out}");
+    let policy = format!("{host}/base/new");
+    let check = setup.sandbox.underpin(["check", "--batch", "batch.yaml", "--allow-base", &policy]).run();
+    assert!(check.stdout.contains("/in/app0\n") && check.stdout.contains("/in/app1\n"), "{check}");
 }
 
 #[test]

@@ -15,12 +15,12 @@ use crate::support::{fixtures, layouts};
 
 const AMD64: &str = "linux/amd64";
 
-fn go(source: &str) -> Vec<u8> {
+pub fn go(source: &str) -> Vec<u8> {
     GoCompiler::usual().build(source, &[("GOARCH", "amd64")], &[])
 }
 
 /// Makes the directory for its certificates, as kube-apiserver does.
-fn apiserver() -> Vec<u8> {
+pub fn apiserver() -> Vec<u8> {
     go(r#"package main
 import ("flag"; "fmt"; "os")
 func main() {
@@ -34,7 +34,7 @@ func main() {
 }
 
 /// Asks for iptables before anything else, as kube-proxy does.
-fn proxy() -> Vec<u8> {
+pub fn proxy() -> Vec<u8> {
     go(r#"package main
 import ("flag"; "fmt"; "os"; "os/exec")
 func main() {
@@ -49,7 +49,7 @@ func main() {
 }
 
 /// debian-base in small: a shell, iptables, and the directories of a system.
-fn debian() -> Recipe {
+pub fn debian() -> Recipe {
     let shell = std::fs::read(find("busybox").unwrap()).unwrap();
     old_base(&[
         folder("bin/"),
@@ -147,8 +147,9 @@ fn a_component_is_proven_with_the_command_of_its_pod_and_stays_the_same_image() 
 fn a_user_that_can_no_longer_make_the_directory_of_its_certificates_is_refused() {
     or_skip!(need(&["go", "busybox", "umoci", "runc"]));
     let app = component("kube-apiserver", apiserver());
-    let case = Case::new(&app, &base_with(&[], "65532"), "command: [kube-apiserver]");
+    let case = Case::new(&app, &base_with(&[], "65532"), "command: [kube-apiserver, --etcd-servers=https://e:2379]");
     let run = case.rebase("out").run().refused();
+    assert_eq!(rules(&run).iter().filter(|rule| rule.contains("pod-not-writable")).count(), 1, "{run}");
     let report = run.json();
     let closed = finding(&report, "pod-not-writable");
     assert_eq!(closed["message"], "the pod's user could create /var/run/kubernetes, and on the new base cannot");

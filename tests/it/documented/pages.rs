@@ -130,6 +130,30 @@ fn following_outdated_images_works() {
 }
 
 #[test]
+fn following_release_managers_works() {
+    or_skip!(need(&["skopeo", "go", "cc", "ldd", "busybox", "jq"]));
+    let directory = tempfile::tempdir().unwrap();
+    let names = crate::release::stand_ins(directory.path());
+    let preparation = format!(
+        "push() {{ skopeo copy --quiet --insecure-policy \"oci:{at}/$1:v1\" \"docker://$2\"; }}
+        push debian-base registry.k8s.io/build-image/debian-base:bookworm-v1.0.4
+        push static gcr.io/distroless/static:latest
+        push go-runner registry.k8s.io/build-image/go-runner:v2.4.0
+        push distroless-iptables registry.k8s.io/build-image/distroless-iptables:v0.7.0
+        for name in {core}; do push $name registry.example/staging/$name:v1.31.0; done
+        for name in {addons}; do
+            push $name registry.example/staging/$name:v1
+            digest=$(skopeo inspect --format '{{{{.Digest}}}}' docker://registry.example/staging/$name:v1)
+            printf -- '- name: %s\\n  dmap:\\n    \"%s\": [\"v1\"]\\n' $name $digest >>staging.yaml
+        done",
+        at = directory.path().display(),
+        core = names[..5].join(" "),
+        addons = names[5..].join(" "),
+    );
+    holds_after(&preparation, "docs/release-managers.md");
+}
+
+#[test]
 fn following_policy_works() {
     or_skip!(need(&["skopeo"]));
     let preparation = "push bases:static gcr.io/distroless/static:latest
