@@ -5,11 +5,14 @@
 //! one sentence, aligned facts, causes, at most two hints.
 
 mod command_line;
+mod printable;
 
 pub use command_line::CommandLine;
 
 use std::fmt;
 use std::io;
+
+pub use printable::{ascii_json, printable, printable_lines};
 
 /// The class of a failure. Stable: the word is shown in messages and in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,26 +206,6 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::other(error)
     }
-}
-
-/// `text` with everything that could move a terminal's cursor shown as an escape.
-/// Line feeds stay only where `text` is ours to lay out, so here they are escaped too.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || is_invisible_override(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Direction overrides and isolates: they reorder what a person reads.
-fn is_invisible_override(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ fn heed_signals() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            underpin::cli::say_interrupted();
             underpin::sandbox::end_all_runs();
             std::process::exit(128 + signal);
         }

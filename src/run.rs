@@ -495,5 +495,6 @@ fn report(
         targets: &job.targets,
         outcome,
         traffic: session.traffic.tally(),
+        files: job.files,
     })
 }

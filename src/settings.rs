@@ -16,6 +16,7 @@ use crate::oci::{Location, Platform, json};
 use crate::plan::{AttestKind, RebaseOptions};
 use crate::policy::exceptions::Exception;
 use crate::process::PodContainer;
+use crate::report::FileListing;
 use crate::rules::Allow;
 use crate::store::disk::read_file;
 use crate::store::fetch::Request;
@@ -40,6 +41,8 @@ pub struct Job {
     pub demands: Arc<[SignatureDemand]>,
     /// Whether an SBOM of each platform is written to a file.
     pub sbom: SbomWish,
+    /// Whether the report lists the files of each layer.
+    pub files: FileListing,
 }
 
 impl Job {
@@ -57,6 +60,7 @@ impl Job {
             signer: None,
             demands: Arc::default(),
             sbom: SbomWish::None,
+            files: FileListing::None,
         }
     }
 

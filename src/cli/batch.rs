@@ -139,6 +139,7 @@ impl Batch {
         let policy = self.policy.read()?;
         let (mut lists, mut keys) = (BatchLists::beside(path), SigningKeys::default());
         let mut entries = read_batch(path)?.images;
+        let files = self.reports.listing(entries.len());
         for entry in &mut entries {
             if entry.job.targets.is_empty() {
                 return Err(yaml::wrong("the image has no `target`", entry.at).fact("path", path.display()));
@@ -147,7 +148,7 @@ impl Batch {
             let key = entry.job.options.sign_key.as_ref().map(|key| keys.get(&beside(path, key)));
             let signer = key.transpose().map_err(|error| error.fact("at", entry.at))?;
             let pod = batch_pod(entry, path)?;
-            let job = Job { pod, signer, sbom, ..entry.job.clone() };
+            let job = Job { pod, signer, sbom, files, ..entry.job.clone() };
             entry.replace_job(policy.apply_list(job, list.as_deref()));
         }
         Ok(entries)
@@ -248,7 +249,7 @@ fn show(console: &Console, report: &BatchReport) -> Ended {
         BatchOutcome::Refused | BatchOutcome::Failed => console.insist(&report.text()),
     }
     match console.form {
-        Form::Json => console.data(&format!("{}\n", report.json())),
+        Form::Json => console.json(&report.json()),
         Form::Text => {
             let targets = report.images.iter().flat_map(|row| &row.targets);
             targets.for_each(|target| console.data(&format!("{}\n", target.pinned)));

@@ -99,8 +99,8 @@ impl Check {
         let unmatched = if self.batch.is_some() { unmatched(&asked) } else { Vec::new() };
         let report = CheckReport::new(rows, unmatched);
         match console.form {
-            Form::Json => console.data(&format!("{}\n", report.json())),
-            Form::Text => console.data(&report.text()),
+            Form::Json => console.json(&report.json()),
+            Form::Text => console.show(&report.text()),
         }
         Ok(console.ended(report.grade().into(), files.write(&report)))
     }

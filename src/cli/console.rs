@@ -1,4 +1,7 @@
 //! The terminal: data on stdout, everything else on stderr, progress bars only on a terminal.
+//!
+//! The rule this file owns: a text leaves it without anything that could deceive a terminal or its reader, and with
+//! colours where those are wanted; data leaves it as it is.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
@@ -10,12 +13,12 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 
-use super::Ended;
 use super::args::{SayArgs, pace};
-use crate::error::{Error, Result, printable};
-use crate::report::kube::Paint;
+use super::paint::{ColorChoice, Paint};
+use super::{Ended, transfers};
+use crate::error::{Error, Result, ascii_json, printable, printable_lines};
 use crate::report::{Detail, error_to_json};
-use crate::store::{Meter, Notice, Notices, Progress};
+use crate::store::{Notice, Notices, Progress};
 
 /// How much is written to stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +41,12 @@ pub(super) struct Console {
     pub form: Form,
     bars: MultiProgress,
     stderr: StderrWriter,
+    stdout_paint: Paint,
+    stderr_paint: Paint,
 }
 
 impl Console {
-    pub fn new(say: SayArgs) -> Self {
+    pub fn new(say: SayArgs, color: ColorChoice) -> Self {
         let verbosity = match (say.quiet, say.verbose) {
             (true, _) => Verbosity::Quiet,
             (_, true) => Verbosity::Verbose,
@@ -50,7 +55,14 @@ impl Console {
         let form = if say.json { Form::Json } else { Form::Text };
         let shown = verbosity != Verbosity::Quiet && io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { verbosity, form, bars: MultiProgress::with_draw_target(target), stderr: StderrWriter::new() }
+        Self {
+            verbosity,
+            form,
+            bars: MultiProgress::with_draw_target(target),
+            stderr: StderrWriter::new(),
+            stdout_paint: color.for_stream(&io::stdout()),
+            stderr_paint: color.for_stream(&io::stderr()),
+        }
     }
 
     /// How much of a report is shown.
@@ -58,7 +70,7 @@ impl Console {
         if self.verbosity == Verbosity::Verbose { Detail::Full } else { Detail::Short }
     }
 
-    /// Data on stdout. A reader that has gone away is not our failure.
+    /// Data on stdout, byte for byte. A reader that has gone away is not our failure.
     pub fn data(&self, text: &str) {
         self.bars.suspend(|| {
             let mut stdout = io::stdout().lock();
@@ -66,14 +78,22 @@ impl Console {
         });
     }
 
-    /// How a diff is shown on stdout.
-    pub fn paint() -> Paint {
-        let has_no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        match (io::stdout().is_terminal(), has_no_colour) {
-            (false, _) => Paint::Plain,
-            (true, true) => Paint::Safe,
-            (true, false) => Paint::Coloured,
+    /// JSON on stdout, a document or one a line.
+    pub fn json(&self, document: &str) {
+        self.data(&format!("{}\n", ascii_json(document)));
+    }
+
+    /// Text for people on stdout: what was asked for.
+    pub fn show(&self, text: &str) {
+        self.data(&self.stdout_paint.text(&printable_lines(text)));
+    }
+
+    /// A diff on stdout. A program gets every byte as it is.
+    pub fn diff(&self, text: &str) {
+        if self.stdout_paint == Paint::Plain && !io::stdout().is_terminal() {
+            return self.data(text);
         }
+        self.data(&self.stdout_paint.diff(&printable_lines(text)));
     }
 
     /// Whether `--quiet` was given.
@@ -96,7 +116,7 @@ impl Console {
     pub fn error(&self, error: &Error) {
         self.stderr(&format!("error: {error}\n"));
         if self.form == Form::Json {
-            self.data(&format!("{}\n", error_to_json(error)));
+            self.json(&error_to_json(error));
         }
     }
 
@@ -113,7 +133,8 @@ impl Console {
     }
 
     fn stderr(&self, text: &str) {
-        self.bars.suspend(|| self.stderr.write(text));
+        let text = self.stderr_paint.text(&printable_lines(text));
+        self.bars.suspend(|| self.stderr.write(&text));
     }
 
     pub fn notices(&self) -> Notices {
@@ -135,17 +156,16 @@ impl Console {
         ImageCount { console: self.clone(), bar, done: AtomicUsize::new(0), all }
     }
 
+    /// Bars on a terminal, now and then a line elsewhere.
     pub fn progress(&self) -> Progress {
-        if self.bars.is_hidden() {
+        if !self.bars.is_hidden() {
+            return transfers::bars(&self.bars);
+        }
+        if self.is_quiet() {
             return Progress::hidden();
         }
-        let bars = self.bars.clone();
-        Progress::new(move |label, total| {
-            let bar = bars.add(ProgressBar::new(total).with_message(label.to_owned()));
-            bar.set_style(style());
-            bar.enable_steady_tick(Duration::from_millis(200));
-            Box::new(Bar(bar))
-        })
+        let console = self.clone();
+        transfers::lines(pace().unwrap_or(1), move |line| console.say(line))
     }
 }
 
@@ -178,25 +198,6 @@ impl Drop for ImageCount {
 fn count_style() -> ProgressStyle {
     let style = ProgressStyle::with_template("{pos} of {len} images {bar:30} {elapsed}, {eta} left");
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn style() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{msg:24} {bar:30} {bytes:>10} of {total_bytes:10} {bytes_per_sec}");
-    style.unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-struct Bar(ProgressBar);
-
-impl Meter for Bar {
-    fn advance(&mut self, bytes: u64) {
-        self.0.inc(bytes);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }
 
 /// The longest wait for a reader of stderr that does not read.

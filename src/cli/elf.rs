@@ -48,11 +48,11 @@ impl Elf {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let files = self.reports.open()?;
         let programs = Programs(self.files.iter().map(|path| (path.display().to_string(), look(path))).collect());
-        console.data(&match console.form {
-            Form::Json if programs.errors().count() == self.files.len() => String::new(),
-            Form::Json => format!("{}\n", programs.json()),
-            Form::Text => programs.text(),
-        });
+        match console.form {
+            Form::Json if programs.errors().count() == self.files.len() => {}
+            Form::Json => console.json(&programs.json()),
+            Form::Text => console.show(&programs.text()),
+        }
         for error in programs.errors() {
             console.error(error);
         }

@@ -97,8 +97,8 @@ impl Exceptions {
         console.say(&report.problem_lines());
         match console.form {
             _ if self.render => console.data(&render(&list, &component_bases(images.iter().flatten()))),
-            Form::Json => console.data(&format!("{}\n", report.json())),
-            Form::Text => console.data(&report.table()),
+            Form::Json => console.json(&report.json()),
+            Form::Text => console.show(&report.table()),
         }
         let ended = if report.is_sound() { Ended::Done } else { Ended::Refused };
         Ok(console.ended(ended, files.write(&report)))

@@ -45,13 +45,12 @@ impl Explain {
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let rule = self.rule.as_deref().map(find).transpose()?;
-        let text = match (console.form, rule) {
-            (Form::Json, Some(rule)) => format!("{}\n", rules_to_json(std::iter::once(rule))),
-            (Form::Json, None) => format!("{}\n", rules_to_json(Rule::all())),
-            (Form::Text, Some(rule)) => explained(rule),
-            (Form::Text, None) => listed(),
-        };
-        console.data(&text);
+        match (console.form, rule) {
+            (Form::Json, Some(rule)) => console.json(&rules_to_json(std::iter::once(rule)).to_string()),
+            (Form::Json, None) => console.json(&rules_to_json(Rule::all()).to_string()),
+            (Form::Text, Some(rule)) => console.show(&explained(rule)),
+            (Form::Text, None) => console.show(&listed()),
+        }
         Ok(Ended::Done)
     }
 }

@@ -58,8 +58,8 @@ impl Inspect {
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases))?;
         match console.form {
-            Form::Json => console.data(&format!("{}\n", inspection.json())),
-            Form::Text => console.data(&inspection.text()),
+            Form::Json => console.json(&inspection.json()),
+            Form::Text => console.show(&inspection.text()),
         }
         Ok(console.ended(Ended::Done, files.write(&inspection)))
     }

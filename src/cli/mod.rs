@@ -10,17 +10,21 @@ mod elf;
 mod environment;
 mod exceptions;
 mod explain;
+mod help;
 mod inspect;
+mod interruption;
 mod keys;
 mod kube;
 mod lock_file;
 mod man;
 mod outdated;
+mod paint;
 mod plan;
 mod policy_args;
 mod rebase;
 mod report_file;
 mod start;
+mod transfers;
 mod translate;
 mod verify;
 
@@ -28,11 +32,14 @@ use std::process::ExitCode;
 
 use args::{SayArgs, SessionArgs};
 use clap::error::ContextKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use console::Console;
+use paint::ColorChoice;
 
 use crate::error::Error;
 use crate::report::Grade;
+
+pub use interruption::say_interrupted;
 
 /// Move a built container image to a new base image, reproducibly, and refuse if it would not start there
 #[derive(Debug, Parser)]
@@ -40,6 +47,18 @@ use crate::report::Grade;
 pub struct Cli {
     #[command(subcommand)]
     command: CliCommand,
+    /// When to use colours: auto (on a terminal, unless `NO_COLOR` is set), always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto",
+        help_heading = "Output",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    color: ColorChoice,
 }
 
 /// The release, the commit that it was built from, and the format of its results: with all three, anybody can make it,
@@ -91,29 +110,19 @@ impl From<Grade> for Ended {
 /// Runs the command line and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let color = ColorChoice::among(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+    if std::env::args_os().len() < 2 {
+        Console::new(SayArgs::default(), color).insist(help::FIRST_STEPS);
+        return ExitCode::from(2);
+    }
+    let matches = help::command().color(color.into()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(&error, color),
     };
-    let console = Console::new(cli.command.say());
-    let result = match &cli.command {
-        CliCommand::Rebase(rebase) => rebase.run(&console),
-        CliCommand::Plan(plan) => plan.run(&console),
-        CliCommand::Inspect(inspect) => inspect.run(&console),
-        CliCommand::Elf(elf) => elf.run(&console),
-        CliCommand::Translate(translate) => translate.run(&console),
-        CliCommand::Batch(batch) => batch.run(&console),
-        CliCommand::Check(check) => check.run(&console),
-        CliCommand::Exceptions(exceptions) => exceptions.run(&console),
-        CliCommand::Explain(explain) => explain.run(&console),
-        CliCommand::Kube(kube) => kube.run(&console),
-        CliCommand::Verify(verify) => verify.run(&console),
-        CliCommand::Start(start) => start.run(&console),
-        CliCommand::Outdated(outdated) => outdated.run(&console),
-        CliCommand::Cache(cache) => cache.run(&console),
-        CliCommand::Completions(completions) => Ok(completions.run(&console, Cli::command())),
-        CliCommand::Man(man) => man.run(&console, Cli::command()),
-    };
+    let console = Console::new(cli.command.say(), cli.color);
+    interruption::announce(&console);
+    let result = cli.command.run(&console);
     if let Some(world) = cli.command.world() {
         world.collect_after(&console);
     }
@@ -130,18 +139,39 @@ pub fn main() -> ExitCode {
 
 /// A value that cannot be read is an error like any other, in the form that was asked for; everything
 /// else about the words of a command line is clap's to say.
-fn misused(error: &clap::Error) -> ExitCode {
+fn misused(error: &clap::Error, color: ColorChoice) -> ExitCode {
     let Some(ours) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>()) else {
         error.exit()
     };
     let json = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
     let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     let named = flag.map_or_else(|| ours.clone(), |flag| ours.clone().fact("option", flag));
-    Console::new(SayArgs { json, ..SayArgs::default() }).error(&named);
+    Console::new(SayArgs { json, ..SayArgs::default() }, color).error(&named);
     ExitCode::from(2)
 }
 
 impl CliCommand {
+    fn run(&self, console: &Console) -> crate::error::Result<Ended> {
+        match self {
+            Self::Rebase(rebase) => rebase.run(console),
+            Self::Plan(plan) => plan.run(console),
+            Self::Inspect(inspect) => inspect.run(console),
+            Self::Elf(elf) => elf.run(console),
+            Self::Translate(translate) => translate.run(console),
+            Self::Batch(batch) => batch.run(console),
+            Self::Check(check) => check.run(console),
+            Self::Exceptions(exceptions) => exceptions.run(console),
+            Self::Explain(explain) => explain.run(console),
+            Self::Kube(kube) => kube.run(console),
+            Self::Verify(verify) => verify.run(console),
+            Self::Start(start) => start.run(console),
+            Self::Outdated(outdated) => outdated.run(console),
+            Self::Cache(cache) => cache.run(console),
+            Self::Completions(completions) => Ok(completions.run(console, help::command())),
+            Self::Man(man) => man.run(console, help::command()),
+        }
+    }
+
     /// How the command deals with registries and the cache, where it does.
     fn world(&self) -> Option<&SessionArgs> {
         match self {

@@ -17,7 +17,7 @@ use crate::store::Session;
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub struct Plan {
     /// Where `rebase` would publish the result (repeatable)
-    #[arg(long, value_name = "REF", help_heading = "Where")]
+    #[arg(short, long, value_name = "REF", help_heading = "Where")]
     to: Vec<String>,
     #[command(flatten)]
     moving: MoveArgs,
@@ -39,7 +39,7 @@ const EXAMPLES: &str = "Examples:
 impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let (files, sboms) = (self.reports.open()?, self.reports.sboms(Images::One)?);
-        let job = Job { sbom: sboms.wish(), ..self.moving.job(&self.to)? };
+        let job = Job { sbom: sboms.wish(), files: self.reports.listing(1), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let report = run::plan(&session, &job)?;
         let written = sboms.write(&report.sboms);
@@ -50,8 +50,8 @@ impl Plan {
 /// The explanation is what was asked for, so it is data.
 pub(super) fn show(console: &Console, report: &Report) -> Ended {
     match console.form {
-        Form::Json => console.data(&format!("{}\n", to_json(report))),
-        Form::Text => console.data(&to_text(report, Detail::Full)),
+        Form::Json => console.json(&to_json(report)),
+        Form::Text => console.show(&to_text(report, Detail::Full)),
     }
     report.grade().into()
 }

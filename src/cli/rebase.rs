@@ -20,7 +20,7 @@ use crate::store::disk::OutputFile;
 #[command(after_help = EXAMPLES, override_usage = USAGE, disable_help_flag = true)]
 pub struct Rebase {
     /// Where to publish the result (repeatable)
-    #[arg(long, value_name = "REF", required_unless_present = "dry_run", help_heading = "Where")]
+    #[arg(short, long, value_name = "REF", required_unless_present = "dry_run", help_heading = "Where")]
     to: Vec<String>,
     #[command(flatten)]
     moving: MoveArgs,
@@ -55,7 +55,7 @@ const EXAMPLES: &str = "Examples:
 impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let files = self.open_files()?;
-        let job = Job { sbom: files.sboms.wish(), ..self.moving.job(&self.to)? };
+        let job = Job { sbom: files.sboms.wish(), files: self.reports.listing(1), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let job = if self.dry_run { job } else { signed(job)? };
         if self.dry_run {
@@ -117,7 +117,7 @@ fn show(console: &Console, report: &Report) -> Ended {
         Outcome::Rebased | Outcome::Unchanged | Outcome::Planned => console.say(&to_text(report, console.detail())),
     }
     match console.form {
-        Form::Json => console.data(&format!("{}\n", to_json(report))),
+        Form::Json => console.json(&to_json(report)),
         Form::Text => report.targets.iter().for_each(|target| console.data(&format!("{}\n", target.pinned))),
     }
     report.grade().into()

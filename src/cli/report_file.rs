@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::attest::sbom::{Sbom, SbomFormat, SbomWish};
 use crate::error::{Error, Result};
-use crate::report::{ReportFormat, Reportable};
+use crate::report::{FileListing, ReportFormat, Reportable};
 use crate::store::disk::OutputFile;
 
 #[derive(Debug, Args)]
@@ -48,6 +48,13 @@ impl ResultReportArgs {
             AnyReportFile::Sbom(_) => None,
         });
         reports.collect::<Result<_>>().map(ReportFiles)
+    }
+
+    /// Whether one of them lists the files of each layer.
+    pub(super) fn listing(&self, images: usize) -> FileListing {
+        let is_page =
+            |file: &AnyReportFile| matches!(file, AnyReportFile::Report(file) if file.format == ReportFormat::Html);
+        if self.report.iter().any(is_page) { FileListing::for_images(images) } else { FileListing::None }
     }
 
     /// Tries the files of SBOMs, whose names are not known before there is an image.

@@ -81,8 +81,8 @@ impl Start {
         let report = run::start(&session, &image, &platforms, &options)?;
         files.write(&report)?;
         match console.form {
-            Form::Json => console.data(&format!("{}\n", report.json())),
-            Form::Text => console.data(&report.text()),
+            Form::Json => console.json(&report.json()),
+            Form::Text => console.show(&report.text()),
         }
         Ok(report.grade().into())
     }

@@ -89,10 +89,10 @@ impl Translate {
         let script = self.script.as_deref().map(read).transpose()?;
         let translation = Translation::of(&self.argv, script.as_deref(), &context, self.strategy().as_ref());
         match (console.form, &translation.verdict) {
-            (Form::Json, _) => console.data(&format!("{}\n", translation.json())),
+            (Form::Json, _) => console.json(&translation.json()),
             // A refusal goes to stderr, as all refusals do.
             (Form::Text, Verdict::Refuse(_)) => console.insist(&translation.text()),
-            (Form::Text, _) => console.data(&translation.text()),
+            (Form::Text, _) => console.show(&translation.text()),
         }
         let ended = match translation.verdict {
             Verdict::Refuse(_) => Ended::Refused,

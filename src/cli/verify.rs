@@ -79,7 +79,7 @@ impl Verify {
         let verification = verify(&session, &image, &places)?;
         console.say(&verification.text());
         if console.form == Form::Json {
-            console.data(&format!("{}\n", verification.json()));
+            console.json(&verification.json());
         }
         Ok(console.ended(verification.grade().into(), files.write(&verification)))
     }

@@ -232,6 +232,7 @@ impl BatchRow {
         row.name = Cow::Borrowed(&self.source);
         row.outcome = self.outcome;
         row.error = self.cause.as_ref();
+        row.targets = self.targets.iter().map(|target| target.reference.clone()).collect();
         row.findings.extend(self.findings.iter().map(|finding| RowFinding::on("", finding)));
         if self.report.is_none() && self.size.before > 0 {
             (row.before, row.after) = (Some(self.size.before), Some(self.size.after));

@@ -1,7 +1,7 @@
 //! The formats that every report can be written in: a new one is a row here and a file beside this one.
 
 use super::{Reportable, to_html, to_junit, to_markdown, to_sarif};
-use crate::error::Result;
+use crate::error::{Result, ascii_json, printable_lines};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
@@ -32,12 +32,12 @@ impl ReportFormat {
     /// The report as the text of a file.
     pub fn write(self, report: &impl Reportable) -> Result<String> {
         Ok(match self {
-            Self::Text => report.text(),
-            Self::Json => format!("{}\n", report.json()),
-            Self::Markdown => to_markdown(&report.rows()),
-            Self::Html => to_html(&report.rows()),
-            Self::Junit => to_junit(&report.rows())?,
-            Self::Sarif => format!("{}\n", to_sarif(&report.rows())),
+            Self::Text => printable_lines(&report.text()),
+            Self::Json => format!("{}\n", ascii_json(&report.json())),
+            Self::Markdown => printable_lines(&to_markdown(&report.rows())),
+            Self::Html => printable_lines(&to_html(&report.rows())),
+            Self::Junit => printable_lines(&to_junit(&report.rows())?),
+            Self::Sarif => format!("{}\n", ascii_json(&to_sarif(&report.rows()))),
         })
     }
 }

@@ -1,114 +1,276 @@
-//! The rows as one HTML page without network access or scripts: a table with verdicts, and for each
-//! image its layers to scale, its command, and the findings with their evidence.
+//! The rows as one HTML page without network access: a banner with the verdict, a table of everything that was judged,
+//! failures first, and for each image its layers to scale with their files, its command, its packages, and the
+//! findings with their evidence.
+//!
+//! The page can be read without its script, which only searches files and opens what is folded before printing. No
+//! other script can run: the policy of the page names this one by its digest.
+
+mod escape;
+mod platform;
+mod tree;
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytesize::ByteSize;
+use sha2::{Digest as _, Sha256};
 
+use self::escape::{escaped, escaped_lines};
+use self::tree::RowBudget;
 use super::candidates::ReportedBase;
-use super::model::{Report, ReportedLayer, ReportedPlatform};
-use super::rows::{Grade, Row, Rows};
-use super::text::brought_line;
-use crate::error::printable;
-use crate::plan::Fate;
+use super::model::Report;
+use super::rows::{Grade, Row, RowFinding, Rows};
+use crate::rules::{Level, Rule};
 
-const STYLE: &str = include_str!("html.css");
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+const SEARCH: &str = "<div id=\"find\" hidden><input type=\"search\" placeholder=\"Search files ( / )\" aria-label=\"Search files\"><output></output></div>\n";
 
 #[must_use]
 pub fn to_html(rows: &Rows<'_>) -> String {
-    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    // Nothing in the page may be fetched or run, whatever text came from an image.
-    out.push_str(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
-    );
-    let _ = writeln!(out, "<title>underpin {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>", rows.command);
-    let _ = writeln!(out, "<h1>underpin {}</h1>\n<p class=\"sum\">{}</p>", rows.command, escaped(&rows.summary()));
-    table(&mut out, rows);
-    for (at, row) in rows.list.iter().enumerate() {
-        section(&mut out, at, row, rows.list.len());
+    let mut out = head(rows);
+    let order = worst_first(rows);
+    banner(&mut out, rows);
+    if rows.list.len() > 1 {
+        table(&mut out, rows, &order);
+    }
+    if rows.list.iter().any(has_files) {
+        // Without its script it would do nothing, so the script shows it.
+        out.push_str(SEARCH);
+    }
+    let mut budget = RowBudget::default();
+    for at in order {
+        if let Some(row) = rows.list.get(at) {
+            section(&mut out, (at, row), rows, &mut budget);
+        }
     }
     explanations(&mut out, rows);
-    out.push_str("</body>\n</html>\n");
+    let _ = write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n");
     out
 }
 
-fn class(row: &Row<'_>) -> &'static str {
-    match row.grade() {
+fn head(rows: &Rows<'_>) -> String {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    // Nothing in the page may be fetched or run, whatever text came from an image.
+    let _ = writeln!(
+        out,
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; form-action 'none'; base-uri 'none'\">"
+    );
+    let _ = writeln!(
+        out,
+        "<title>underpin {0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>underpin {0}</h1>",
+        rows.command
+    );
+    out
+}
+
+/// The numbers of the rows, what needs attention before what does not.
+fn worst_first(rows: &Rows<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows.list.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(rows.list.get(*at).map(Row::grade)));
+    order
+}
+
+fn has_files(row: &Row<'_>) -> bool {
+    row.report.iter().flat_map(|report| &report.platforms).flat_map(|it| &it.layers).any(|layer| layer.files.is_some())
+}
+
+const fn class(grade: Grade) -> &'static str {
+    match grade {
         Grade::Refused | Grade::Failed => "bad",
         Grade::Excepted => "warn",
         Grade::Good => "good",
     }
 }
 
-/// The rows with their verdicts; the columns about images only where rows have them.
-fn table(out: &mut String, rows: &Rows<'_>) {
-    let of_images = rows.list.iter().any(|row| row.before.is_some() || !row.bases.is_empty());
-    let more = if of_images { "<th>Old base</th><th class=\"n\">Before</th><th class=\"n\">After</th>" } else { "" };
-    let thing = escaped(rows.thing);
-    let _ = writeln!(
-        out,
-        "<table>\n<thead><tr><th class=\"thing\">{thing}</th><th>Verdict</th>{more}<th>Findings</th></tr></thead>\n<tbody>"
-    );
-    for (at, row) in rows.list.iter().enumerate() {
-        let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string()).unwrap_or_default();
-        let cell = |bytes: Option<u64>| format!("<td class=\"n\">{}</td>", size(bytes));
-        let bases = format!("<td>{}</td>", escaped(&row.bases.join(", ")));
-        let more = if of_images { [bases, cell(row.before), cell(row.after)].concat() } else { String::new() };
+/// The verdict, and what was saved.
+fn banner(out: &mut String, rows: &Rows<'_>) {
+    let grade = Grade::worst(rows.list.iter().map(|row| row.outcome));
+    let _ = writeln!(out, "<div class=\"banner {}\">\n<div class=\"main\">", class(grade));
+    if let [row] = rows.list.as_slice() {
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td>{more}<td>{}</td></tr>",
-            escaped(&row.title()),
-            class(row),
+            "<p class=\"verdict\">{}</p>\n<p><code>{}</code></p>",
             row.outcome.word(),
-            escaped(&row.rules().join(", "))
+            escaped(&row.title())
+        );
+        let refusals: Vec<String> = row.refusals().map(|it| format!("<code>{}</code>", it.finding.rule)).collect();
+        if !refusals.is_empty() {
+            let _ = writeln!(
+                out,
+                "<p>{} in the way: {}</p>",
+                count(refusals.len(), "refusal"),
+                unique(refusals).join(", ")
+            );
+        }
+    } else {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escaped(&rows.summary()));
+    }
+    out.push_str("</div>\n");
+    if let Some((before, after)) = totals(rows) {
+        let _ = writeln!(out, "<p class=\"saved\"><b>{}</b>{}</p>", change(before, after), sizes(before, after));
+    }
+    out.push_str("</div>\n");
+}
+
+fn unique(mut words: Vec<String>) -> Vec<String> {
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+fn count(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Of all that have a size before and after.
+fn totals(rows: &Rows<'_>) -> Option<(u64, u64)> {
+    let sized = rows.list.iter().filter_map(|row| row.before.zip(row.after)).filter(|(before, _)| *before > 0);
+    sized.reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
+}
+
+fn sizes(before: u64, after: u64) -> String {
+    format!("{} → {}", ByteSize(before), ByteSize(after))
+}
+
+/// `−97 %`
+fn change(before: u64, after: u64) -> String {
+    let part = |of: u64| u128::from(of) * 100 / u128::from(before.max(1));
+    match after.cmp(&before) {
+        std::cmp::Ordering::Less => format!("−{} %", part(before - after)),
+        std::cmp::Ordering::Equal => "±0 %".to_owned(),
+        std::cmp::Ordering::Greater => format!("+{} %", part(after - before)),
+    }
+}
+
+/// A name without the registry and the digest: what tells one from another in a narrow column.
+fn short(reference: &str) -> &str {
+    let name = reference.split_once("@sha256:").map_or(reference, |(name, _)| name);
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// `debian:12 → static:latest`, with the whole of it as its title.
+fn base_cell(row: &Row<'_>) -> String {
+    let Some(report) = row.report else {
+        return row.bases.iter().map(|base| escaped(short(base))).collect::<Vec<_>>().join(", ");
+    };
+    let old = report.platforms.iter().filter_map(|platform| platform.old_base.as_ref());
+    let old = old.map(|old| old.reference.as_deref().unwrap_or(if old.layers == 0 { "none" } else { "unnamed" }));
+    let old = unique(old.map(|name| escaped(short(name))).collect()).join(", ");
+    let title = [row.bases.join(", "), report.base.reference.clone()].join(" → ");
+    format!("<span title=\"{}\">{old} → {}</span>", escaped(&title), escaped(short(&report.base.reference)))
+}
+
+fn target_cell(row: &Row<'_>) -> String {
+    let cell = |target: &String| format!("<code title=\"{}\">{}</code>", escaped(target), escaped(short(target)));
+    row.targets.iter().map(cell).collect::<Vec<_>>().join(", ")
+}
+
+fn size_cell(row: &Row<'_>) -> String {
+    match (row.before, row.after) {
+        (Some(before), Some(after)) if before > 0 => {
+            format!("{} <b>{}</b>", sizes(before, after), change(before, after))
+        }
+        (Some(before), _) if before > 0 => ByteSize(before).to_string(),
+        _ => String::new(),
+    }
+}
+
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+/// Columns that only some commands fill.
+const COLUMNS: [Column; 4] = [
+    ("base", base_cell),
+    ("target", target_cell),
+    ("size", size_cell),
+    ("findings", |row| escaped(&row.rules().join(", "))),
+];
+
+/// The rows with their verdicts, and the sum of their sizes.
+fn table(out: &mut String, rows: &Rows<'_>, order: &[usize]) {
+    let is_used = |column: &&Column| rows.list.iter().any(|row| !(column.1)(row).is_empty());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_used).collect();
+    let cells =
+        |cell: &dyn Fn(&Column) -> String| columns.iter().map(|column| cell(column)).collect::<Vec<_>>().concat();
+    let heads = cells(&|(name, _)| format!("<th class=\"thing\">{name}</th>"));
+    let _ = writeln!(
+        out,
+        "<table class=\"list\">\n<thead><tr><th class=\"thing\">{}</th><th>Verdict</th>{heads}</tr></thead>\n<tbody>",
+        escaped(rows.thing)
+    );
+    for (at, row) in order.iter().filter_map(|at| Some((at, rows.list.get(*at)?))) {
+        let cells = cells(&|(name, cell)| format!("<td data-label=\"{name}\">{}</td>", cell(row)));
+        let _ = writeln!(
+            out,
+            "<tr><td><a href=\"#i{at}\"><code>{}</code></a></td><td class=\"v {}\">{}</td>{cells}</tr>",
+            escaped(&row.title()),
+            class(row.grade()),
+            row.outcome.word()
         );
     }
-    out.push_str("</tbody>\n</table>\n");
+    out.push_str("</tbody>\n");
+    if let Some((before, after)) = totals(rows) {
+        let total = format!("{} <b>{}</b>", sizes(before, after), change(before, after));
+        let cells = cells(&|(name, _)| match *name {
+            "size" => format!("<td data-label=\"together\">{total}</td>"),
+            _ => "<td></td>".to_owned(),
+        });
+        let _ = writeln!(out, "<tfoot><tr><td>{}</td><td></td>{cells}</tr></tfoot>", escaped(&rows.summary()));
+    }
+    out.push_str("</table>\n");
 }
 
 /// What needs attention is open; of many images the good ones are folded.
-fn section(out: &mut String, at: usize, row: &Row<'_>, of: usize) {
-    let open = if of <= 3 || row.grade() >= Grade::Refused { " open" } else { "" };
+fn section(out: &mut String, (at, row): (usize, &Row<'_>), rows: &Rows<'_>, budget: &mut RowBudget) {
+    let is_open = rows.list.len() <= 3 || row.grade() >= Grade::Refused || row.words.is_some();
     let _ = writeln!(
         out,
-        "<details id=\"i{at}\"{open}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
+        "<details id=\"i{at}\"{}{}>\n<summary><h2><code>{}</code></h2> <span class=\"v {}\">{}</span></summary>\n<div class=\"in\">",
+        if row.grade() >= Grade::Refused { " class=\"bad\"" } else { "" },
+        if is_open { " open" } else { "" },
         escaped(&row.title()),
-        class(row),
+        class(row.grade()),
         row.outcome.word()
     );
     if let Some(error) = row.error {
         let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&error.to_string()));
     }
-    if let Some(report) = row.report {
-        moved(out, report);
+    if let Some(words) = &row.words {
+        platform::sides(out, &words.before, words.after.as_deref());
     }
+    let loud = |it: &&RowFinding<'_>| it.finding.level == Level::Refuse;
+    let (refusals, mut others): (Vec<_>, Vec<_>) = row.findings.iter().partition(loud);
+    others.sort_by_key(|it| it.finding.level == Level::Note);
+    findings(out, row, &refusals);
+    facts(out, row);
     candidates(out, row.candidates);
-    findings(out, row);
-    for platform in row.report.iter().flat_map(|report| &report.platforms) {
-        platform_section(out, platform);
+    findings(out, row, &others);
+    for it in row.report.iter().flat_map(|report| report.platforms.iter().map(move |it| (*report, it))) {
+        platform::reported(out, it, budget);
     }
+    row.inspected.iter().for_each(|it| platform::inspected(out, it));
     out.push_str("</div>\n</details>\n");
 }
 
-fn findings(out: &mut String, row: &Row<'_>) {
-    if row.findings.is_empty() {
-        return;
-    }
-    out.push_str("<h3>Findings</h3>\n");
-    for it in &row.findings {
+fn findings(out: &mut String, row: &Row<'_>, findings: &[&RowFinding<'_>]) {
+    for it in findings {
         let finding = &it.finding;
         let place = it.at.map_or_else(|| escaped(it.platform), |at| format!("line {}", at.line));
         let _ = writeln!(
             out,
-            "<div class=\"f {0}\">\n<p><b>{0}</b> <a href=\"#rule-{1}\" title=\"{4}\"><code>{1}</code></a> <span class=\"dim\">{2}</span><br>{3}</p>",
+            "<div class=\"f {0}\">\n<p><b class=\"level\">{0}</b> <a href=\"#rule-{1}\" title=\"{4}\"><code>{1}</code></a> <span class=\"dim\">{2}</span><br>{3}</p>",
             finding.level.word(),
             finding.rule,
             place,
             escaped(&finding.message),
             escaped(finding.rule.row().means)
         );
-        if !finding.evidence.is_empty() {
+        // The words before and after are shown beside each other.
+        let is_shown = row.words.is_some() && finding.rule == Rule::ShellForm;
+        if !finding.evidence.is_empty() && !is_shown {
             let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&finding.evidence));
         }
         if !finding.fix.is_empty() {
@@ -138,17 +300,26 @@ fn explanations(out: &mut String, rows: &Rows<'_>) {
     }
 }
 
-/// From where to where.
-fn moved(out: &mut String, report: &Report) {
-    out.push_str("<table>\n<tbody>\n");
-    let named = |reference: &str, digest: &str| format!("<code>{}@{}</code>", escaped(reference), escaped(digest));
-    let _ =
-        writeln!(out, "<tr><th>Source</th><td>{}</td></tr>", named(&report.source.reference, &report.source.digest));
-    let _ = writeln!(out, "<tr><th>New base</th><td>{}</td></tr>", named(&report.base.reference, &report.base.digest));
-    for target in &report.targets {
-        let _ = writeln!(out, "<tr><th>Target</th><td>{}</td></tr>", named(&target.reference, &target.digest));
+/// From where to where, and what else there is to know of it.
+fn facts(out: &mut String, row: &Row<'_>) {
+    let mut facts: Vec<(&str, String)> = row.report.map(moved).unwrap_or_default();
+    facts.extend(row.facts.iter().map(|(name, value)| (*name, format!("<code>{}</code>", escaped(value)))));
+    if facts.is_empty() {
+        return;
+    }
+    out.push_str("<table class=\"facts\">\n<tbody>\n");
+    for (name, value) in facts {
+        let _ = writeln!(out, "<tr><th>{name}</th><td>{value}</td></tr>");
     }
     out.push_str("</tbody>\n</table>\n");
+}
+
+fn moved(report: &Report) -> Vec<(&'static str, String)> {
+    let named = |reference: &str, digest: &str| format!("<code>{}@{}</code>", escaped(reference), escaped(digest));
+    let inputs = [("Source", &report.source), ("New base", &report.base)];
+    let inputs = inputs.into_iter().map(|(name, it)| (name, named(&it.reference, &it.digest)));
+    let targets = report.targets.iter().map(|target| ("Target", named(&target.reference, &target.digest)));
+    inputs.chain(targets).collect()
 }
 
 /// The bases that were tried, with what excluded each.
@@ -156,7 +327,9 @@ fn candidates(out: &mut String, bases: &[ReportedBase]) {
     if bases.is_empty() {
         return;
     }
-    out.push_str("<table>\n<thead><tr><th>Base</th><th>Fits</th><th>Excluded by</th></tr></thead>\n<tbody>\n");
+    out.push_str(
+        "<table class=\"list\">\n<thead><tr><th>Base</th><th>Fits</th><th>Excluded by</th></tr></thead>\n<tbody>\n",
+    );
     for base in bases {
         let reasons: Vec<String> = base.excluded_by.iter().map(|exclusion| escaped(&exclusion.line())).collect();
         let _ = writeln!(
@@ -170,180 +343,18 @@ fn candidates(out: &mut String, bases: &[ReportedBase]) {
     out.push_str("</tbody>\n</table>\n");
 }
 
-fn platform_section(out: &mut String, platform: &ReportedPlatform) {
-    if platform.old_base.is_none() {
-        return;
-    }
-    let _ = writeln!(out, "<h3>{}</h3>", escaped(&platform.platform));
-    bars(out, platform);
-    commands(out, platform);
-    started(out, platform);
-    layers(out, platform);
-    packages(out, platform);
-}
-
-/// The packages, folded: a system has hundreds.
-fn packages(out: &mut String, platform: &ReportedPlatform) {
-    let Some(packages) = &platform.packages else { return };
-    let _ = writeln!(
-        out,
-        "<details>\n<summary>Packages: {}</summary>\n<table>\n<thead><tr><th>Package</th><th>Before</th><th>After</th></tr></thead>\n<tbody>",
-        escaped(&packages.summary())
-    );
-    let row = |out: &mut String, name: &str, before: &str, after: &str| {
-        let (name, before, after) = (escaped(name), escaped(before), escaped(after));
-        let _ = writeln!(out, "<tr><td><code>{name}</code></td><td>{before}</td><td>{after}</td></tr>");
-    };
-    packages.left.iter().for_each(|it| row(out, &it.name, &it.version, ""));
-    packages.arrived.iter().for_each(|it| row(out, &it.name, "", &it.version));
-    packages.changed.iter().for_each(|it| row(out, &it.name, &it.before, &it.after));
-    packages.stayed.iter().for_each(|it| row(out, &it.name, &it.version, &it.version));
-    out.push_str("</tbody>\n</table>\n</details>\n");
-}
-
-/// What `--start` showed.
-fn started(out: &mut String, platform: &ReportedPlatform) {
-    let Some(started) = &platform.started else { return };
-    for line in started.lines() {
-        let _ = writeln!(out, "<p>start: {}</p>", escaped(&line));
-    }
-    let differing = started.differing_lines();
-    if !differing.is_empty() {
-        let _ = writeln!(out, "<pre>{}</pre>", escaped_lines(&differing.join("\n")));
-    }
-}
-
-/// A layer as it is in one of the two images.
-struct BarSegment {
-    fate: Fate,
-    size: u64,
-    title: String,
-}
-
-impl BarSegment {
-    fn before(layer: &ReportedLayer) -> Option<Self> {
-        match (layer.fate, &layer.source) {
-            (Fate::Filtered, Some(source)) => Some(Self::new(layer, source.size)),
-            (Fate::Stripped | Fate::Kept | Fate::Dropped, _) => Some(Self::new(layer, layer.size)),
-            (Fate::Filtered, None) | (Fate::Base | Fate::Added, _) => None,
-        }
-    }
-
-    fn after(layer: &ReportedLayer) -> Option<Self> {
-        layer.fate.is_in_result().then(|| Self::new(layer, layer.size))
-    }
-
-    fn new(layer: &ReportedLayer, size: u64) -> Self {
-        Self { fate: layer.fate, size, title: format!("{}, {}: {}", layer.fate.word(), ByteSize(size), layer.why) }
-    }
-}
-
-/// Both images on one scale: the wider one takes the whole width.
-fn bars(out: &mut String, platform: &ReportedPlatform) {
-    let before: Vec<BarSegment> = platform.layers.iter().filter_map(BarSegment::before).collect();
-    let after: Vec<BarSegment> = platform.layers.iter().filter_map(BarSegment::after).collect();
-    let total = |segments: &[BarSegment]| segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
-    let whole = total(&before).max(total(&after)).max(1);
-    // A refused image has no size after the move.
-    let shown = [Some(("Before", &before)), platform.digest.is_some().then_some(("After", &after))];
-    for (name, segments) in shown.into_iter().flatten() {
-        let _ = write!(out, "<div class=\"row\"><b>{name}</b><div class=\"bar\">");
-        for segment in segments {
-            let width = per_mille(segment.size, whole);
-            let _ = write!(
-                out,
-                "<span class=\"{}\" style=\"width:{}.{}%\" title=\"{}\">{}</span>",
-                segment.fate.word(),
-                width / 10,
-                width % 10,
-                escaped(&segment.title),
-                // A word only where it fits.
-                if width >= 70 { segment.fate.word() } else { "" }
-            );
-        }
-        let _ = writeln!(out, "</div><span>{}</span></div>", ByteSize(total(segments)));
-    }
-}
-
-fn per_mille(part: u64, whole: u64) -> u128 {
-    u128::from(part) * 1000 / u128::from(whole.max(1))
-}
-
-fn commands(out: &mut String, platform: &ReportedPlatform) {
-    let line = |entrypoint: &[String], cmd: &[String]| {
-        let words: Vec<String> = entrypoint.iter().chain(cmd).map(|word| escaped(&format!("{word:?}"))).collect();
-        if words.is_empty() { "none".to_owned() } else { format!("[{}]", words.join(", ")) }
-    };
-    let before = line(&platform.entrypoint.before, &platform.cmd.before);
-    let after = line(&platform.entrypoint.after, &platform.cmd.after);
-    out.push_str("<table>\n<tbody>\n");
-    if before == after {
-        let _ = writeln!(out, "<tr><th>Command</th><td><code>{before}</code></td></tr>");
-    } else {
-        let _ = writeln!(out, "<tr><th>Command before</th><td><code>{before}</code></td></tr>");
-        let _ = writeln!(out, "<tr><th>Command after</th><td><code>{after}</code></td></tr>");
-    }
-    for binary in &platform.binaries {
-        let (path, machine) = (escaped(&binary.path), escaped(&binary.machine));
-        let _ =
-            writeln!(out, "<tr><th>Program</th><td><code>{path}</code> {} {machine}</td></tr>", binary.linkage.word());
-    }
-    for brought in &platform.brought {
-        let _ = writeln!(out, "<tr><th>Brought</th><td>{}</td></tr>", escaped(&brought_line(brought)));
-    }
-    out.push_str("</tbody>\n</table>\n");
-}
-
-fn layers(out: &mut String, platform: &ReportedPlatform) {
-    out.push_str(
-        "<table>\n<thead><tr><th>Layer</th><th>Fate</th><th class=\"n\">Size</th><th>Why</th></tr></thead>\n<tbody>\n",
-    );
-    for layer in &platform.layers {
-        let short = layer.digest.get(..19).unwrap_or(&layer.digest);
-        let _ = writeln!(
-            out,
-            "<tr><td><code>{}</code></td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            escaped(short),
-            layer.fate.word(),
-            ByteSize(layer.size),
-            escaped(&layer.why)
-        );
-    }
-    out.push_str("</tbody>\n</table>\n");
-}
-
-/// `text` for the inside of an element or a quoted attribute: text from an image stays text. Control
-/// characters are shown as escapes.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Two code points that are not characters.
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The same with the line feeds that we set ourselves, as in the caret below a command.
-fn escaped_lines(text: &str) -> String {
-    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn no_text_of_an_image_becomes_markup() {
-        assert_eq!(escaped("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
-        assert_eq!(escaped("a\u{0}\u{1b}[m\nb\u{ffff}"), "a\\u{0}\\u{1b}[m\\nb\u{fffd}");
-        assert_eq!(escaped_lines("a<\n^"), "a&lt;\n^");
+    fn savings_and_names_are_short() {
+        assert_eq!(change(1000, 30), "−97 %");
+        assert_eq!((change(10, 10), change(10, 25), change(0, 5)), ("±0 %".into(), "+150 %".into(), "+500 %".into()));
+        assert_eq!(short("gcr.io/distroless/static:nonroot@sha256:00"), "static:nonroot");
+        assert_eq!(
+            (short("oci:bases:debian"), short("docker.io/library/debian:12")),
+            ("oci:bases:debian", "debian:12")
+        );
     }
 }

@@ -177,6 +177,8 @@ impl Reportable for Inspection {
         let row = Row {
             findings: findings.collect(),
             candidates: &self.bases,
+            inspected: &self.platforms,
+            facts: vec![("Digest", self.image.digest.clone()), ("Old base", bases.join(", "))],
             bases,
             before: Some(self.platforms.iter().fold(0, |sum, platform| platform.size.saturating_add(sum))),
             ..Row::new(&self.image.reference, RowOutcome::Inspected)

@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::rows::{Grade, Row, Rows};
 use super::started::StartedPair;
-use crate::error::{Error, Result, printable};
+use crate::error::{Error, Result, printable, printable_lines};
 
 pub fn to_junit(rows: &Rows<'_>) -> Result<String> {
     let name = format!("underpin {}", rows.command);
@@ -60,10 +60,10 @@ fn unlike_success(kind: NonSuccessKind, what: &str, message: &str, detail: &str)
 
 /// The findings as lines of text.
 fn detail(row: &Row<'_>) -> String {
-    let mut text = format!("{} {}\n", row.outcome.word(), row.title());
+    let mut text = format!("{} {}\n", row.outcome.word(), printable(&row.title()));
     for platform in row.report.iter().flat_map(|report| &report.platforms) {
         for line in platform.started.iter().flat_map(StartedPair::lines) {
-            let _ = writeln!(text, "{} start: {line}", platform.platform);
+            let _ = writeln!(text, "{} start: {}", platform.platform, printable(&line));
         }
     }
     for it in &row.findings {
@@ -71,10 +71,11 @@ fn detail(row: &Row<'_>) -> String {
         let at = it.at.map(|at| format!("line {}, column {}", at.line, at.column));
         let place = [Some(it.platform), at.as_deref()].into_iter().flatten().find(|place| !place.is_empty());
         let place = place.map(|place| format!("{place} ")).unwrap_or_default();
-        let _ = writeln!(text, "{place}{} [{}] {}", finding.level.word(), finding.rule, finding.message);
+        let message = printable(&finding.message);
+        let _ = writeln!(text, "{place}{} [{}] {message}", finding.level.word(), finding.rule);
         for (label, more) in [("", &finding.evidence), ("fix: ", &finding.fix)] {
             if !more.is_empty() {
-                let _ = writeln!(text, "  {label}{}", more.replace('\n', "\n  "));
+                let _ = writeln!(text, "  {label}{}", printable_lines(more).replace('\n', "\n  "));
             }
         }
     }

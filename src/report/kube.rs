@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 use super::model::ReportedFinding;
-use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, RowWords, Rows};
 use super::rules::explain_hint;
 use super::translation::log;
 use crate::error::{Error, printable};
@@ -148,16 +148,23 @@ fn command_row(command: &ManifestCommand, mode: KubeMode) -> Row<'_> {
         let message = note.message.clone();
         RowFinding::plain(ReportedFinding::note(note.rule, message), Some(at))
     });
-    Row { findings: finding.into_iter().chain(notes).collect(), ..Row::new(title(command), outcome) }
+    let words = Some(RowWords { before: command.before.clone(), after: after(command) });
+    Row { findings: finding.into_iter().chain(notes).collect(), words, ..Row::new(title(command), outcome) }
+}
+
+/// The words that it becomes, which are those that it has where it stays; none where it is refused.
+fn after(command: &ManifestCommand) -> Option<Vec<String>> {
+    match &command.outcome {
+        KubeOutcome::Changed(changed) => Some(changed.command.iter().chain(&changed.args).cloned().collect()),
+        KubeOutcome::Unchanged | KubeOutcome::Kept(_) => Some(command.before.clone()),
+        KubeOutcome::Refused(_) => None,
+    }
 }
 
 /// The words before and after. With `--check`, the change should have been made.
 fn change_finding(command: &ManifestCommand, mode: KubeMode) -> ReportedFinding {
-    let KubeOutcome::Changed(changed) = &command.outcome else {
-        return ReportedFinding::note(CHANGE, String::new());
-    };
     let words = |words: &[String]| serde_json::Value::from(words).to_string();
-    let after: Vec<String> = changed.command.iter().chain(&changed.args).cloned().collect();
+    let after = after(command).unwrap_or_default();
     ReportedFinding {
         rule: CHANGE,
         level: if mode == KubeMode::Check { Level::Refuse } else { Level::Note },
@@ -325,44 +332,13 @@ fn note_json(note: &CommandNote) -> Value {
     json!({"note": note.rule, "message": note.message})
 }
 
-/// Who the diff is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paint {
-    /// For programs: every byte as it is.
-    Plain,
-    /// For a terminal: nothing in the file moves its cursor.
-    Safe,
-    /// For a terminal with colours.
-    Coloured,
-}
-
 const LINES_AROUND: usize = 3;
 
+/// The change as a diff, every byte as it is.
 #[must_use]
-pub fn unified(path: &str, before: &str, after: &str, paint: Paint) -> String {
+pub fn unified(path: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
-    let text =
-        diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
-    match paint {
-        Paint::Plain => text,
-        Paint::Safe => text.lines().flat_map(|line| [shown(line), "\n".to_owned()]).collect(),
-        Paint::Coloured => text.lines().map(coloured).collect(),
-    }
-}
-
-fn shown(line: &str) -> String {
-    line.split('\t').map(printable).collect::<Vec<_>>().join("\t")
-}
-
-fn coloured(line: &str) -> String {
-    let colour = match line.as_bytes().first() {
-        _ if line.starts_with("+++ ") || line.starts_with("--- ") => "1",
-        Some(b'+') => "32",
-        Some(b'-') => "31",
-        Some(b'@') => "36",
-        _ => return format!("{}\n", shown(line)),
-    };
-    format!("\u{1b}[{colour}m{}\u{1b}[0m\n", shown(line))
+    diff.unified_diff().context_radius(LINES_AROUND).header(&format!("a/{path}"), &format!("b/{path}")).to_string()
 }
 
 #[cfg(test)]
@@ -370,12 +346,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_colours_and_nothing_that_moves_its_cursor() {
-        let plain = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Plain);
+    fn a_diff_has_every_byte_as_it_is() {
+        let plain = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n");
         assert_eq!(plain, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+b\n \u{1b}x\n");
-        let safe = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Safe);
-        assert!(!safe.contains('\u{1b}') && safe.contains("-a\n+b\n"), "{safe}");
-        let coloured = unified("f", "a\n\u{1b}x\n", "b\n\u{1b}x\n", Paint::Coloured);
-        assert!(coloured.contains("\u{1b}[31m-a\u{1b}[0m\n\u{1b}[32m+b\u{1b}[0m\n \\u{1b}x\n"), "{coloured}");
     }
 }

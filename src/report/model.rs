@@ -1,8 +1,10 @@
 //! The report. Field names are the JSON keys of `docs/reports.md`: others rely on them.
 
+use bytesize::ByteSize;
 use serde::Serialize;
 
 use super::candidates::ReportedBase;
+use super::files::{FileListing, FileTree};
 use super::rows::{Reportable, Row, RowOutcome, Rows};
 use super::started::StartedPair;
 use super::text::{Detail, to_text};
@@ -11,9 +13,9 @@ use crate::assemble::Assembled;
 use crate::attest::Attachment;
 use crate::attest::sbom::Sbom;
 use crate::elf::{Linkage, Program};
-use crate::examine::Subject;
 use crate::examine::base::{Rung, Sureness};
 use crate::examine::packages::{Package, PackageChanges};
+use crate::examine::{PlatformSubject, Subject};
 use crate::oci::Location;
 use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, StartSeconds, TriedBase};
 use crate::policy::MissingPlatform;
@@ -155,6 +157,8 @@ pub struct ReportedPlatform {
 #[derive(Debug, Serialize)]
 pub struct ReportedPackages {
     pub left: Vec<ReportedPackage>,
+    /// What the files of those that left took.
+    pub left_bytes: u64,
     pub arrived: Vec<ReportedPackage>,
     pub changed: Vec<ReportedVersions>,
     pub stayed: Vec<ReportedPackage>,
@@ -189,6 +193,7 @@ impl ReportedPackages {
         });
         (!changes.is_empty()).then(|| Self {
             left: packages(&changes.left),
+            left_bytes: changes.left_bytes,
             arrived: packages(&changes.arrived),
             changed: versions.collect(),
             stayed: packages(&changes.stayed),
@@ -196,17 +201,21 @@ impl ReportedPackages {
         })
     }
 
-    /// `3 left, 1 arrived, 2 changed, 5 stayed`, without what there is none of.
+    /// `3 left (37.7 MiB), 1 arrived, 2 changed, 5 stayed`, without what there is none of.
     pub(super) fn summary(&self) -> String {
-        let counts = [
-            (self.left.len(), "left"),
-            (self.arrived.len(), "arrived"),
-            (self.changed.len(), "changed"),
-            (self.stayed.len(), "stayed"),
-        ];
-        let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        self.summary_with("")
+    }
+
+    /// The same with what comes behind the number of those that left.
+    pub(super) fn summary_with(&self, names: &str) -> String {
+        let size = if self.left_bytes > 0 { format!(" ({})", ByteSize(self.left_bytes)) } else { String::new() };
+        let left = (!self.left.is_empty()).then(|| format!("{} left{size}{names}", self.left.len()));
+        let others = [(self.arrived.len(), "arrived"), (self.changed.len(), "changed"), (self.stayed.len(), "stayed")];
+        let others = others.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        let others = Some(others.collect::<Vec<_>>().join(", ")).filter(|others| !others.is_empty());
         let note = if self.complete { "" } else { " (a package database could not be read)" };
-        counts.collect::<Vec<_>>().join(", ") + note
+        let separator = if names.is_empty() { ", " } else { "; " };
+        left.into_iter().chain(others).collect::<Vec<_>>().join(separator) + note
     }
 
     /// What became of each, with a mark before it: `~ libc6 2.36-9 → 2.36-10`.
@@ -280,6 +289,9 @@ pub struct ReportedLayer {
     /// What stays in it, where something is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stays: Option<Amount>,
+    /// Its files, for a page that lists them; JSON does not.
+    #[serde(skip)]
+    pub files: Option<FileTree>,
 }
 
 #[derive(Debug, Serialize)]
@@ -423,6 +435,8 @@ pub struct Ending<'a> {
     pub targets: &'a [Location],
     pub outcome: Outcome,
     pub traffic: Tally,
+    /// Whether the files of each layer are listed.
+    pub files: FileListing,
 }
 
 impl Report {
@@ -528,20 +542,24 @@ fn platforms(ending: &Ending<'_>) -> Vec<ReportedPlatform> {
     let platform = |pass: &Pass| {
         let start = ending.started.iter().find(|start| start.platform == pass.subject.platform);
         let started = start.zip(ending.seconds).map(|(start, seconds)| StartedPair::new(start, seconds));
-        ReportedPlatform { started, ..platform(pass) }
+        ReportedPlatform { started, ..platform(pass, ending.files) }
     };
     ending.passes.iter().map(platform).chain(missing).collect()
 }
 
-fn platform(pass: &Pass) -> ReportedPlatform {
+fn platform(pass: &Pass, files: FileListing) -> ReportedPlatform {
     let Pass { subject, facts, draft, startup, packages, findings, result, .. } = pass;
     let words = |of: fn(&Command) -> &Option<Vec<String>>| ReportedWords {
         before: of(&facts.command).clone().unwrap_or_default(),
         after: of(&draft.container.command).clone().unwrap_or_default(),
     };
+    let layer = |reported: ReportedLayer, planned: &PlannedLayer| ReportedLayer {
+        files: tree(subject, planned, files),
+        ..reported
+    };
     let layers = match result {
-        Some(result) => result.layers.iter().map(ReportedLayer::of_result).collect(),
-        None => draft.planned.iter().map(ReportedLayer::of_plan).collect(),
+        Some(result) => result.layers.iter().map(|it| layer(ReportedLayer::of_result(it), &it.planned)).collect(),
+        None => draft.planned.iter().map(|it| layer(ReportedLayer::of_plan(it), it)).collect(),
     };
     let in_result = result.iter().flat_map(|result| &result.layers).filter(|layer| layer.planned.fate.is_in_result());
     ReportedPlatform {
@@ -557,6 +575,19 @@ fn platform(pass: &Pass) -> ReportedPlatform {
         packages: ReportedPackages::of(packages),
         size: Size { before: subject.source.size(), after: in_result.map(|layer| layer.size).sum() },
         ..ReportedPlatform::unknown(subject.platform.to_string())
+    }
+}
+
+/// The files of a layer: of one that is written those that it will have.
+fn tree(subject: &PlatformSubject, layer: &PlannedLayer, files: FileListing) -> Option<FileTree> {
+    let FileListing::Rows(rows) = files else { return None };
+    match &layer.body {
+        Body::Written { new, .. } => Some(FileTree::new(new.entries().map(|(entry, _)| entry), rows)),
+        Body::Inherited(of) => {
+            let mut read = subject.layers.iter().chain(&subject.old_layers).chain(&subject.base_layers);
+            let index = read.find(|index| index.digest == of.descriptor.digest)?;
+            Some(FileTree::new(index.entries.iter(), rows))
+        }
     }
 }
 
@@ -616,7 +647,7 @@ impl ReportedLayer {
         });
         let stays = (!layer.leaving.is_empty()).then(|| layer.staying.into());
         let (fate, why) = (layer.fate, layer.why.clone());
-        Self { digest, diff_id, size, fate, why, source, leaves: leaves.collect(), stays }
+        Self { digest, diff_id, size, fate, why, source, leaves: leaves.collect(), stays, files: None }
     }
 }
 

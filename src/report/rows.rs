@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::candidates::ReportedBase;
+use super::inspection::InspectionPlatform;
 use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
 use crate::error::Error;
@@ -44,10 +45,26 @@ pub struct Row<'a> {
     pub before: Option<u64>,
     /// `None` where it is not changed.
     pub after: Option<u64>,
+    /// Where the result is, or would be.
+    pub targets: Vec<String>,
+    /// The command that it is about, where it is about one.
+    pub words: Option<RowWords>,
+    /// What else there is to know of it, by name.
+    pub facts: Vec<(&'static str, String)>,
+    /// The platforms of an image that was only looked at.
+    pub inspected: &'a [InspectionPlatform],
     /// The bases that it was tried on.
     pub candidates: &'a [ReportedBase],
     pub report: Option<&'a Report>,
     pub error: Option<&'a Error>,
+}
+
+/// A command, and what it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowWords {
+    pub before: Vec<String>,
+    /// `None` where it is refused.
+    pub after: Option<Vec<String>>,
 }
 
 /// What became of a thing. Variants are ordered from good to bad.
@@ -178,6 +195,10 @@ impl<'a> Row<'a> {
             bases: Vec::new(),
             before: None,
             after: None,
+            targets: Vec::new(),
+            words: None,
+            facts: Vec::new(),
+            inspected: &[],
             candidates: &[],
             report: None,
             error: None,
@@ -203,6 +224,7 @@ impl<'a> Row<'a> {
             bases: bases(report),
             before: Some(before),
             after: Some(after).filter(|_| report.moves()),
+            targets: report.targets.iter().map(|target| target.reference.clone()).collect(),
             candidates: &report.candidates,
             report: Some(report),
             ..Self::new(&report.source.reference, report.outcome.into())

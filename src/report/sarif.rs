@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::rows::{Row, RowFinding, Rows};
 use super::rules::{explained, fix_sentence};
 use super::to_json;
+use crate::error::{printable, printable_lines};
 use crate::rules::{Level, Rule};
 
 #[derive(Serialize)]
@@ -89,7 +90,7 @@ fn result(row: &Row<'_>, it: &RowFinding<'_>) -> SarifResult {
     SarifResult {
         rule_id: finding.rule.id(),
         level,
-        message: json!({"text": text.join("\n")}),
+        message: json!({"text": printable_lines(&text.join("\n"))}),
         locations: vec![location(row, Some(it))],
         suppressions: if suppressed { vec![suppression] } else { Vec::new() },
         properties: json!({"name": row.name, "platform": it.platform, "level": finding.level}),
@@ -106,7 +107,7 @@ fn location(row: &Row<'_>, it: Option<&RowFinding<'_>>) -> Value {
     };
     json!({
         "physicalLocation": {"artifactLocation": {"uri": as_uri(row.file.unwrap_or(&row.name))}, "region": region},
-        "logicalLocations": [{"fullyQualifiedName": name, "kind": "module"}],
+        "logicalLocations": [{"fullyQualifiedName": printable(&name), "kind": "module"}],
     })
 }
 

@@ -1,7 +1,12 @@
 //! Text from an image stays text in every format that has markup.
 
-use super::{ReportedFinding, Row, RowFinding, RowOutcome, Rows, to_html, to_junit, to_markdown, to_sarif};
-use crate::error::Error;
+use proptest::strategy::Strategy;
+
+use super::{
+    ReportFormat, Reportable, ReportedFinding, Row, RowFinding, RowOutcome, RowWords, Rows, to_html, to_junit,
+    to_markdown, to_sarif,
+};
+use crate::error::{Error, printable};
 use crate::rules::{Level, Rule};
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
@@ -25,8 +30,8 @@ fn rows<'a>(finding: &'a ReportedFinding, error: &'a Error) -> Rows<'a> {
 fn an_image_cannot_write_into_the_page() {
     let (finding, error) = (evil(), Error::input(EVIL).fact("x", EVIL));
     let rows = rows(&finding, &error);
-    for (name, text) in [("html", to_html(&rows)), ("junit", to_junit(&rows).unwrap())] {
-        assert!(!text.contains("<script"), "{name}: {text}");
+    for (name, text, own) in [("html", to_html(&rows), 1), ("junit", to_junit(&rows).unwrap(), 0)] {
+        assert_eq!(text.matches("<script").count(), own, "{name}: {text}");
         assert!(!text.contains('\u{1b}') && !text.contains('\u{0}'), "{name}");
     }
     let markdown = to_markdown(&rows);
@@ -66,6 +71,9 @@ fn of_many_images_only_the_bad_ones_are_open() {
     let page = to_html(&rows);
     assert_eq!(page.matches("<details ").count(), 4);
     assert_eq!(page.matches(" open>").count(), 1);
+    let places: Vec<usize> =
+        ["refused</span>", "excepted</span>", "rebased</span>"].map(|it| page.find(it).unwrap()).into();
+    assert!(places.is_sorted(), "failures first");
     assert!(page.contains("4 images: 2 rebased, 1 excepted, 1 refused"), "{page}");
 }
 
@@ -83,4 +91,77 @@ fn every_format_explains_the_rules_that_it_names() {
     assert!(page.contains("href=\"#rule-needs-shell\"") && page.contains("id=\"rule-needs-shell\""), "{page}");
     let markdown = to_markdown(&rows);
     assert!(markdown.contains("- `needs-shell`: ") && markdown.contains("`underpin explain RULE`"), "{markdown}");
+}
+
+/// Any text, with more than its share of what deceives a reader.
+fn any_text() -> impl Strategy<Value = String> {
+    let hidden = [
+        '\u{0}', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}', '\u{200b}', '\u{200d}', '\u{200f}', '\u{61c}', '\u{2028}',
+        '\u{2029}',
+    ]
+    .into_iter()
+    .chain([
+        '\u{202a}',
+        '\u{202e}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{feff}',
+        '\u{e0001}',
+        '\u{e007f}',
+        '\n',
+        '\r',
+        '`',
+        '<',
+        '|',
+    ]);
+    let hidden = proptest::sample::select(hidden.collect::<Vec<char>>());
+    proptest::collection::vec(proptest::prop_oneof![hidden, proptest::char::any()], 0..30).prop_map(String::from_iter)
+}
+
+struct Judged<'a>(Vec<(&'a str, ReportedFinding)>, Error);
+
+impl Reportable for Judged<'_> {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        self.0.iter().for_each(|(_, finding)| super::text::finding_lines(&mut out, finding));
+        format!("{out}{}\n", self.1)
+    }
+
+    fn json(&self) -> String {
+        super::to_json(&self.0.iter().map(|(_, finding)| finding).collect::<Vec<_>>())
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        let row = |(name, finding): &'_ (&str, ReportedFinding)| Row {
+            findings: vec![RowFinding::plain(finding.clone(), None)],
+            bases: vec![(*name).to_owned()],
+            targets: vec![(*name).to_owned()],
+            facts: vec![("Fact", (*name).to_owned())],
+            words: Some(RowWords { before: vec![(*name).to_owned()], after: Some(vec![(*name).to_owned()]) }),
+            ..Row::new((*name).to_owned(), RowOutcome::Refused)
+        };
+        let list = self.0.iter().map(row).chain([Row::failed("failed", &self.1)]).collect();
+        Rows { command: "check", thing: "image", list }
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_of_an_image_hides_in_a_report(name in any_text(), message in any_text(), evidence in any_text()) {
+        let level = Level::Refuse;
+        let (m, e) = (message.clone(), evidence.clone());
+        let finding = ReportedFinding { rule: Rule::NeedsShell, level, message, evidence, fix: name.clone() };
+        let judged = Judged(vec![(&name, finding)], Error::input(m.clone()).fact("x", &e).cause(&m).hint(&e));
+        let is_hidden = |c: char| c != '\n' && c != '\t' && printable(c.encode_utf8(&mut [0; 4])) != c.to_string();
+        for format in ReportFormat::ALL {
+            let text = format.write(&judged).unwrap();
+            let found: Vec<char> = text.chars().filter(|c| is_hidden(*c)).collect();
+            proptest::prop_assert!(found.is_empty(), "{} has {found:?}", format.word());
+        }
+        let json: serde_json::Value = serde_json::from_str(&ReportFormat::Json.write(&judged).unwrap()).unwrap();
+        proptest::prop_assert_eq!((json[0]["message"].as_str(), json[0]["evidence"].as_str()), (Some(&*m), Some(&*e)));
+    }
 }

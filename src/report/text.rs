@@ -1,13 +1,14 @@
 //! The report as text, without colours.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use bytesize::ByteSize;
 
 use super::candidates::base_lines;
 use super::model::{
-    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPackages,
-    ReportedPlatform, TargetChange,
+    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPackage,
+    ReportedPackages, ReportedPlatform, TargetChange,
 };
 use super::rules::explain_hint;
 use super::started::StartedPair;
@@ -72,7 +73,7 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
         line(out, format_args!("  brought   {}", brought_line(brought)));
     }
     if let Some(packages) = &platform.packages {
-        package_lines(out, packages, detail);
+        package_lines(out, packages, (&platform.layers, detail));
     }
     if platform.old_base.is_some() {
         let before = ByteSize(platform.size.before);
@@ -93,11 +94,36 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
     }
 }
 
-/// How many packages left, arrived, changed and stayed; in full, which.
-fn package_lines(out: &mut String, packages: &ReportedPackages, detail: Detail) {
+/// How many packages left, arrived, changed and stayed; of those that left as many names as a line holds, in full
+/// all of them.
+fn package_lines(out: &mut String, packages: &ReportedPackages, (layers, detail): (&[ReportedLayer], Detail)) {
+    if detail == Detail::Short {
+        let names = left_names(packages, layers);
+        return line(out, format_args!("  packages  {}", packages.summary_with(&names)));
+    }
     line(out, format_args!("  packages  {}", packages.summary()));
-    let lines = packages.lines().filter(|_| detail == Detail::Full);
-    lines.for_each(|(mark, text)| line(out, format_args!("            {mark} {}", printable(&text))));
+    packages.lines().for_each(|(mark, text)| line(out, format_args!("            {mark} {}", printable(&text))));
+}
+
+/// As long as a line of names may be.
+const NAMES: usize = 46;
+
+/// `: curl, tini, …`. What the image had installed itself comes first: somebody chose it.
+fn left_names(packages: &ReportedPackages, layers: &[ReportedLayer]) -> String {
+    let own: HashSet<&str> = layers.iter().flat_map(|layer| &layer.leaves).map(|leaves| leaves.what.as_str()).collect();
+    let is_own = |it: &&ReportedPackage| own.contains(format!("package {} {}", it.name, it.version).as_str());
+    let (chosen, others): (Vec<_>, Vec<_>) = packages.left.iter().partition(is_own);
+    let mut text = String::new();
+    for it in chosen.into_iter().chain(others) {
+        let name = printable(&it.name);
+        if !text.is_empty() && text.chars().count() + name.chars().count() > NAMES {
+            text.push_str(", …");
+            break;
+        }
+        let separator = if text.is_empty() { ": " } else { ", " };
+        let _ = write!(text, "{separator}{name}");
+    }
+    text
 }
 
 /// `package iptables 1.8.9-2 (126 entries, 2.3 MiB), with libxtables12`

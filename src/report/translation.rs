@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::model::{LogStrategy, ReportedFinding};
-use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
+use super::rows::{Reportable, Row, RowFinding, RowOutcome, RowWords, Rows};
 use super::rules::explain_hint;
 use crate::error::printable;
 use crate::rules::{Level, Rule};
@@ -80,7 +80,9 @@ impl Reportable for Translation {
             Verdict::Refuse(refusal) => (RowOutcome::Refused, vec![refusal_finding(refusal)]),
         };
         let findings = findings.into_iter().map(|finding| RowFinding::plain(finding, None)).collect();
-        let row = Row { findings, ..Row::new(words(&self.before), outcome) };
+        let after = (outcome != RowOutcome::Refused).then(|| self.after.clone());
+        let words_of = RowWords { before: self.before.clone(), after };
+        let row = Row { findings, words: Some(words_of), ..Row::new(words(&self.before), outcome) };
         Rows { command: "translate", thing: "command", list: vec![row] }
     }
 }

@@ -75,11 +75,21 @@ impl Reportable for Verification {
                 Row { findings, ..Row::new(&self.image, RowOutcome::Refused) }
             }
         };
-        Rows { command: "verify", thing: "image", list: vec![Row { bases: vec![self.base.clone()], ..row }] }
+        Rows {
+            command: "verify",
+            thing: "image",
+            list: vec![Row { bases: vec![self.base.clone()], facts: self.facts(), ..row }],
+        }
     }
 }
 
 impl Verification {
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let Self { source, base, digest, derived, .. } = self;
+        let facts = [("Source", source.clone()), ("Base", base.clone()), ("Digest", digest.to_string())];
+        facts.into_iter().chain((digest != derived).then(|| ("Derived", derived.to_string()))).collect()
+    }
+
     fn differences(&self) -> impl Iterator<Item = String> {
         self.attestations
             .iter()

@@ -15,6 +15,7 @@ pub mod publish;
 pub mod registry;
 mod session;
 mod source_sink;
+mod standing;
 
 pub use layer_store::LayerStore;
 

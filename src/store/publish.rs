@@ -6,11 +6,14 @@ use std::io::Read as _;
 use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
 use super::registry::{EarlyDigest, PendingDigest};
+use super::standing;
 use super::{Blob, Offer, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, Manifest, RepositoryName};
+
+pub use super::standing::{Standing, stop};
 
 /// What was published, target by target.
 #[derive(Debug)]
@@ -163,7 +166,9 @@ impl Publisher<'_> {
             // To send one takes two requests, to mount one takes one.
             blobs.sort_by_key(|blob| !matches!(blob.origin, BlobOrigin::Made(_)));
         }
-        let offered = Offered::make(assembled, sink)?;
+        let pinned = target.pinned(assembled.top.digest());
+        let offer = || Offered::make(assembled, sink);
+        let offered = standing::published(&pinned, offer, |offered| offered.is_top_taken(assembled))?;
         if offered.is_top_taken(assembled) {
             return Ok(Publication::Written);
         }
@@ -171,7 +176,7 @@ impl Publisher<'_> {
         parallel::map(&blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
         let children: Vec<&Document> = assembled.children.iter().filter(|child| !offered.is_taken(child)).collect();
         parallel::map(&children, jobs, |child| sink.put_document(child))?;
-        sink.tag(&assembled.top)?;
+        standing::published(&pinned, || sink.tag(&assembled.top), |()| true)?;
         Ok(Publication::Written)
     }
 

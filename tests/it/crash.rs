@@ -77,6 +77,7 @@ fn an_interrupted_run_says_so_and_ends_at_once() {
             running.signal(signal);
             let run = running.finish();
             assert_eq!(run.code(), Some(code), "{method} {pattern}\n{run}");
+            assert!(run.stderr.ends_with("interrupted: nothing was published\n"), "{method} {pattern}\n{run}");
             assert!(sent.elapsed() < Duration::from_secs(2), "{:?}\n{run}", sent.elapsed());
             assert_eq!(trial.target(), None);
             trial.settle();

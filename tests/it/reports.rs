@@ -13,10 +13,11 @@ use crate::support::skip::{find, need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, file, program};
 
 const FORMATS: [&str; 6] = ["text", "json", "markdown", "html", "junit", "sarif"];
-const EVIL: &str = "</code><script>document.title='evil'</script>";
+/// Markup, and what is not seen: C1 controls, zero-width and bidi characters, separators, tags.
+const EVIL: &str = "</code><script>document.title='evil'</script>\u{9b}\u{200b}\u{202e}\u{2066}\u{2028}\u{2060}\u{feff}\u{e0041}\u{e007f}";
 
 /// An application that moves, and one that pipes what could break a page.
-fn layouts() -> Layouts {
+pub fn layouts() -> Layouts {
     let old = fixtures::old_base("linux/amd64");
     let layouts = Layouts::on(&old, &fixtures::app("linux/amd64", 200_000));
     let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
@@ -41,10 +42,13 @@ fn reports(layouts: &Layouts, name: &str, args: &[&str]) {
     let (command, rest) = args.split_at(1);
     let run = layouts.underpin(command).args(flags).args(rest).run();
     assert!(FORMATS.iter().all(|format| layouts.layout(&format!("{name}.{format}")).is_file()), "{run}");
+    // What a person reads at a terminal is also a report.
+    std::fs::write(layouts.layout(&format!("{name}.stdout")), run.stdout).unwrap();
+    std::fs::write(layouts.layout(&format!("{name}.stderr")), run.stderr).unwrap();
 }
 
 /// Every command that reports, each with the definition of its JSON in the schema.
-const COMMANDS: [(&str, &str); 12] = [
+pub const COMMANDS: [(&str, &str); 12] = [
     ("rebase", "report"),
     ("plan", "report"),
     ("check", "check"),
@@ -60,7 +64,7 @@ const COMMANDS: [(&str, &str); 12] = [
 ];
 
 /// A report of every command in every format.
-fn all(layouts: &Layouts) {
+pub fn all(layouts: &Layouts) {
     let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1"];
     let alone = ["--no-cache", "--offline"];
     let on_images = |name: &str, args: &[&str]| reports(layouts, name, &[args, &alone].concat());
@@ -78,7 +82,8 @@ fn all(layouts: &Layouts) {
     let program = std::env::current_exe().unwrap();
     reports(layouts, "elf", &["elf", program.to_str().unwrap(), "batch.yaml", "none"]);
     reports(layouts, "translate", &["translate", "--", "/bin/sh", "-c", &format!("app '{EVIL}' | grep x")]);
-    std::fs::write(layouts.layout("pod.yaml"), POD.replace("EVIL", EVIL)).unwrap();
+    // YAML itself has no C1 controls.
+    std::fs::write(layouts.layout("pod.yaml"), POD.replace("EVIL", &EVIL.replace('\u{9b}', ""))).unwrap();
     reports(layouts, "kube", &["kube", "--check", "pod.yaml", "none.yaml"]);
     std::fs::write(layouts.layout("rows.md"), "|Component|Base|Reason|\n|-|-|-|\n|a|debian|x|\n|a|debian||\n").unwrap();
     reports(layouts, "exceptions", &["exceptions", "rows.md"]);
@@ -260,14 +265,15 @@ fn a_browser_shows_the_page_and_runs_nothing() {
     let page = layouts.layout("batch.html");
     for (name, _) in COMMANDS {
         let text = std::fs::read_to_string(layouts.layout(&format!("{name}.html"))).unwrap();
-        for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "<link"] {
+        for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
             assert!(!text.contains(outside), "the page of {name} needs {outside}");
         }
+        assert_eq!(text.matches("<script").count(), 1, "{name} has a script that is not its own");
     }
     let dom = dom(&page, layouts.sandbox.path("tmp").as_path());
     assert!(dom.contains("<title>underpin batch</title>"), "{dom}");
-    assert_eq!(dom.matches("<script").count(), 0, "{dom}");
-    assert_eq!(dom.matches("<details ").count(), 3);
+    assert_eq!(dom.matches("<script").count(), 1, "{dom}");
+    assert_eq!(dom.matches("<details id=").count(), 3);
     for part in [
         "rebased",
         "refused",
@@ -280,4 +286,29 @@ fn a_browser_shows_the_page_and_runs_nothing() {
     ] {
         assert!(dom.contains(part), "nothing of {part}");
     }
+}
+
+/// What nobody sees, or what changes how the rest is seen.
+fn is_hidden(c: char) -> bool {
+    let is_invisible = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}');
+    is_invisible || ('\u{e0000}'..='\u{e007f}').contains(&c) || (c.is_control() && c != '\n' && c != '\t')
+}
+
+#[test]
+fn nothing_hidden_reaches_a_reader_and_json_has_it_all_the_same() {
+    let layouts = layouts();
+    all(&layouts);
+    let mut found = 0;
+    for (name, _) in COMMANDS {
+        for kind in FORMATS.iter().chain(&["stdout", "stderr"]) {
+            let text = std::fs::read_to_string(layouts.layout(&format!("{name}.{kind}"))).unwrap();
+            let hidden: Vec<char> = text.chars().filter(|c| is_hidden(*c)).collect();
+            assert!(hidden.is_empty(), "{name}.{kind} has {hidden:?}: {text}");
+            found += usize::from(text.contains("\\u{202e}") || text.contains("\\u202e"));
+        }
+    }
+    assert!(found > 20, "what was to be hidden is in {found} of the texts, so little was tested");
+    let report: Value = serde_json::from_slice(&std::fs::read(layouts.layout("plan.json")).unwrap()).unwrap();
+    let command = report["platforms"][0]["entrypoint"]["before"][2].as_str().unwrap();
+    assert!(command.contains(EVIL), "JSON is data: {command:?}");
 }

@@ -65,10 +65,10 @@ impl CacheArgs {
 
 /// What was found out is what was asked for, so it is data.
 fn show<R: Serialize>(console: &Console, report: &R, to_text: impl FnOnce(&R) -> String) {
-    console.data(&match console.form {
-        Form::Json => format!("{}\n", to_json(report)),
-        Form::Text => to_text(report),
-    });
+    match console.form {
+        Form::Json => console.json(&to_json(report)),
+        Form::Text => console.show(&to_text(report)),
+    }
 }
 
 /// The same for a collection, which may fall short of what was wanted.

@@ -103,7 +103,7 @@ impl Kube {
 
     fn tell(&self, console: &Console, looked: &[ManifestFile]) {
         match console.form {
-            Form::Json => console.data(&format!("{}\n", report::to_json(looked))),
+            Form::Json => console.json(&report::to_json(looked).to_string()),
             Form::Text => self.show(console, looked),
         }
         console.say(&report::changes(looked));
@@ -123,10 +123,10 @@ impl Kube {
                 KubeMode::Write if is_stream => console.data(&rewritten.text),
                 _ if !file.is_changed() => {}
                 KubeMode::Check | KubeMode::Write => {
-                    console.data(&format!("{}\n", crate::error::printable(&file.path)));
+                    console.show(&format!("{}\n", crate::error::printable(&file.path)));
                 }
                 KubeMode::Diff => {
-                    console.data(&report::unified(&file.path, &file.before, &rewritten.text, Console::paint()));
+                    console.diff(&report::unified(&file.path, &file.before, &rewritten.text));
                 }
             }
         }

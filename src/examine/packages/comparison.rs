@@ -10,6 +10,8 @@ use super::{Manager, Package, RootPackages};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageChanges {
     pub left: Vec<Package>,
+    /// What the files of those that left took.
+    pub left_bytes: u64,
     pub arrived: Vec<Package>,
     /// Both have it, in other versions.
     pub changed: Vec<ChangedPackage>,
@@ -43,6 +45,9 @@ impl PackageChanges {
                 }
             }
         }
+        let has_left = |package: &Package| !after.contains_key(&(package.manager, package.name.as_str()));
+        let left = from.packages.iter().filter(|it| has_left(&it.package));
+        changes.left_bytes = left.fold(0, |sum, it| sum.saturating_add(it.bytes));
         let new = after.iter().filter(|(key, _)| !before.contains_key(*key));
         changes.arrived = new.map(|(key, versions)| package(*key, versions)).collect();
         changes
@@ -113,6 +118,7 @@ mod tests {
         let found = changes(&from, &to);
         assert_eq!(words(&found.left), ["bash 5.2"]);
         assert_eq!(words(&found.arrived), ["netbase 6.4"]);
+        assert_eq!(found.left_bytes, 1, "the one file of bash");
         assert_eq!(words(&found.stayed), ["tzdata 2024a"]);
         let [ChangedPackage { name, before, after, .. }] = &found.changed[..] else { panic!("{found:?}") };
         assert_eq!((name.as_str(), before.as_str(), after.as_str()), ("libc6", "2.36-9", "2.36-10"));

@@ -90,6 +90,8 @@ pub struct RootPackages<'r> {
 pub struct RootPackage<'r> {
     pub package: Package,
     pub stanza: &'r [u8],
+    /// What its files take, as far as they are there.
+    pub bytes: u64,
 }
 
 impl<'r> RootPackages<'r> {
@@ -97,9 +99,11 @@ impl<'r> RootPackages<'r> {
     pub fn of(root: &Root<'r>) -> Self {
         let mut paths = RealPaths { root, directories: HashMap::new() };
         let listed = listed(&mut paths).into_iter();
-        let there = listed.filter_map(|listed| listed.is_there(&mut paths).then_some(listed));
-        let mut packages: Vec<RootPackage<'r>> =
-            there.map(|listed| RootPackage { package: listed.package, stanza: listed.stanza }).collect();
+        let there = listed.filter_map(|listed| {
+            let bytes = listed.is_there(&mut paths).then(|| listed.bytes(&mut paths))?;
+            Some(RootPackage { package: listed.package, stanza: listed.stanza, bytes })
+        });
+        let mut packages: Vec<RootPackage<'r>> = there.collect();
         packages.sort_by(|one, other| one.key().cmp(&other.key()));
         packages.dedup_by(|one, other| one.key() == other.key());
         Self { packages, unread: unread(root) }
@@ -185,6 +189,17 @@ impl ListedPackage<'_> {
             real.is_some_and(|path| paths.root.get(&path).is_some_and(|node| !node.is_directory()))
         }) || !has_list
             || self.lists_directories_only(paths)
+    }
+
+    fn bytes(&self, paths: &mut RealPaths<'_, '_>) -> u64 {
+        let sizes = self.files.iter().filter_map(|(directory, name)| {
+            let path = paths.real_in(directory, name)?;
+            match paths.root.get(&path)?.kind() {
+                EntryKind::File { size } => Some(*size),
+                _ => None,
+            }
+        });
+        sizes.fold(0, u64::saturating_add)
     }
 
     /// Such as packages that only depend on others.

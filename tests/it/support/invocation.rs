@@ -72,7 +72,7 @@ pub fn files_under(folder: &Path) -> Vec<PathBuf> {
 
 /// A command line that has not been started yet.
 pub struct Invocation {
-    command: Command,
+    pub(super) command: Command,
     limit: Duration,
 }
 

@@ -19,6 +19,7 @@ pub mod registries;
 pub mod skip;
 pub mod starting;
 pub mod tar_layer;
+pub mod terminal;
 pub mod tls;
 pub mod token_server;
 pub mod tools;
