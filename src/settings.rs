@@ -19,6 +19,7 @@ use crate::process::PodContainer;
 use crate::report::FileListing;
 use crate::rules::Allow;
 use crate::store::disk::read_file;
+use crate::store::engine::not_a_target;
 use crate::store::fetch::Request;
 
 /// One image's move.
@@ -100,6 +101,9 @@ impl Job {
         self.options.check_start()?;
         for target in &self.targets {
             check_target(&self.source, target)?;
+            if let Location::Engine(image) = target {
+                return Err(not_a_target(image));
+            }
             if self.options.attaches() && matches!(target, Location::DockerArchive(_)) {
                 return Err(Error::usage("a docker archive cannot hold statements about an image")
                     .fact("target", target)

@@ -22,7 +22,8 @@ use crate::store::{CacheChoice, Network, SessionOptions};
 /// What to move, and onto what. Fields are in the order of `--help`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// Image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:[NAME:]TAG]
+    /// Image to move: REGISTRY/NAME[:TAG][@DIGEST], oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:[NAME:]TAG],
+    /// docker-daemon:NAME or containers-storage:NAME
     #[arg(value_name = "SOURCE")]
     source: String,
     #[command(flatten)]

@@ -1,10 +1,11 @@
-//! Where an image is or goes: a registry, an OCI layout or an archive.
+//! Where an image is or goes: a registry, an OCI layout or an archive; or where it only is: a container engine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::digest::Digest;
+use super::engine_image::{EngineImage, foreign_transport};
 use super::reference::{Reference, RepositoryName, is_tag};
 use crate::error::{Error, Result};
 
@@ -18,6 +19,8 @@ pub enum Location {
     OciArchive(LocalImage),
     /// `docker-archive:FILE[:TAG][@DIGEST]`, or with a whole name `docker-archive:FILE:NAME:TAG`
     DockerArchive(LocalImage),
+    /// `docker-daemon:NAME` or `containers-storage:NAME`: to be read only.
+    Engine(EngineImage),
     /// The local store, by digest alone. No text names it: only what was recorded by digest is looked for there.
     Cache(Digest),
 }
@@ -39,6 +42,7 @@ impl Location {
             Self::Layout(_) => "oci:",
             Self::OciArchive(_) => "oci-archive:",
             Self::DockerArchive(_) => "docker-archive:",
+            Self::Engine(image) => image.engine.transport(),
             Self::Cache(_) => "cache",
         }
     }
@@ -46,7 +50,7 @@ impl Location {
     #[must_use]
     pub fn local(&self) -> Option<&LocalImage> {
         match self {
-            Self::Registry(_) | Self::Cache(_) => None,
+            Self::Registry(_) | Self::Engine(_) | Self::Cache(_) => None,
             Self::Layout(local) | Self::OciArchive(local) | Self::DockerArchive(local) => Some(local),
         }
     }
@@ -56,6 +60,7 @@ impl Location {
         match self {
             Self::Registry(reference) => reference.digest(),
             Self::Cache(digest) => Some(*digest),
+            Self::Engine(image) => image.digest,
             _ => self.local().and_then(|local| local.digest),
         }
     }
@@ -78,6 +83,7 @@ impl Location {
             Self::Layout(of) => Self::Layout(local(of)),
             Self::OciArchive(of) => Self::OciArchive(local(of)),
             Self::DockerArchive(of) => Self::DockerArchive(local(of)),
+            Self::Engine(image) => Self::Engine(EngineImage { digest: Some(digest), ..image.clone() }),
             Self::Cache(_) => Self::Cache(digest),
         }
     }
@@ -96,6 +102,7 @@ impl Location {
     pub fn without_digest(&self) -> String {
         match self {
             Self::Registry(reference) => reference.without_digest(),
+            Self::Engine(image) => image.to_string(),
             Self::Cache(_) => self.scheme().to_owned(),
             _ => self.local().map_or_else(String::new, |local| format!("{}{}", self.scheme(), local.without_digest())),
         }
@@ -112,6 +119,7 @@ impl Location {
     pub fn by_digest(&self, digest: Digest) -> String {
         match self {
             Self::Registry(reference) => format!("{}@{digest}", reference.name()),
+            Self::Engine(image) => format!("{image}@{digest}"),
             _ => match self.local() {
                 Some(local) => format!("{}{}@{digest}", self.scheme(), local.path.display()),
                 None => digest.to_string(),
@@ -221,7 +229,10 @@ impl FromStr for Location {
         } else if let Some(rest) = given.strip_prefix("docker-archive:") {
             LocalImage::parse(given, rest, split_name).map(Self::DockerArchive)
         } else {
-            given.parse().map(Self::Registry)
+            match EngineImage::read(given) {
+                Some(image) => image.map(Self::Engine),
+                None => foreign_transport(given).map_or_else(|| given.parse().map(Self::Registry), Err),
+            }
         }
     }
 }
@@ -318,6 +329,30 @@ mod tests {
             let location: Location = given.parse().unwrap();
             assert_eq!(location.pinned(digest), pinned);
             assert_eq!(location.by_digest(digest), by_digest);
+        }
+    }
+
+    #[test]
+    fn engines_are_known_by_their_transport_and_others_are_answered_by_name() {
+        for (given, name) in [
+            ("docker-daemon:app:v1", "app:v1"),
+            ("docker-daemon:sha256:00", "sha256:00"),
+            ("containers-storage:localhost/app", "localhost/app"),
+            ("containers-storage:[vfs@/a+/b]app:v1", "[vfs@/a+/b]app:v1"),
+        ] {
+            let Location::Engine(image) = given.parse().unwrap() else { panic!("{given}") };
+            assert_eq!((image.name.as_str(), image.to_string().as_str()), (name, given));
+        }
+        for given in ["dir:/tmp/x", "dir:x", "sif:x.sif", "ostree:a@/b", "tarball:x", "docker-tarfile:x"] {
+            let error = given.parse::<Location>().unwrap_err();
+            let (transport, _) = given.split_once(':').unwrap();
+            assert!(error.what().contains(transport) && !error.hints().is_empty(), "{error}");
+        }
+        for given in ["docker-daemon:", "docker-daemon:-v", "containers-storage:a b", "docker-daemon:a\n"] {
+            assert!(given.parse::<Location>().is_err(), "{given:?}");
+        }
+        for given in ["docker://dir:x", "docker.io/library/dir:x", "dir", "directory:x", "docker-daemon", "sif/x:y"] {
+            assert!(matches!(given.parse(), Ok(Location::Registry(_))), "{given}");
         }
     }
 

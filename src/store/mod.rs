@@ -5,6 +5,7 @@
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
 pub mod disk;
+pub mod engine;
 pub mod fetch;
 pub mod gc;
 mod layer_store;

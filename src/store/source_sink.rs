@@ -4,6 +4,7 @@ use std::io::{Read, Seek as _, SeekFrom};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::disk::{Cache, DockerArchive, ImageRecord, Layout, OciArchive};
+use super::engine::{EngineCopies, not_a_target};
 use super::publish::Publication;
 use super::registry::{PendingDigest, Registry};
 use super::session::Network;
@@ -110,12 +111,13 @@ pub struct Opener {
     notices: Notices,
     cache: Cache,
     network: Network,
+    engines: EngineCopies,
 }
 
 impl Opener {
     #[must_use]
     pub fn new(registry: Registry, notices: Notices, cache: Cache, network: Network) -> Self {
-        Self { registry, notices, cache, network }
+        Self { registry, notices, cache, network, engines: EngineCopies::default() }
     }
 
     pub fn source(&self, location: &Location) -> Result<Box<dyn Source>> {
@@ -127,6 +129,7 @@ impl Opener {
             Location::Layout(local) => Box::new(Layout::source(local)?),
             Location::OciArchive(local) => Box::new(OciArchive::source(local)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::source(local)?),
+            Location::Engine(image) => return self.source(&self.engines.location(image, &self.notices)?),
         })
     }
 
@@ -145,6 +148,7 @@ impl Opener {
             Location::Layout(local) => Box::new(Layout::sink(local, notices)?),
             Location::OciArchive(local) => Box::new(OciArchive::sink(local, notices)?),
             Location::DockerArchive(local) => Box::new(DockerArchive::sink(local, notices)?),
+            Location::Engine(image) => return Err(not_a_target(image)),
             Location::Cache(_) => return Err(Error::usage("an image cannot be published to the cache")),
         })
     }

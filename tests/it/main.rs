@@ -26,6 +26,7 @@ mod dist;
 mod documented;
 mod dynamic;
 mod elf;
+mod engines;
 mod exceptions;
 mod extract;
 mod fates;

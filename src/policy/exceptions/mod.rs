@@ -60,6 +60,9 @@ pub fn component_names(image: &Location) -> Vec<Component> {
     let mut names = match image {
         Location::Registry(reference) => names_in_registry(reference),
         Location::Layout(local) | Location::OciArchive(local) | Location::DockerArchive(local) => names_on_disk(local),
+        Location::Engine(image) => {
+            image.name.parse().map(|reference| names_in_registry(&reference)).unwrap_or_default()
+        }
         Location::Cache(_) => Vec::new(),
     };
     names.dedup();
