@@ -177,6 +177,19 @@ fn a_failure_leaves_no_stamp_and_the_next_run_tries_again() {
     assert_eq!((project.calls("rebase"), project.stamp("app")), (1, good));
 }
 
+#[test]
+fn images_are_started_before_they_are_released_where_the_flags_say_so() {
+    let project = or_skip!(Project::new(ONE));
+    or_skip!(need(&["runc"]));
+    project.make(&["underpin-release", "MORE=--start=1"]).ok();
+    let report = std::fs::read(project.at(".underpin/app.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    let started = &report["platforms"][0]["started"];
+    assert_eq!((&started["source"]["status"], &started["result"]["status"]), (&0.into(), &0.into()), "{report:#}");
+    let run = project.make(&["underpin-release", "MORE=--start=1 --runtime /no/such/runtime"]);
+    assert_eq!((run.code(), project.stamp("app")), (Some(2), None), "{run}");
+}
+
 /// A tag can move without a file changing; the stamp's time then stays, so what depends on it is not made again.
 #[test]
 fn a_tag_in_a_registry_is_asked_for_every_time_and_a_digest_never() {
