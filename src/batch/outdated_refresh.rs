@@ -59,14 +59,14 @@ impl Refresh<'_> {
             Ok(jobs) => jobs,
             Err(error) => return Refreshed::unclear(error.what()),
         };
-        let mut failed: Option<Error> = None;
+        let mut failed: Vec<String> = Vec::new();
         for job in jobs {
             match self.attempt(&job) {
                 Ok((report, written)) => return self.judged(&report, &written),
-                Err(error) => drop(failed.get_or_insert(error)),
+                Err(error) => failed.push(format!("from {}: {}", job.source, error.what())),
             }
         }
-        Refreshed::unclear(failed.as_ref().map_or("there is no way to make it again", Error::what))
+        Refreshed::unclear(&failed.join("; "))
     }
 
     fn judged(&self, report: &Report, written: &Job) -> Refreshed {

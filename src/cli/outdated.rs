@@ -222,14 +222,17 @@ fn batch_file(answers: &[OutdatedAnswer], console: &Console) -> String {
     text.push_str(if entries.is_empty() { "images: []\n" } else { "images:\n" });
     text.push_str(&entries);
     let is_left_out = |answer: &&OutdatedAnswer| answer.row.outcome == RowOutcome::Outdated && answer.refresh.is_none();
+    let mut left_out = 0;
     for answer in answers.iter().filter(is_left_out) {
         let why = match answer.row.stops.first() {
             Some(why) => why.as_str(),
             None => "it was asked about by its digest, and has no tag to be published under",
         };
-        let line = printable(&format!("{} is outdated and left out: {why}", answer.row.image.reference));
-        console.say(&format!("warning: {line}\n"));
-        let _ = writeln!(text, "# {line}");
+        left_out += 1;
+        let _ = writeln!(text, "# left out: {}: {}", printable(&answer.row.image.reference), printable(why));
+    }
+    if left_out > 0 {
+        console.say(&format!("warning: outdated and left out of the batch file, which says why: {left_out}\n"));
     }
     text
 }

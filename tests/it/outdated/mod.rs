@@ -15,6 +15,7 @@ use crate::support::proxy::Proxy;
 use crate::support::recipe::{Content, Dialect, Recipe};
 use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, program};
+use crate::support::tools::newer;
 
 const AMD64: &str = "linux/amd64";
 /// The tag of every base.
@@ -365,7 +366,7 @@ fn a_newest_build_that_is_not_signed_is_none() {
     let fleet = or_skip!(Fleet::new());
     let image = fleet.moved("app", &[]);
     fleet.push_base(&base("2.36-9+deb12u14"));
-    let key = format!("{}/testdata/attest/cosign.pub", env!("CARGO_MANIFEST_DIR"));
+    let key = crate::attest::key("cosign.pub");
     let policy = |images: &str| format!("signed_by:\n- images: ['{images}']\n  keys: ['{key}']\n");
     fleet.write("policy.yaml", &policy(&fleet.name("base/*")));
     let run = fleet.outdated(&[&image, "--policy", "policy.yaml", "--json"]);
@@ -375,4 +376,19 @@ fn a_newest_build_that_is_not_signed_is_none() {
     assert_eq!(fleet.proxy.count("GET", newest.layers().last().unwrap()), 0, "a layer of it was read");
     fleet.write("policy.yaml", &policy("registry.example/*"));
     fleet.outdated(&[&image, "--policy", "policy.yaml"]).refused();
+}
+
+#[test]
+fn a_newest_build_that_is_signed_is_compared() {
+    let (cosign2, cosign3) = (or_skip!(newer("trixie/cosign", "cosign")), or_skip!(newer("sid/cosign", "cosign")));
+    let fleet = or_skip!(Fleet::new());
+    let image = fleet.moved("app", &[]);
+    let newest = base("2.36-9+deb12u14");
+    fleet.push_base(&newest);
+    let pinned = format!("{}@{}", fleet.name("base/static"), newest.build().digest());
+    crate::attest::sign(&cosign2, &cosign3, &fleet.sandbox, &pinned);
+    let (key, images) = (crate::attest::key("cosign.pub"), fleet.name("base/*"));
+    fleet.write("policy.yaml", &format!("signed_by:\n- images: ['{images}']\n  keys: ['{key}']\n"));
+    let run = fleet.outdated(&[&image, "--policy", "policy.yaml"]).refused();
+    assert!(run.stdout.contains("libc6 2.36-9+deb12u13 → 2.36-9+deb12u14"), "{run}");
 }
