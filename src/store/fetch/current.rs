@@ -76,7 +76,7 @@ impl Fetcher<'_> {
         let known = known(opened.top());
         let (chosen, ..) = self.chosen(&opened, platforms)?;
         let layers = LayerReader::new(self, &opened);
-        let platforms = parallel::map(&chosen, self.tools.jobs, |listed| {
+        let platforms = parallel::map(&chosen, self.tools.jobs(), |listed| {
             let looker = Looker::new(self, &opened, listed, &layers, Patience::Note);
             let (mut found, mut lost) = (Vec::new(), Vec::new());
             for location in &known {
