@@ -302,7 +302,7 @@ fn what_failed_comes_first_and_each_image_has_a_line_when_it_is_done() {
     assert!(lines[0].starts_with(&format!("1 of 3  rebased {host}/in/app0:v1  {host}/out/app0@sha256:")), "{run}");
     assert!(lines[2].starts_with(&format!("3 of 3  failed {host}/in/none:v1  the registry does not have")), "{run}");
     assert!(lines[3].starts_with(&format!("failed: {host}/in/none:v1")), "{run}");
-    let table = lines.iter().position(|line| line.trim_start().starts_with("image ")).unwrap();
+    let table = lines.iter().position(|line| line.contains("outcome")).unwrap();
     assert!(lines[table + 1].contains("in/none:v1") && lines[table + 2].contains("in/app0:v1"), "{run}");
     let report = setup.batch(&["--json", "-q"]).run().json();
     assert_eq!(outcomes(&report), ["unchanged", "unchanged", "failed"], "in the order of the file");

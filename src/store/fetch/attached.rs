@@ -18,7 +18,9 @@ impl Fetcher<'_> {
         let Some((first, others)) = subjects.split_first() else { return Ok(Vec::new()) };
         // Its answer tells whether there is an API to ask about the others.
         let mut found = about(&opened, *first)?;
-        found.extend(parallel::map(others, self.tools.jobs(), |subject| about(&opened, *subject))?.into_iter().flatten());
+        found.extend(
+            parallel::map(others, self.tools.jobs(), |subject| about(&opened, *subject))?.into_iter().flatten(),
+        );
         found.sort();
         found.dedup();
         Ok(found)
