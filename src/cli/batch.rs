@@ -202,9 +202,11 @@ struct PromoterFile {
 impl PromoterFile {
     /// One that cannot be read is an error before anything is published.
     fn open(path: &Path, prefix: Option<String>) -> Result<Self> {
-        let there = if path.exists() { read_text(path, LARGEST)? } else { String::new() };
+        let file = OutputFile::open(path)?;
+        // A pipe is written to, and has nothing to add to.
+        let there = if path.is_file() { read_text(path, LARGEST)? } else { String::new() };
         read_promoter(&there).map_err(|error| error.fact("path", path.display()))?;
-        Ok(Self { file: OutputFile::open(path)?, there, prefix })
+        Ok(Self { file, there, prefix })
     }
 
     fn write(self, report: &BatchReport) -> Result<()> {
