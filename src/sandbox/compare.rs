@@ -3,13 +3,13 @@
 //! The rule this file owns: a result may do all that its source did, and more. What differs without being worse, such
 //! as the text of a log, is no finding. A source that fails by itself proves nothing, and that is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Attempt, NotStarted, Observation, OpenedFile, OpenedFiles, StartEnd};
 use crate::layer::{EntryKind, RootPath};
 use crate::oci::Platform;
-use crate::plan::{BringScene, Offering, StartOptions};
-use crate::rootfs::Root;
+use crate::plan::{BringOffer, BringScene, Offering, StartOptions};
+use crate::rootfs::{FileNode, Root};
 use crate::rules::{Finding, Level, Rule};
 
 /// The starts on one platform.
@@ -35,6 +35,8 @@ pub struct Comparison<'a> {
 const SHOWN: usize = 4;
 /// Findings about opened files; further files are counted.
 const MOST: usize = 20;
+/// Names of one file that a finding offers; of more, some are shown.
+const NAMES: usize = 4;
 /// From here on the kernel chooses ports itself.
 const FIRST_EPHEMERAL: u16 = 32_768;
 
@@ -214,7 +216,11 @@ fn opened_but_missing(source: &Observation, result: &Observation, on: &Compariso
     };
     let mut lost: Vec<&OpenedFile> = before.iter().filter(is_lost).collect();
     lost.dedup_by_key(|opened| &opened.path);
-    let mut findings: Vec<Finding> = lost.iter().take(MOST).map(|opened| missing(opened, on)).collect();
+    let mut links = lost_links(&lost, on);
+    let mut findings: Vec<Finding> = Vec::new();
+    for opened in lost.iter().take(MOST) {
+        findings.push(missing(opened, &links.remove(&opened.path).unwrap_or_default(), on));
+    }
     if let Some(more) = lost.len().checked_sub(MOST).filter(|more| *more > 0) {
         let message = format!("the source opens {more} more files that the result does not have");
         let evidence = lost.iter().skip(MOST).take(MOST).map(|opened| opened.path.to_string()).collect::<Vec<_>>();
@@ -227,18 +233,56 @@ fn opened_but_missing(source: &Observation, result: &Observation, on: &Compariso
     findings
 }
 
-fn missing(opened: &OpenedFile, on: &Comparison<'_>) -> Finding {
+/// Links of the source that lead to what was opened, and that the result does not have: the kernel tells the file, and
+/// not by which name it was opened.
+fn lost_links(lost: &[&OpenedFile], on: &Comparison<'_>) -> BTreeMap<RootPath, Vec<RootPath>> {
+    let wanted: BTreeSet<&RootPath> = lost.iter().map(|opened| &opened.path).collect();
+    let mut links: BTreeMap<RootPath, Vec<RootPath>> = BTreeMap::new();
+    let is_link = |node: &FileNode<'_>| matches!(node.kind(), EntryKind::Symlink(_));
+    let all = on.source.entries().filter(|(_, node)| !wanted.is_empty() && is_link(node));
+    for (link, _) in all.filter(|(link, _)| on.result.get(link).is_none()) {
+        let leads_to = on.source.resolve(&link).map(|found| found.path);
+        if let Some(file) = leads_to.ok().filter(|file| wanted.contains(file)) {
+            links.entry(file).or_default().push(link);
+        }
+    }
+    links
+}
+
+fn missing(opened: &OpenedFile, links: &[RootPath], on: &Comparison<'_>) -> Finding {
     let OpenedFile { path, by } = opened;
-    let fix = match on.scene.offer(path, Offering::Package) {
-        Some(offer) => format!("pass {offer}; if the program does without it, pass --allow opened-but-missing={path}"),
-        None => format!("pass --keep {path}; if the program does without it, pass --allow opened-but-missing={path}"),
-    };
     let message = format!("{by} opens {path} in the source, and the result does not have it");
     let owner = on.scene.owner_of(path).map(|package| format!("it belongs to the package {package}"));
     Finding::new(Rule::OpenedButMissing, Level::Refuse, message)
         .about(path.to_string())
         .evidence(owner.unwrap_or_else(|| "it belongs to no package".to_owned()))
-        .fix(fix)
+        .fix(format!(
+            "pass {}; if the program does without it, pass --allow opened-but-missing={path}",
+            way(path, links, on)
+        ))
+}
+
+/// The flags after which the result has the file under all names that it may have been opened by.
+fn way(path: &RootPath, links: &[RootPath], on: &Comparison<'_>) -> String {
+    if links.len() > NAMES {
+        let some: Vec<String> = links.iter().take(NAMES).map(ToString::to_string).collect();
+        return format!(
+            "--bring with the name that it is opened by: it has {} in the source, such as {}",
+            links.len() + 1,
+            some.join(", ")
+        );
+    }
+    let names = if links.is_empty() { std::slice::from_ref(path) } else { links };
+    let mut offers: Vec<BringOffer> = names.iter().filter_map(|name| on.scene.offer(name, Offering::Package)).collect();
+    offers.dedup_by(|one, other| one.name == other.name);
+    match offers.as_slice() {
+        [] => format!("--keep {path}"),
+        [only] => only.to_string(),
+        several => {
+            let flags: Vec<String> = several.iter().map(|offer| format!("--bring {}", offer.name)).collect();
+            format!("{}, its names in the source", flags.join(" "))
+        }
+    }
 }
 
 /// The name that a file has wherever it is; for a library without its version, which another release changes.

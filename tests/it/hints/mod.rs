@@ -4,7 +4,7 @@
 //! `inventory` finds all hints in the sources, and holds that each of them is tried here or is on its list of those
 //! that are not. Commands stand between backticks and are taken from what was printed; flags likewise.
 
-mod inventory;
+pub mod inventory;
 
 mod command_line;
 mod old_base;

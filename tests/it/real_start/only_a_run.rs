@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::assert_nothing_is_left;
+use crate::hints::inventory::Pattern;
 use crate::support::invocation::Invocation;
 use crate::support::layouts::{Layouts, findings, old_base, upon};
 use crate::support::programs::{Machine, c, libraries, prints};
@@ -86,11 +87,15 @@ fn started_outcome(report: &Value) -> Value {
     report["platforms"][0]["started"]["source"]["outcome"].clone()
 }
 
-/// `--bring /x` and `--keep /x`, as the findings about opened files have them: `pass --bring /x, which adds 1 KiB; if …`.
+/// What the findings about opened files say: `pass --bring /x, which adds 1 KiB; if …`.
+const HINT: &str = "pass {}; if the program does without it, pass --allow opened-but-missing={path}";
+
+/// `--bring /x` and `--keep /x`, as the findings about opened files have them.
 fn named_flags(platform: &Value) -> Vec<String> {
     let all = platform["findings"].as_array().unwrap().iter();
     let fixes = all.filter(|finding| finding["rule"] == "opened-but-missing").map(|finding| {
         let fix = finding["fix"].as_str().unwrap();
+        assert!(Pattern::of(HINT).matches(fix), "{fix}");
         fix.strip_prefix("pass ").and_then(|fix| fix.split([',', ';']).next()).unwrap_or_else(|| panic!("{finding:#}"))
     });
     let mut flags: Vec<&str> = fixes.collect();
@@ -236,4 +241,14 @@ fn a_program_that_an_argument_names_is_decided_by_a_run() {
     let case = || RunCase::new(runs.clone(), &[]).given(&["some-tool"]);
     case().old(vec![tool("usr/bin/some-tool")]).is_decided_by_a_run("start-failed");
     case().own(vec![tool("usr/bin/some-tool")]).moves();
+    // The kernel tells the file, and not the link by which it was found.
+    let box_of_tools = |links: &[&str]| {
+        let links = links.iter().map(|name| symlink(&format!("usr/bin/{name}"), "tools"));
+        [tool("usr/bin/tools")].into_iter().chain(links).collect::<Vec<Entry>>()
+    };
+    case().old(box_of_tools(&["some-tool"])).is_decided_by_a_run("start-failed");
+    case().old(box_of_tools(&["other", "some-tool"])).is_decided_by_a_run("start-failed");
+    let layouts = case().old(box_of_tools(&["a", "b", "c", "d", "some-tool"])).layouts();
+    case().start(&layouts, "out").run().refused().says("--bring with the name that it is opened by: it has 6");
+    case().start(&layouts, "out").args(["--bring", "some-tool"]).run().ok();
 }
