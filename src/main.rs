@@ -25,8 +25,7 @@ fn heed_signals() {
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             underpin::cli::say_interrupted();
-            underpin::store::engine::end_all_copies();
-            underpin::sandbox::end_all_runs();
+            underpin::store::disk::end_private_directories();
             std::process::exit(128 + signal);
         }
     });

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run_directory::{end_processes, start_process};
+use super::run_directory::end_run;
 use crate::error::{Error, Kind, Result};
+use crate::store::disk::start_process;
 
 /// The runtime's own directory in that of the run.
 pub(super) const STATE: &str = "runtime";
@@ -293,7 +294,7 @@ impl Container {
         }
         if self.run.join(STATE).join(&self.id).exists() {
             self.ask_runtime(&["delete", "--force", &self.id], Instant::now() + PATIENCE);
-            end_processes(&self.run);
+            end_run(&self.run);
         }
     }
 

@@ -13,12 +13,12 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use rustix::process::{Signal, getegid, geteuid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use super::run_directory::start_process;
 use super::runtime::{Container, HealthCheck, RunOutcome, STATE};
 use super::subordinate::{IdRange, UserNamespace};
 use super::unpack::{OwnedNode, set_owners};
 use super::{StartRights, in_own_mounts, mount_root, syscalls};
 use crate::error::{Error, Kind, Result};
+use crate::store::disk::start_process;
 
 /// What the process is called, and known by.
 const NAME: &str = "underpin-sandbox";

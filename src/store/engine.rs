@@ -4,19 +4,20 @@
 //! it fails; and its copy is gone with the run, also if a signal ends that. What a run that was killed left behind, the
 //! next one removes.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Notices;
+use super::disk::{
+    PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, start_process, wait_if_ending,
+};
 use super::parallel::OnceMap;
 use crate::error::{Error, Kind, Result};
 use crate::oci::{Engine, EngineImage, LocalImage, Location};
@@ -26,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// What is kept of what a tool says.
 const SAID: usize = 4 << 10;
 const TAG: &str = "image";
+/// What a tool, and everything that it starts, is known by: it has the name of the copy in its environment.
+const MARK: &str = "UNDERPIN_COPY";
 
 /// The copies of a run, each image once. They are gone when it is dropped.
 #[derive(Default)]
@@ -44,18 +47,18 @@ impl EngineCopies {
 struct EngineCopy {
     location: Location,
     /// Held as long as somebody reads from it.
-    _directory: CopyDirectory,
+    _directory: PrivateDirectory,
 }
 
 impl EngineCopy {
     fn make(image: &EngineImage, notices: &Notices) -> Result<Self> {
         let tool = EngineTool::find(image)?;
-        let directory = CopyDirectory::create()?;
+        let directory = PrivateDirectory::create(&COPY)?;
         notices.warn(format!(
             "{image} is copied with {}: the engine has its layers unpacked, so they and the result have other digests than from a registry",
             tool.name
         ));
-        let location = tool.run(image, &directory.path)?;
+        let location = tool.run(image, directory.path())?;
         Ok(Self { location, _directory: directory })
     }
 }
@@ -86,12 +89,20 @@ impl EngineTool {
     fn run(&self, image: &EngineImage, directory: &Path) -> Result<Location> {
         let (to, arguments) = self.arguments(image, directory)?;
         let mut command = Command::new(&self.program);
-        command.args(&arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        command
+            .args(&arguments)
+            .env(MARK, name_of(directory))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0);
         let failed = |why: String| {
             Error::new(Kind::Io, format!("{} could not copy the image", self.name)).fact("image", image).cause(why)
         };
-        let child = start(&mut command).map_err(|error| failed(error.to_string()))?;
-        match wait(child, LIMIT) {
+        let child = start_process(&mut command).map_err(|error| failed(error.to_string()))?;
+        let ended = wait(child, LIMIT);
+        wait_if_ending();
+        match ended {
             Ok(()) => Ok(to),
             Err(said) => Err(failed(said).hint(format!("run it by hand: {}", self.by_hand(image)))),
         }
@@ -172,17 +183,6 @@ pub fn not_a_target(image: &EngineImage) -> Error {
         .hint(format!("then load it: {load}"))
 }
 
-/// The tools that are running; `None` once a signal is ending this process: then none is started any more.
-static RUNNING: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
-
-fn start(command: &mut Command) -> io::Result<Child> {
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(running) = running.as_mut() else { return Err(io::ErrorKind::Interrupted.into()) };
-    let child = command.spawn()?;
-    running.push(Pid::from_child(&child));
-    Ok(child)
-}
-
 /// Waits for the tool, which ends at the limit; else what it said.
 fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
     let (deadline, group) = (Instant::now() + limit, Pid::from_child(&child));
@@ -197,9 +197,6 @@ fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
     // Nothing that it started stays, and nobody waits for it.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
-    if let Some(running) = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-        running.retain(|pid| *pid != group);
-    }
     let said = stderr.and_then(|stderr| stderr.join().ok()).unwrap_or_default();
     match status {
         Some(status) if status.success() => Ok(()),
@@ -219,83 +216,17 @@ fn tail(mut stderr: impl io::Read) -> String {
     String::from_utf8_lossy(&said).trim().to_owned()
 }
 
-/// The copies of this process, for a signal that ends it.
-static ALIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-const LOCK: &str = "lock";
+static COPY: Purpose = Purpose { name: "copy", remove };
 
-/// Ends what copies images for this process, and removes the copies.
-pub fn end_all_copies() {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take();
-    for group in running.into_iter().flatten() {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    for path in ALIVE.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        remove(path);
-    }
-}
-
-/// A tool that was killed a moment ago may still have written something.
+/// Ends what writes to it, and removes it.
 fn remove(path: &Path) {
-    for _ in 0..50 {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(Duration::from_millis(10)),
-            _ => return,
-        }
+    let until = Instant::now() + PATIENCE;
+    let mark = format!("{MARK}={}", name_of(path));
+    let is_ours = |pid| proc_file(pid, "environ").split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
+    while end_processes(is_ours) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// A directory that nobody else can enter, gone when it is dropped. Its owner holds a lock in it as long as it lives.
-struct CopyDirectory {
-    path: PathBuf,
-    _lock: File,
-}
-
-impl CopyDirectory {
-    fn create() -> Result<Self> {
-        let (all, prefix) = (std::env::temp_dir(), format!("underpin-copy-{}-", geteuid().as_raw()));
-        sweep(&all, &prefix);
-        let number = fastrand::u64(..);
-        let (begun, path) =
-            (all.join(format!("underpin-begun-{number:016x}")), all.join(format!("{prefix}{number:016x}")));
-        let make = || -> io::Result<File> {
-            DirBuilder::new().mode(0o700).create(&begun)?;
-            let lock = locked(&begun.join(LOCK), OpenOptions::new().write(true).create_new(true).mode(0o600))?;
-            // Only now it is seen: with its lock held.
-            fs::rename(&begun, &path)?;
-            Ok(lock)
-        };
-        let lock = make().map_err(|error| Error::io("could not make a directory for the copy", &path, &error))?;
-        ALIVE.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-        Ok(Self { path, _lock: lock })
-    }
-}
-
-impl Drop for CopyDirectory {
-    fn drop(&mut self) {
-        remove(&self.path);
-        ALIVE.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.path);
-    }
-}
-
-fn locked(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
-    let file = how.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
-}
-
-/// Removes our own copies whose owner is dead: their lock can be taken.
-fn sweep(all: &Path, prefix: &str) {
-    let is_ours = |path: &Path| {
-        let found = fs::symlink_metadata(path);
-        found.is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
-    };
-    let copies = fs::read_dir(all).into_iter().flatten().flatten();
-    let copies = copies.filter(|it| it.file_name().to_str().is_some_and(|name| name.starts_with(prefix)));
-    for path in copies.map(|it| it.path()).filter(|path| is_ours(path)) {
-        if locked(&path.join(LOCK), OpenOptions::new().write(true)).is_ok() {
-            remove(&path);
-        }
-    }
+    let _ = fs::remove_dir_all(path);
 }
 
 #[cfg(test)]
@@ -305,7 +236,7 @@ mod tests {
     fn waited(script: &str, limit: Duration) -> Result<(), String> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-        wait(start(&mut command).unwrap(), limit)
+        wait(start_process(&mut command).unwrap(), limit)
     }
 
     #[test]
@@ -319,20 +250,5 @@ mod tests {
         let began = Instant::now();
         assert!(waited("sleep 60 & sleep 60", Duration::from_millis(100)).unwrap_err().contains("longer"));
         assert!(began.elapsed() < Duration::from_secs(30));
-    }
-
-    #[test]
-    fn a_copy_is_gone_with_its_owner_and_dead_ones_with_the_next() {
-        let directory = CopyDirectory::create().unwrap();
-        let path = directory.path.clone();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        let other = CopyDirectory::create().unwrap();
-        assert!(path.is_dir(), "its owner lives");
-        drop((directory, other));
-        assert!(!path.exists());
-        fs::create_dir(&path).unwrap();
-        fs::write(path.join(LOCK), "").unwrap();
-        drop(CopyDirectory::create().unwrap());
-        assert!(!path.exists(), "nobody held its lock");
     }
 }

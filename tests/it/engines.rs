@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::docker_registry::Registry;
 use crate::support::fixtures;
-use crate::support::invocation::Invocation;
+use crate::support::invocation::{Invocation, Running};
 use crate::support::layouts::Layouts;
 use crate::support::skip::{need, or_skip};
 use crate::support::tools::tool;
@@ -49,8 +49,10 @@ fn rebase(layouts: &Layouts, source: &str, to: &str) -> Invocation {
 }
 
 fn copies(layouts: &Layouts) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(layouts.sandbox.path("tmp")).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("underpin-")).collect()
+    let kinds = std::fs::read_dir(layouts.sandbox.path("tmp")).unwrap().map(|entry| entry.unwrap().path());
+    let kinds = kinds.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("underpin-"));
+    let found = kinds.flat_map(|kind| std::fs::read_dir(kind).unwrap().map(|entry| entry.unwrap().path()));
+    found.filter(|path| path.is_dir()).collect()
 }
 
 #[test]
@@ -141,28 +143,63 @@ fn a_daemon_is_read_by_the_tool_that_is_there_and_without_a_shell() {
     assert!(copies(&layouts).is_empty());
 }
 
+/// A copy that goes on for long, with the process that the tool has started.
+struct LongCopy {
+    running: Running,
+    bin: PathBuf,
+    child: String,
+}
+
+impl LongCopy {
+    fn begin(layouts: &Layouts) -> Self {
+        let mark = layouts.sandbox.path("mark");
+        let script = format!("sleep 300 & echo $! > {0}.new; mv {0}.new {0}; wait", mark.display());
+        let bin = stand_in(layouts, "skopeo", &script);
+        let running = rebase(layouts, "docker-daemon:app:v1", "oci:out:v1").env("PATH", path(&bin)).start();
+        let until = Instant::now() + Duration::from_secs(30);
+        while !mark.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(copies(layouts).len(), 1);
+        Self { running, bin, child: std::fs::read_to_string(&mark).unwrap() }
+    }
+}
+
+fn is_gone(pid: &str) -> bool {
+    let until = Instant::now() + Duration::from_secs(30);
+    let lives = || {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        !state.is_empty() && !state.contains(") Z ")
+    };
+    while lives() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    !lives()
+}
+
 #[test]
 fn an_interrupted_copy_leaves_nothing_and_no_tool() {
     let layouts = layouts();
-    let mark = layouts.sandbox.path("mark");
-    let script = format!("sleep 300 & echo $! > {0}.new; mv {0}.new {0}; wait", mark.display());
-    let bin = stand_in(&layouts, "skopeo", &script);
-    let running = rebase(&layouts, "docker-daemon:app:v1", "oci:out:v1").env("PATH", path(&bin)).start();
-    let until = Instant::now() + Duration::from_secs(30);
-    while !mark.exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(copies(&layouts).len(), 1);
+    let LongCopy { running, child, .. } = LongCopy::begin(&layouts);
     running.signal(libc::SIGTERM);
     let run = running.finish().says("interrupted: nothing was published");
+    assert!(!run.stderr.contains("could not copy"), "{run}");
     assert_eq!(run.code(), Some(143), "{run}");
     assert!(copies(&layouts).is_empty(), "{:?}", copies(&layouts));
-    let pid = std::fs::read_to_string(&mark).unwrap();
-    let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    while !state().is_empty() && !state().contains(") Z ") && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(state().is_empty() || state().contains(") Z "), "{}", state());
+    assert!(is_gone(&child));
+}
+
+#[test]
+fn what_a_killed_copy_leaves_is_gone_with_the_next() {
+    let layouts = layouts();
+    let LongCopy { running, bin, child } = LongCopy::begin(&layouts);
+    running.signal(libc::SIGKILL);
+    running.finish();
+    assert_eq!(copies(&layouts).len(), 1);
+    stand_in(&layouts, "skopeo", "exit 1");
+    rebase(&layouts, "docker-daemon:app:v1", "oci:out:v2").env("PATH", path(&bin)).run().fails("local-io");
+    assert!(copies(&layouts).is_empty(), "{:?}", copies(&layouts));
+    assert!(is_gone(&child));
 }
 
 #[test]

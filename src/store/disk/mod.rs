@@ -20,6 +20,7 @@ mod layout_reader;
 mod lock;
 mod node_record;
 mod partial;
+mod private_directory;
 mod regular_file;
 mod tar_reader;
 mod tar_writer;
@@ -43,6 +44,10 @@ pub use layout::{Layout, LayoutSink};
 pub use lock::{LockGuard, LockMode, LockWait, directory as lock_directory};
 pub use node_record::{ImageTimes, NODES, NodeRecord};
 pub use partial::{Partial, Receiving};
+pub use private_directory::{
+    PATIENCE, PrivateDirectory, Purpose, end_private_directories, end_processes, name_of, proc_file, start_process,
+    wait_if_ending,
+};
 pub use regular_file::{Symlinks, open as open_regular};
 pub use terminal::ask_password;
 pub use timestamp::Timestamp;
