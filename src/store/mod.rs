@@ -23,4 +23,6 @@ pub use layer_store::LayerStore;
 pub use parallel::OnceMap;
 pub use progress::{Meter, Notice, Notices, Progress, Tally, Traffic};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
-pub use source_sink::{Blob, Delivery, ImageTurn, Offer, Opener, PutUnder, Sink, Source, StoreAccess, Stream};
+pub use source_sink::{
+    Blob, Delivery, ImageTurn, Offer, OfferWish, Opener, PutUnder, Sink, Source, StoreAccess, Stream,
+};

@@ -7,7 +7,7 @@ use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
 use super::registry::{EarlyDigest, PendingDigest};
 use super::standing;
-use super::{Blob, Offer, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
+use super::{Blob, Offer, OfferWish, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
 use crate::error::{Error, Result};
@@ -78,9 +78,9 @@ impl Publisher<'_> {
             }
             let mut published = Vec::new();
             for ((target, sink), early) in targets.iter().zip(sinks).zip(early.0) {
-                let outcome = match is_there(assembled, sink.as_ref(), early) {
-                    Ok(true) => Ok(Publication::AlreadyThere),
-                    Ok(false) => self.publish_to(assembled, target, sink.as_ref(), &origins),
+                let outcome = match current(assembled, sink.as_ref(), early) {
+                    Ok(Some(digest)) if digest == assembled.top.digest() => Ok(Publication::AlreadyThere),
+                    Ok(current) => self.publish_to(assembled, (target, current), sink.as_ref(), &origins),
                     Err(error) => Err(error),
                 };
                 let change = outcome.map_err(|error| published.iter().fold(error, Published::told))?;
@@ -155,7 +155,7 @@ impl Publisher<'_> {
     fn publish_to(
         &self,
         assembled: &Assembled,
-        target: &Location,
+        (target, current): (&Location, Option<Digest>),
         sink: &dyn Sink,
         origins: &Origins,
     ) -> Result<Publication> {
@@ -166,8 +166,21 @@ impl Publisher<'_> {
             // To send one takes two requests, to mount one takes one.
             blobs.sort_by_key(|blob| !matches!(blob.origin, BlobOrigin::Made(_)));
         }
+        let wish = sink.offer_wish();
+        if wish == OfferWish::Rely {
+            // What is hardly there goes before the manifest: a refusal that names nothing else is in vain. A new tag is
+            // most often a new application, one that is moved the same application on a new base.
+            let is_new = |blob: &&NeededBlob| match blob.origin {
+                BlobOrigin::Made(_) => true,
+                BlobOrigin::Source => current.is_none(),
+                BlobOrigin::Base => false,
+            };
+            let new;
+            (new, blobs) = blobs.into_iter().partition(is_new);
+            parallel::map(&new, jobs, |blob| self.put_blob(sink, blob, origins))?;
+        }
         let pinned = target.pinned(assembled.top.digest());
-        let offer = || Offered::make(assembled, sink);
+        let offer = || Offered::make(assembled, wish, sink);
         let offered = standing::published(&pinned, offer, |offered| offered.is_top_taken(assembled))?;
         if offered.is_top_taken(assembled) {
             return Ok(Publication::Written);
@@ -194,7 +207,7 @@ impl Publisher<'_> {
     }
 }
 
-/// What a target made of the manifests of the result before their blobs were put there.
+/// What a target made of the manifests of the result before all of their blobs were put there.
 struct Offered {
     taken: HashSet<Digest>,
     /// Blobs that the target said it has: all of a manifest but those that it named.
@@ -202,13 +215,13 @@ struct Offered {
 }
 
 impl Offered {
-    fn make(assembled: &Assembled, sink: &dyn Sink) -> Result<Self> {
+    fn make(assembled: &Assembled, wish: OfferWish, sink: &dyn Sink) -> Result<Self> {
         let (top, children) = (&assembled.top, &assembled.children);
         let single = (top.kind() == DocumentKind::Manifest).then_some((top, PutUnder::Target));
         let manifests: Vec<_> = children.iter().map(|child| (child, PutUnder::Digest)).chain(single).collect();
         let mut made = Self { taken: HashSet::new(), there: HashSet::new() };
         let mut lacking = HashSet::new();
-        for ((manifest, _), offer) in manifests.iter().zip(sink.offer(&manifests)?) {
+        for ((manifest, _), offer) in manifests.iter().zip(sink.offer(wish, &manifests)?) {
             match offer {
                 Offer::NotMade => continue,
                 Offer::Taken => drop(made.taken.insert(manifest.digest())),
@@ -235,14 +248,12 @@ impl Offered {
     }
 }
 
-/// Whether the target names the result. An early answer does if it was another: if it was this one, somebody may have
-/// moved the tag since.
-fn is_there(assembled: &Assembled, sink: &dyn Sink, early: Option<PendingDigest>) -> Result<bool> {
-    let result = Some(assembled.top.digest());
+/// What the target names. An early answer tells if it is not the result: if it is, somebody may have moved the tag since.
+fn current(assembled: &Assembled, sink: &dyn Sink, early: Option<PendingDigest>) -> Result<Option<Digest>> {
     match early.map(PendingDigest::wait) {
-        Some(EarlyDigest::Nothing) => Ok(false),
-        Some(EarlyDigest::Is(other)) if Some(other) != result => Ok(false),
-        Some(EarlyDigest::Is(_) | EarlyDigest::Unclear) | None => Ok(sink.current()? == result),
+        Some(EarlyDigest::Nothing) => Ok(None),
+        Some(EarlyDigest::Is(other)) if other != assembled.top.digest() => Ok(Some(other)),
+        Some(EarlyDigest::Is(_) | EarlyDigest::Unclear) | None => sink.current(),
     }
 }
 

@@ -53,9 +53,14 @@ pub trait Sink: Send + Sync {
     /// Makes sure that the blob is there. Success means that the place has verified its digest.
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery>;
 
-    /// Puts the manifests of an image before their blobs, where that may save requests and is safe: a place that takes
-    /// manifests whose blobs it lacks is not offered any. Yields an answer for each.
-    fn offer(&self, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
+    /// Whether manifests are put before blobs, where that may save requests and is safe: a place that takes manifests
+    /// whose blobs it lacks is not relied on. Each call is for one image.
+    fn offer_wish(&self) -> OfferWish {
+        OfferWish::None
+    }
+
+    /// Puts the manifests of an image before their blobs, as was wished. Yields an answer for each.
+    fn offer(&self, _wish: OfferWish, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
         Ok(vec![Offer::NotMade; manifests.len()])
     }
 
@@ -77,6 +82,16 @@ pub struct Blob<'a> {
     pub held_by: &'a [RepositoryName],
     /// Opens the bytes from the start; called again for each try.
     pub open: &'a (dyn Fn() -> Result<Stream> + Sync),
+}
+
+/// Whether a manifest is put before its blobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfferWish {
+    None,
+    /// To find out whether the place names what it lacks: nothing may depend on the answer.
+    Probe,
+    /// The place is known to name what it lacks.
+    Rely,
 }
 
 /// The name that a manifest is offered under.

@@ -270,8 +270,20 @@ fn a_repository_that_has_the_base_needs_no_mounts_of_it() {
     }
     setup.batch(&["--update-lock", "--jobs", "1"]).run().ok();
     assert_eq!(setup.proxy.count("POST", "?mount="), 3 + 5, "the first image, and a layer of each other one");
+    assert_eq!(setup.proxy.count("PUT", "/manifests/"), 6 + 5, "a tag that is moved may have all but the config");
     for at in 0..6 {
-        published::registry(setup.registry.host(), &format!("out/app{at}"), "v1").unwrap();
+        setup.push_app(at, "changed again\n");
+    }
+    let file = setup.file();
+    setup.write(
+        "batch.yaml",
+        &(0..6).fold(file, |file, at| file.replace(&format!("out/app{at}:v1"), &format!("out/app{at}:v2"))),
+    );
+    setup.batch(&["--update-lock", "--jobs", "1"]).run().ok();
+    assert_eq!(setup.proxy.count("POST", "?mount="), 3 + 5);
+    assert_eq!(setup.proxy.count("PUT", "/manifests/"), 6 + 1, "what is new went before: only the probe is refused");
+    for (at, tag) in (0..6).flat_map(|at| [(at, "v1"), (at, "v2")]) {
+        published::registry(setup.registry.host(), &format!("out/app{at}"), tag).unwrap();
     }
 }
 

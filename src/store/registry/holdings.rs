@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use crate::oci::{Digest, RepositoryName};
+use crate::store::OfferWish;
 
 /// A registry that never refuses is asked no more often than this.
 const PROBES: u32 = 3;
@@ -34,16 +35,6 @@ enum CheckStanding {
     Proven,
     /// It lacked a part that it did not name.
     Lacking,
-}
-
-/// Whether a manifest is put before its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OfferWish {
-    None,
-    /// To find out whether the registry names what it lacks: nothing may depend on the answer.
-    Probe,
-    /// The registry is known to name what it lacks.
-    Rely,
 }
 
 impl Holdings {
@@ -86,7 +77,7 @@ impl Holdings {
         });
     }
 
-    /// How many of the parts of an image were there before.
+    /// How many of the parts of an image were found to be there.
     pub(super) fn note_offer(&self, name: &RepositoryName, were_there: usize) {
         self.with_check(name, |check| check.in_vain = if were_there == 0 { check.in_vain + 1 } else { 0 });
     }

@@ -12,13 +12,12 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::holdings::OfferWish;
 use super::http_client::Payload;
 use super::http_error::Complaint;
 use super::repository::Repository;
 use crate::error::Result;
 use crate::oci::{Digest, Document, Manifest};
-use crate::store::{Offer, PutUnder};
+use crate::store::{Offer, OfferWish, PutUnder};
 
 /// What a registry made of a manifest.
 enum Put {
@@ -31,8 +30,7 @@ enum Put {
 
 impl Repository {
     /// One answer for each manifest of an image.
-    pub(super) async fn offer_all(&self, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
-        let wish = self.host().holdings.wish(self.name());
+    pub(super) async fn offer_all(&self, wish: OfferWish, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
         let mut offers = Vec::new();
         for (document, under) in manifests {
             let manifest = Manifest::read(document)?;
@@ -85,9 +83,10 @@ impl Repository {
         Offer::Lacks(parts.intersection(lacking).copied().collect())
     }
 
-    /// The registry has these, as it says.
-    fn note_there(&self, there: Vec<Digest>) {
+    /// The registry has these, as it says. Of some it was known.
+    fn note_there(&self, mut there: Vec<Digest>) {
         let holdings = &self.host().holdings;
+        there.retain(|digest| !holdings.has(self.name(), *digest));
         holdings.note_offer(self.name(), there.len());
         for _ in &there {
             self.client().http.traffic.already_there();

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::publish::Publication;
-use crate::store::{Blob, Delivery, Offer, PutUnder, Sink, Source, Stream};
+use crate::store::{Blob, Delivery, Offer, OfferWish, PutUnder, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +168,12 @@ impl Sink for Repository {
         Ok(delivery)
     }
 
-    fn offer(&self, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
-        self.runtime.run(self.offer_all(manifests))
+    fn offer_wish(&self) -> OfferWish {
+        self.host.holdings.wish(self.name())
+    }
+
+    fn offer(&self, wish: OfferWish, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
+        self.runtime.run(self.offer_all(wish, manifests))
     }
 
     fn put_document(&self, document: &Document) -> Result<()> {

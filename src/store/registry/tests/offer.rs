@@ -34,7 +34,7 @@ fn offer(fake: &FakeRegistry) -> Vec<String> {
     let rig = Rig::new();
     let one = |at: usize| {
         let sink = rig.registry.sink(&fake.image(&format!("out/a{at}:v1")));
-        match sink.offer(&[(&image().0, PutUnder::Target)]).unwrap().remove(0) {
+        match sink.offer(sink.offer_wish(), &[(&image().0, PutUnder::Target)]).unwrap().remove(0) {
             Offer::NotMade => "-".to_owned(),
             Offer::Taken => "taken".to_owned(),
             Offer::Lacks(lacking) => lacking.len().to_string(),
