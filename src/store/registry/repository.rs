@@ -173,7 +173,11 @@ impl Sink for Repository {
     }
 
     fn offer(&self, wish: OfferWish, manifests: &[(&Document, PutUnder)]) -> Result<Vec<Offer>> {
-        self.runtime.run(self.offer_all(wish, manifests))
+        let offers = self.runtime.run(self.offer_all(wish, manifests));
+        if wish == OfferWish::Probe {
+            self.host.holdings.end_probe(self.name());
+        }
+        offers
     }
 
     fn put_document(&self, document: &Document) -> Result<()> {

@@ -57,6 +57,29 @@ fn a_registry_that_names_what_it_lacks_is_relied_on_while_that_saves_requests() 
 }
 
 #[test]
+fn images_at_once_wait_for_the_one_that_finds_out() {
+    let (_, [one, two, config]) = image();
+    let fake = registry(vec![two, config], vec![one]);
+    let rig = Rig::new();
+    let offer = |at: usize| {
+        let sink = rig.registry.sink(&fake.image(&format!("out/a{at}:v1")));
+        sink.offer(sink.offer_wish(), &[(&image().0, PutUnder::Target)]).unwrap().remove(0)
+    };
+    assert_eq!(offer(0), Offer::NotMade, "one image alone");
+    let offers: Vec<Offer> = std::thread::scope(|scope| {
+        let started: Vec<_> = (1..9).map(|at| scope.spawn(move || offer(at))).collect();
+        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(offers.iter().all(|offer| matches!(offer, Offer::Lacks(lacking) if lacking.len() == 2)), "{offers:?}");
+    assert_eq!(
+        fake.lines().iter().filter(|line| line.starts_with("HEAD")).count(),
+        1,
+        "one probed: {:?}",
+        fake.lines()
+    );
+}
+
+#[test]
 fn a_registry_that_takes_manifests_without_their_parts_is_not_relied_on() {
     let (document, _) = image();
     let fake = registry(vec![], vec![]);
