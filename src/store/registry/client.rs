@@ -12,6 +12,7 @@ use reqwest::{Method, Response, StatusCode, Url};
 
 use super::credentials::Secret;
 use super::host::{Fit, Host, Transport, judge};
+use super::host_limits::HostLimits;
 use super::http_client::{HttpClient, Outgoing, Payload};
 use super::http_error::RequestFault;
 use super::token::{RegistryOrigin, TokenScope, Tokens};
@@ -43,8 +44,13 @@ impl Client {
 
     /// Makes a call until its answer is final, which may be a refusal.
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<RegistryAnswer> {
+        let limits = self.limits(call)?;
+        retry::persist(&self.http, &limits, &call.about(), async || self.attempt(call).await).await
+    }
+
+    pub(super) fn limits(&self, call: &Call<'_>) -> Result<Arc<HostLimits>> {
         let url = call.url(call.host.transport().unwrap_or(Transport::Tls))?;
-        retry::persist(&self.http, &self.http.limits(&url), &call.about(), async || self.attempt(call).await).await
+        Ok(self.http.limits(&url))
     }
 
     /// Makes a call once. A refusal for want of credentials is answered, also once.

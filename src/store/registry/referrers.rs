@@ -174,7 +174,7 @@ impl Repository {
 
     fn put_small(&self, of: &Descriptor, bytes: &[u8]) -> Result<()> {
         let open = || Ok(Box::new(std::io::Cursor::new(bytes.to_vec())) as Stream);
-        self.runtime().run(self.deliver_new(&Blob { descriptor: of, held_by: &[], open: &open }, bytes))
+        self.runtime().run(self.deliver_new(&Blob { descriptor: of, held_by: &[], open: &open }))
     }
 
     /// Puts the manifest; the registry says whether it put it into the list of its subject.

@@ -1,8 +1,8 @@
 //! A blob on its way up: found there, mounted from a neighbour, or sent.
 //!
-//! Sending is POST and one PUT (distribution-spec, "POST then PUT"), the only way that every
-//! registry knows; what is small and new is tried in one POST before. After an unclear answer the registry is asked whether it has the blob before it
-//! is sent again, in a new session.
+//! Sending is POST and one PUT (distribution-spec, "POST then PUT"), the only way that every registry knows; what is small
+//! is sent with the POST where the registry takes it so. After an unclear answer the registry is asked whether it has the
+//! blob before it is sent again, in a new session.
 
 use std::io::Read;
 
@@ -67,8 +67,12 @@ impl Repository {
                 Posted::UploadSession(opened) => session = Some(opened),
                 Posted::Refused => {}
             }
-        } else if (is_here || blob.descriptor.size > SMALL) && self.has(digest).await? {
-            return Ok(Delivery::AlreadyThere);
+        } else if is_here || blob.descriptor.size > SMALL {
+            if self.has(digest).await? {
+                return Ok(Delivery::AlreadyThere);
+            }
+        } else {
+            return self.deliver_new(blob).await.map(|()| Delivery::Sent);
         }
         self.send(blob, session).await?;
         Ok(Delivery::Sent)
@@ -84,9 +88,15 @@ impl Repository {
     }
 
     /// A blob that is hardly there: a small one goes in one request where the registry takes it so.
-    pub(super) async fn deliver_new(&self, blob: &Blob<'_>, bytes: &[u8]) -> Result<()> {
+    pub(super) async fn deliver_new(&self, blob: &Blob<'_>) -> Result<()> {
         let mut session = None;
         if blob.descriptor.size <= SMALL && self.host().takes_whole_blobs() {
+            let bytes = aside(|| {
+                let mut bytes = Vec::new();
+                let read = (blob.open)()?.take(SMALL).read_to_end(&mut bytes);
+                read.map_err(|error| Error::from_stream(error, "could not read what is to be sent"))?;
+                Ok(bytes)
+            })?;
             match self.post_whole(blob.descriptor.digest, bytes).await? {
                 Posted::Taken => return Ok(()),
                 Posted::UploadSession(opened) => session = Some(opened),
@@ -98,9 +108,9 @@ impl Repository {
     }
 
     /// Sends the bytes with the question (distribution-spec, "Single POST"). Registries that do not know it open a session.
-    async fn post_whole(&self, digest: Digest, bytes: &[u8]) -> Result<Posted> {
+    async fn post_whole(&self, digest: Digest, bytes: Vec<u8>) -> Result<Posted> {
         let call = self.call(Method::POST, &format!("/blobs/uploads/?digest={digest}"));
-        let call = call.header(CONTENT_TYPE, OCTETS).payload(Payload::Bytes(Bytes::copy_from_slice(bytes)));
+        let call = call.header(CONTENT_TYPE, OCTETS).payload(Payload::Bytes(Bytes::from(bytes)));
         self.posted(&call, || format!("{} does not take {digest} in one request", self.name())).await
     }
 
@@ -110,9 +120,17 @@ impl Repository {
         self.posted(&call, || format!("{} does not mount {digest} from {from}", self.name())).await
     }
 
-    /// Asks once; whatever is not a clear yes is answered by an upload.
+    /// Asks once, or when the registry has time; whatever else is not a clear yes is answered by an upload.
     async fn posted(&self, call: &Call<'_>, refusal: impl Fn() -> String) -> Result<Posted> {
-        let why = match self.client().attempt(call).await {
+        let (http, limits, mut attempts) = (&self.client().http, self.client().limits(call)?, Attempts::default());
+        let outcome = loop {
+            let outcome = self.client().attempt(call).await;
+            let is_busy = outcome.as_ref().is_ok_and(|answer| answer.status == StatusCode::TOO_MANY_REQUESTS);
+            if !is_busy || !attempts.again(http, &limits, &call.about(), &outcome).await? {
+                break outcome;
+            }
+        };
+        let why = match outcome {
             Ok(answer) if answer.status == StatusCode::CREATED => return Ok(Posted::Taken),
             Ok(answer) if answer.status == StatusCode::ACCEPTED => {
                 return session(&call.about(), &answer).map(Posted::UploadSession);
