@@ -12,6 +12,9 @@ mod places;
 mod refusals;
 mod registry;
 
+mod engines;
+mod outdated;
+
 use crate::support::invocation::{Invocation, Run};
 use inventory::{Pattern, flags_of};
 
