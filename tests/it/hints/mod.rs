@@ -12,8 +12,11 @@ mod places;
 mod refusals;
 mod registry;
 
+mod bases;
 mod engines;
 mod outdated;
+mod pods;
+mod starts;
 
 use crate::support::invocation::{Invocation, Run};
 use inventory::{Pattern, flags_of};
