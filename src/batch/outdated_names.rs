@@ -139,9 +139,9 @@ impl NewestQuestion {
         }
         // A rule is for the name in the image, also where that leads nowhere and the rule is how its base was found.
         let recorded = base.recorded.as_ref().filter(|name| rules.iter().any(|rule| rule.name.as_ref() == Some(name)));
-        let ruled = recorded.or(repository);
+        let asked_by = recorded.or(repository);
         let by_rule: Vec<Location> =
-            rules.iter().filter(|rule| rule.is_for(ruled)).map(|rule| rule.reference.clone()).collect();
+            rules.iter().filter(|rule| rule.is_for(asked_by)).map(|rule| rule.reference.clone()).collect();
         if !by_rule.is_empty() {
             return Some(Self::of_user(by_rule));
         }

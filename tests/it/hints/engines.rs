@@ -131,7 +131,7 @@ fn of_a_directory_for_temporary_files_whose_name_others_cannot_read() {
 #[test]
 fn of_targets_that_one_manifest_of_the_promoter_cannot_name() {
     let setup = or_skip!(Setup::new(2));
-    let host = setup.proxy.host().to_owned();
+    let host = setup.proxy.host();
     // The same registry by another name.
     let port = host.rsplit(':').next().unwrap();
     let text = setup.read("batch.yaml");

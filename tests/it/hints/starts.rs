@@ -208,7 +208,7 @@ fn of_a_machine_without_user_namespaces() {
 
 /// Executes its arguments on a kernel that mounts no overlay, as those before 5.11 do for users: what else is mounted has
 /// other flags.
-const NO_OVERLAY: &str = r#"
+const NO_OVERLAY: &str = r"
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -231,7 +231,7 @@ int main(int count, char **word) {
     execvp(word[1], word + 1);
     return 1;
 }
-"#;
+";
 
 #[test]
 fn of_a_kernel_that_mounts_no_overlay_for_users() {
