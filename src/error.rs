@@ -7,7 +7,7 @@
 mod command_line;
 mod printable;
 
-pub use command_line::CommandLine;
+pub use command_line::{CommandLine, typed_word};
 
 use std::fmt;
 use std::io;

@@ -23,6 +23,9 @@ use crate::settings::Job;
 use crate::store::fetch::{BasedImage, BasedPlatform, Fetcher, NamedBy};
 use crate::store::{OnceMap, Session, parallel};
 
+/// What to do where the name of a base is known, or may be, and not the build.
+const BUILD: &str = "name the build that it is on: --known-base NAME:TAG@DIGEST";
+
 /// The images, and what they are held against.
 pub struct OutdatedRun<'a> {
     pub images: Vec<AskedImage>,
@@ -143,7 +146,7 @@ impl Inquiry<'_> {
 
     fn verdict(&self, of: (&BasedImage, &BasedPlatform), base: &BaseIdentity) -> Result<Verdict> {
         let question = NewestQuestion::of(base, self.asked.entry.as_deref(), &self.run.bases, self.run.policy);
-        let Some(question) = question else { return Ok(Verdict::Unknown(nameless(of.1, base))) };
+        let Some(question) = question else { return Ok(Verdict::Unknown(self.nameless(of.1, base))) };
         let (mut found, mut lost) = (Vec::new(), Vec::new());
         for reference in &question.references {
             match self.fetcher.leads_to(of, reference, question.by) {
@@ -166,6 +169,21 @@ impl Inquiry<'_> {
         Ok(self.not_current(of, base, (&question, found)))
     }
 
+    /// No name to ask.
+    fn nameless(&self, platform: &BasedPlatform, base: &BaseIdentity) -> Error {
+        let error = match base.digest {
+            Some(digest) => Error::input("it records its base without a name").fact("base", digest),
+            None if self.run.known_bases.is_empty() => Error::input("it does not name its base"),
+            None => Error::input("it does not name its base, and is on none of those that --known-base names"),
+        };
+        let error = platform.named.warnings.iter().fold(error, Error::cause);
+        error.hint(if self.run.known_bases.is_empty() {
+            "name the base that it may be on: --base REF, or --known-base REF"
+        } else {
+            BUILD
+        })
+    }
+
     /// The image is on none of the newest builds. Whether that makes it outdated depends on what it is on.
     fn not_current(
         &self,
@@ -173,7 +191,7 @@ impl Inquiry<'_> {
         base: &BaseIdentity,
         (question, mut found): (&NewestQuestion, Vec<Newest>),
     ) -> Verdict {
-        let Some(newest) = found.pop() else { return Verdict::Unknown(nameless(of.1, base)) };
+        let Some(newest) = found.pop() else { return Verdict::Unknown(self.nameless(of.1, base)) };
         if !found.is_empty() {
             let names: Vec<String> = question.references.iter().map(ToString::to_string).collect();
             return Verdict::Unknown(
@@ -361,16 +379,6 @@ fn evidence(row: &OutdatedPlatform) -> String {
     format!("{}: {} → {}{summary}", row.platform, shown(row.current), shown(row.newest))
 }
 
-/// No name to ask.
-fn nameless(platform: &BasedPlatform, base: &BaseIdentity) -> Error {
-    let error = match base.digest {
-        Some(digest) => Error::input("it records its base without a name").fact("base", digest),
-        None => Error::input("it does not name its base"),
-    };
-    let error = platform.named.warnings.iter().fold(error, Error::cause);
-    error.hint("name the base that it may be on: --base REF, or --known-base REF")
-}
-
 fn unreachable(lost: &[String], tag: BaseTag, base: &BaseIdentity) -> Error {
     let error = Error::new(Kind::Missing, "the newest build of its base could not be looked up");
     let error = lost.iter().fold(error, Error::cause);
@@ -397,5 +405,5 @@ fn undated(platform: &BasedPlatform, newest: &Location) -> Error {
     let error = Error::input("it does not record which build of its base it is on, and is not on the newest");
     let error = error.fact("newest", newest);
     let error = platform.named.warnings.iter().fold(error, Error::cause);
-    error.hint("name the build that it is on: --known-base NAME:TAG@DIGEST")
+    error.hint(BUILD)
 }

@@ -61,6 +61,8 @@ pub(super) enum BaseTag {
 #[derive(Debug, Clone)]
 pub(super) struct BaseIdentity {
     pub name: Option<Location>,
+    /// The name that the image records, where its base was found elsewhere.
+    pub recorded: Option<RepositoryName>,
     pub tag: BaseTag,
     /// As the image records it; of an index, or of one platform.
     pub digest: Option<Digest>,
@@ -75,7 +77,8 @@ impl BaseIdentity {
                 let reference = found.reference.as_deref().and_then(|text| text.parse::<Location>().ok());
                 let tag = if reference.as_ref().is_some_and(has_tag) { BaseTag::Known } else { BaseTag::Dropped };
                 let name = reference.and_then(|reference| reference.without_digest().parse().ok());
-                Self { name, tag, digest: recorded.digest, how: Some(found.how) }
+                let before = recorded.name.as_ref().and_then(Location::repository).cloned();
+                Self { name, recorded: before, tag, digest: recorded.digest, how: Some(found.how) }
             }
             found => Self { how: found.as_ref().map(|found| found.how).or(recorded.how), ..recorded },
         }
@@ -88,7 +91,7 @@ impl BaseIdentity {
         let labels = container.get("Labels").and_then(Value::as_object);
         let annotations = [&image.manifest.annotations, platform.index_annotations()];
         let annotated = annotations.into_iter().find_map(|map| Self::read(map, Rung::Annotation));
-        let nothing = Self { name: None, tag: BaseTag::Known, digest: None, how: None };
+        let nothing = Self { name: None, recorded: None, tag: BaseTag::Known, digest: None, how: None };
         annotated.or_else(|| Self::read(labels?, Rung::Label)).unwrap_or(nothing)
     }
 
@@ -100,7 +103,7 @@ impl BaseIdentity {
         let is_dropped = is_ours || name.as_ref().is_some_and(|name| name.digest().is_some() && !has_tag(name));
         let tag = if is_dropped { BaseTag::Dropped } else { BaseTag::Known };
         let digest = digest.or_else(|| name.as_ref().and_then(Location::digest));
-        (name.is_some() || digest.is_some()).then_some(Self { name, tag, digest, how: Some(how) })
+        (name.is_some() || digest.is_some()).then_some(Self { name, recorded: None, tag, digest, how: Some(how) })
     }
 }
 
@@ -134,8 +137,11 @@ impl NewestQuestion {
         if let Some(references) = of_entry {
             return Some(Self::of_user(references));
         }
+        // A rule is for the name in the image, also where that leads nowhere and the rule is how its base was found.
+        let recorded = base.recorded.as_ref().filter(|name| rules.iter().any(|rule| rule.name.as_ref() == Some(name)));
+        let asked_by = recorded.or(repository);
         let by_rule: Vec<Location> =
-            rules.iter().filter(|rule| rule.is_for(repository)).map(|rule| rule.reference.clone()).collect();
+            rules.iter().filter(|rule| rule.is_for(asked_by)).map(|rule| rule.reference.clone()).collect();
         if !by_rule.is_empty() {
             return Some(Self::of_user(by_rule));
         }

@@ -91,17 +91,21 @@ impl Promotion {
             };
             let name = reference.name();
             let relative = match prefix {
-                Some(prefix) => below(&name.to_string(), prefix),
+                Some(prefix) => below(&name.to_string(), prefix).ok_or_else(|| {
+                    Error::usage("a target is not below the prefix of the promoter's manifest")
+                        .fact("target", target)
+                        .fact("prefix", prefix)
+                        .hint("name the registry, and the path, that all targets are in: --promoter-prefix REF")
+                })?,
                 None if host.get_or_insert_with(|| name.host().to_owned()) == name.host() => {
-                    Some(name.repository().to_owned())
+                    name.repository().to_owned()
                 }
-                None => None,
+                None => {
+                    return Err(Error::usage("--promoter can only list images of one registry")
+                        .fact("target", target)
+                        .hint("write a manifest for each registry: choose its images with --only PATTERN"));
+                }
             };
-            let relative = relative.ok_or_else(|| {
-                Error::usage("--promoter can only list images of one registry")
-                    .fact("target", target)
-                    .hint("--promoter-prefix names the registry, and the path, that all targets are in")
-            })?;
             let digests = promotion.images.entry(relative).or_default();
             digests.entry(digest.to_owned()).or_default().extend(reference.effective_tag().map(str::to_owned));
         }

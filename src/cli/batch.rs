@@ -109,7 +109,7 @@ impl Batch {
         }
         let lock_file = LockFile::beside(path, self.locking());
         let lock = lock_file.read()?;
-        let files = self.open_files(&lock_file)?;
+        let files = self.open_files(&lock_file, &part)?;
         let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;
         let notices = console.notices();
@@ -179,9 +179,10 @@ impl Batch {
     }
 
     /// All files that will be written; the lock is saved again and again, so it is only tried.
-    fn open_files(&self, lock: &LockFile) -> Result<Files> {
+    fn open_files(&self, lock: &LockFile, part: &[&BatchEntry]) -> Result<Files> {
         lock.open()?;
-        let promoter = self.promoter.as_deref().map(|path| PromoterFile::open(path, self.promoter_prefix.clone()));
+        let prefix = self.promoter_prefix.clone();
+        let promoter = self.promoter.as_deref().map(|path| PromoterFile::open(path, prefix, part));
         Ok(Files { promoter: promoter.transpose()?, reports: self.reports.open()? })
     }
 }
@@ -200,8 +201,10 @@ struct PromoterFile {
 }
 
 impl PromoterFile {
-    /// One that cannot be read is an error before anything is published.
-    fn open(path: &Path, prefix: Option<String>) -> Result<Self> {
+    /// One that cannot be read, and a target that it cannot name, is an error before anything is published.
+    fn open(path: &Path, prefix: Option<String>, part: &[&BatchEntry]) -> Result<Self> {
+        let targets = part.iter().flat_map(|entry| &entry.job.targets);
+        Promotion::of(targets.map(|target| (target, "")), prefix.as_deref())?;
         let file = OutputFile::open(path)?;
         // A pipe is written to, and has nothing to add to.
         let there = if path.is_file() { read_text(path, LARGEST)? } else { String::new() };

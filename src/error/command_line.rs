@@ -30,13 +30,14 @@ impl CommandLine {
 
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> = self.0.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = self.0.iter().map(|word| typed_word(word)).collect();
         write!(f, "`{}`", words.join(" "))
     }
 }
 
-/// As it is typed in a shell.
-fn quoted(word: &str) -> String {
+/// A word as it is typed in a shell.
+#[must_use]
+pub fn typed_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -54,6 +55,6 @@ mod tests {
         assert_eq!(command.to_string(), "`underpin rebase 'oci:my images:v1' --base a.io/b@sha256:0`");
         let quotes = CommandLine::underpin("exceptions").flag("--reason", "it isn't; $HOME `id`");
         assert_eq!(quotes.to_string(), r"`underpin exceptions --reason 'it isn'\''t; $HOME `id`'`");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(typed_word(""), "''");
     }
 }

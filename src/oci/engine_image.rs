@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::digest::Digest;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, typed_word};
 
 /// An image of an engine, by the name that the engine knows it by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,7 +71,7 @@ pub(super) fn foreign_transport(given: &str) -> Option<Error> {
     Some(match transport {
         "docker-tarfile" => error.hint(format!("an archive of `docker save` is docker-archive:{rest}")),
         _ => error
-            .hint(format!("make an archive of it: skopeo copy {transport}:{rest} oci-archive:image.tar:latest"))
+            .hint(format!("make an archive of it: skopeo copy {} oci-archive:image.tar:latest", typed_word(given)))
             .hint("then name it: oci-archive:image.tar:latest"),
     })
 }

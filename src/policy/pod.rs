@@ -2,6 +2,7 @@
 //! no longer write.
 
 use super::command::pointed;
+use crate::error::CommandLine;
 use crate::plan::{ChosenStrategy, Pass, PodForm, PodLog, PodPass};
 use crate::process::ChainEnd;
 use crate::rules::{Finding, Level, Rule};
@@ -27,23 +28,25 @@ fn judged(pass: &Pass, pod: &PodPass) -> Finding {
 /// The manifest still starts a shell that the result does not have.
 fn needs_shell(pod: &PodPass) -> Option<Finding> {
     let file = &pod.pod.file;
+    let kube = || CommandLine::underpin("kube").arg(file);
     let (why, evidence, fix) = match &pod.form {
         PodForm::AsWritten => return None,
         PodForm::Translated(strategy) => (
             "which the rebased image does not have".to_owned(),
             pod.pod.command.join(" "),
-            format!("take the shell out of the manifest: underpin kube {file} --write{}", logs_flag(strategy.as_ref())),
+            format!("take the shell out of the manifest: {}", with_logs(kube().arg("--write"), strategy.as_ref())),
         ),
         PodForm::Refused(refusal) => (
             format!("and needs it: {} ({})", refusal.detail, refusal.reason.word()),
             pointed(refusal),
-            format!("{}; `underpin kube {file}` shows all commands of the manifest", Rule::Shell(refusal.reason).fix()),
+            format!("{}; {} shows all commands of the manifest", Rule::Shell(refusal.reason).fix(), kube()),
         ),
         PodForm::NoLog(none) => (
             format!("and without it, nothing writes {}", none.path),
             pod.pod.command.join(" "),
             format!(
-                "choose how the log is kept, and take the shell out of the manifest: underpin kube {file} --write --logs stdout"
+                "choose how the log is kept, and take the shell out of the manifest: {}",
+                kube().arg("--write").flag("--logs", "stdout")
             ),
         ),
     };
@@ -55,12 +58,12 @@ fn needs_shell(pod: &PodPass) -> Option<Finding> {
     )
 }
 
-const fn logs_flag(choice: Option<&ChosenStrategy>) -> &'static str {
-    match choice {
-        None => "",
-        Some(ChosenStrategy { strategy: Strategy::Klog(_), .. }) => " --logs klog",
-        Some(ChosenStrategy { strategy: Strategy::Runner(_), .. }) => " --logs runner",
-        Some(ChosenStrategy { strategy: Strategy::Stdout, .. }) => " --logs stdout",
+fn with_logs(command: CommandLine, choice: Option<&ChosenStrategy>) -> CommandLine {
+    match choice.map(|choice| &choice.strategy) {
+        None => command,
+        Some(Strategy::Klog(_)) => command.flag("--logs", "klog"),
+        Some(Strategy::Runner(_)) => command.flag("--logs", "runner"),
+        Some(Strategy::Stdout) => command.flag("--logs", "stdout"),
     }
 }
 
@@ -77,14 +80,15 @@ fn log(pod: &PodPass) -> Option<Finding> {
         Finding::new(Rule::LogDirMissing, Level::Refuse, format!("the log {path} cannot be written in the pod"))
             .about(path.parent().unwrap_or_default().to_string())
             .evidence(*why)
-            .fix("mount a volume there: a hostPath, or an emptyDir"),
+            .fix("mount a volume there that can be written to: a hostPath, or an emptyDir"),
     )
 }
 
 fn on_volume(pass: &Pass) -> Option<Finding> {
     let ChainEnd::Mounted(word) = &pass.startup.after.end else { return None };
     let message = format!("{word} comes from a volume of the pod, which was not examined");
-    Some(Finding::new(Rule::ProgramOnVolume, Level::Warn, message).about(word).fix(Rule::ProgramOnVolume.fix()))
+    let fix = "check the volume, or see the image start with a copy of it: --start --start-mount HOST-PATH:PATH";
+    Some(Finding::new(Rule::ProgramOnVolume, Level::Warn, message).about(word).fix(fix))
 }
 
 fn closed(pod: &PodPass) -> impl Iterator<Item = Finding> {

@@ -3,6 +3,7 @@
 
 use super::interpreted;
 use crate::elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
+use crate::error::typed_word;
 use crate::layer::RootPath;
 use crate::link::Missing;
 use crate::oci::Platform;
@@ -50,12 +51,26 @@ fn with_offer(finding: Finding, pass: &Pass) -> Finding {
             }
         }
         (ChainEnd::NoInterpreter { .. }, Some(Interpreted { now: InterpreterNow::There { path, .. }, .. })) => {
-            let script = after.chain.last().map(|executed| executed.path.to_string()).unwrap_or_default();
-            let words = serde_json::json!([path.to_string(), script]);
-            finding.fix(format!("start the interpreter that the new base has: --entrypoint '{words}'"))
+            match after.chain.last().and_then(|script| interpreter_flag(path, script, pass)) {
+                Some(flag) => finding.fix(format!("start the interpreter that the new base has: {flag}")),
+                None => finding,
+            }
         }
         _ => finding,
     }
+}
+
+/// The flag that gives the script to its interpreter: every other word of ENTRYPOINT or CMD stays. There is none where a
+/// pod or another script names it.
+fn interpreter_flag(interpreter: &RootPath, script: &Executed, pass: &Pass) -> Option<String> {
+    let command = &pass.draft.container.command;
+    let parts = [("--entrypoint", &command.entrypoint), ("--cmd", &command.cmd)];
+    parts.into_iter().find_map(|(flag, words)| {
+        let mut words = words.clone()?;
+        let at = words.iter().position(|word| *word == script.word)?;
+        words.splice(at..=at, [interpreter.to_string(), script.written.clone()]);
+        Some(format!("{flag} {}", typed_word(&serde_json::json!(words).to_string())))
+    })
 }
 
 /// The same of one image on its own root, which nobody moves.

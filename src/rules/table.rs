@@ -480,7 +480,7 @@ rules! {
         means "The program is on a volume, not in the image, and was not examined."
         why "Only the volume's content decides whether the container starts."
         example "command: [/plugins/run]   # volumeMount at /plugins"
-        fix "nothing; check the volume"
+        fix "check the volume; with --command-from, --start and --start-mount HOST-PATH:PATH the image is started with a copy of it"
 
     ProgramUnknown "program-unknown" Manifest [Note] Never
         means "The name of the program contains $(NAME) and is known only when the container starts."

@@ -224,11 +224,10 @@ fn opened_but_missing(source: &Observation, result: &Observation, on: &Compariso
     if let Some(more) = lost.len().checked_sub(MOST).filter(|more| *more > 0) {
         let message = format!("the source opens {more} more files that the result does not have");
         let evidence = lost.iter().skip(MOST).take(MOST).map(|opened| opened.path.to_string()).collect::<Vec<_>>();
-        findings.push(
-            Finding::new(Rule::OpenedButMissing, Level::Refuse, message)
-                .evidence(evidence.join(", "))
-                .fix(Rule::OpenedButMissing.fix()),
-        );
+        let fix = "bring the files above and run again: then these are named; if the program does without all of them, \
+            pass --allow opened-but-missing";
+        findings
+            .push(Finding::new(Rule::OpenedButMissing, Level::Refuse, message).evidence(evidence.join(", ")).fix(fix));
     }
     findings
 }

@@ -382,10 +382,13 @@ fn mount_root(place: &Path, rights: StartRights) -> Result<()> {
         mount("overlay", "root", "overlay", MountFlags::NODEV, layers)
     };
     mounted().map_err(|error| {
-        Error::new(Kind::Io, "could not mount a root to start the image on")
+        let error = Error::new(Kind::Io, "could not mount a root to start the image on")
             .fact("directory", place.display())
-            .cause(error)
-            .hint("without root's rights it takes Linux 5.11")
+            .cause(error);
+        match rights {
+            StartRights::Root => error,
+            StartRights::Namespace => error.hint("run underpin as root, or on Linux 5.11 or newer"),
+        }
     })
 }
 

@@ -19,7 +19,7 @@ use super::disk::{
     PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, start_process, wait_if_ending,
 };
 use super::parallel::OnceMap;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, typed_word};
 use crate::oci::{Engine, EngineImage, LocalImage, Location};
 
 /// As long as a tool may take: an hour is enough for the largest image on the slowest disk.
@@ -104,7 +104,10 @@ impl EngineTool {
         wait_if_ending();
         match ended {
             Ok(()) => Ok(to),
-            Err(said) => Err(failed(said).hint(format!("run it by hand: {}", self.by_hand(image)))),
+            Err(said) => {
+                let (command, archive) = by_hand(self.name, image);
+                Err(failed(said).hint(format!("run it by hand: {command}, and name it {archive}")))
+            }
         }
     }
 
@@ -142,30 +145,29 @@ impl EngineTool {
         };
         Ok((to, words))
     }
+}
 
-    fn by_hand(&self, image: &EngineImage) -> String {
-        match self.name {
-            "skopeo" => format!("skopeo copy {image} oci-archive:image.tar:latest"),
-            "podman" => format!("podman save --format oci-archive -o image.tar {}", image.name),
-            _ => format!("docker save -o image.tar {}", image.name),
+/// The command by which a person makes an archive of the image, and what the archive is then called.
+fn by_hand(tool: &str, image: &EngineImage) -> (String, &'static str) {
+    let name = typed_word(&image.name);
+    match tool {
+        "skopeo" => {
+            let from = typed_word(&image.to_string());
+            (format!("skopeo copy {from} oci-archive:image.tar:latest"), "oci-archive:image.tar:latest")
         }
+        "podman" => (format!("podman save --format oci-archive -o image.tar {name}"), "oci-archive:image.tar"),
+        _ => (format!("docker save -o image.tar {name}"), "docker-archive:image.tar"),
     }
 }
 
 fn missing(image: &EngineImage, names: &[&str]) -> Error {
-    let archive = match image.engine {
-        Engine::DockerDaemon => {
-            format!("docker save -o image.tar {}, and name it docker-archive:image.tar", image.name)
-        }
-        Engine::ContainersStorage => {
-            format!("podman save --format oci-archive -o image.tar {}, and name it oci-archive:image.tar", image.name)
-        }
-    };
+    // The engine's own tool, which is where the engine is.
+    let (command, archive) = by_hand(names.last().unwrap_or(&"skopeo"), image);
     Error::usage("no tool that reads this image is installed")
         .fact("image", image)
         .fact("looked for", names.join(", "))
         .hint(format!("install {}", names.join(" or ")))
-        .hint(format!("or make an archive where the engine is: {archive}"))
+        .hint(format!("or make an archive where the engine is: {command}, and name it {archive}"))
 }
 
 /// That an engine's image cannot be a target, and what to do instead.
@@ -174,7 +176,8 @@ pub fn not_a_target(image: &EngineImage) -> Error {
     let (archive, load) = match image.engine {
         Engine::DockerDaemon => ("docker-archive:image.tar:NAME:TAG", "docker load -i image.tar".to_owned()),
         Engine::ContainersStorage => {
-            ("oci-archive:image.tar:latest", format!("skopeo copy oci-archive:image.tar:latest {image}"))
+            let to = typed_word(&image.to_string());
+            ("oci-archive:image.tar:latest", format!("skopeo copy oci-archive:image.tar:latest {to}"))
         }
     };
     Error::usage(format!("an image cannot be published to {}", image.engine.transport()))

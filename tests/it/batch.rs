@@ -17,15 +17,15 @@ use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 
 /// A registry with `count` applications on one base, and a file that moves them all.
-struct Setup {
+pub struct Setup {
     registry: Registry,
-    proxy: Proxy,
+    pub proxy: Proxy,
     sandbox: Sandbox,
     count: usize,
 }
 
 impl Setup {
-    fn new(count: usize) -> Part<Self> {
+    pub fn new(count: usize) -> Part<Self> {
         let registry = Registry::plain()?;
         let proxy = Proxy::before(registry.host());
         let setup = Self { registry, proxy, sandbox: Sandbox::new(), count };
@@ -54,15 +54,15 @@ impl Setup {
         file
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.sandbox.path("here").join(name), text).unwrap();
     }
 
-    fn read(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.sandbox.path("here").join(name)).unwrap()
     }
 
-    fn batch(&self, flags: &[&str]) -> Invocation {
+    pub fn batch(&self, flags: &[&str]) -> Invocation {
         self.proxy.calm();
         self.sandbox.underpin(["batch", "batch.yaml"].iter().chain(flags)).hurried()
     }

@@ -65,7 +65,7 @@ pub fn debian() -> Recipe {
 }
 
 /// The new base with more files, and as this user.
-fn base_with(files: &[Entry], user: &str) -> Recipe {
+pub fn base_with(files: &[Entry], user: &str) -> Recipe {
     let mut base = fixtures::new_base(AMD64);
     base.layers.push(Layer::of(Pack::Gzip, &[folder("var/"), folder("var/log/"), folder("var/run/")]));
     base.layers.extend((!files.is_empty()).then(|| Layer::of(Pack::Gzip, files)));
@@ -79,19 +79,19 @@ fn component(name: &str, bytes: Vec<u8>) -> Recipe {
     upon(&debian(), [Layer::of(Pack::Gzip, &own)], json!({}))
 }
 
-struct Case {
-    layouts: Layouts,
+pub struct Case {
+    pub layouts: Layouts,
 }
 
 impl Case {
-    fn new(app: &Recipe, base: &Recipe, container: &str) -> Self {
+    pub fn new(app: &Recipe, base: &Recipe, container: &str) -> Self {
         let case = Self { layouts: Layouts::new(&app.build(), &debian().build(), &base.build()) };
         case.manifest(container);
         case
     }
 
     /// A pod whose container, called `main`, has these lines.
-    fn manifest(&self, lines: &str) {
+    pub fn manifest(&self, lines: &str) {
         let (container, pod) = lines.split_once("---\n").unwrap_or((lines, ""));
         let indent = |text: &str, by: &str| text.lines().flat_map(|line| [by, line, "\n"]).collect::<String>();
         let (indented, spec) = (indent(container, "    "), indent(pod, "  "));
@@ -209,7 +209,7 @@ fn a_manifest_that_still_needs_a_shell_is_refused_until_kube_has_taken_it_out() 
     assert_eq!(rules(&run), ["refuse needs-shell"], "{run}");
     let report = run.json();
     let fix = finding(&report, "needs-shell")["fix"].as_str().unwrap();
-    let told = fix.rsplit("underpin ").next().unwrap();
+    let told = fix.rsplit("`underpin ").next().unwrap().trim_end_matches('`');
     assert_eq!(told, "kube pod.yaml --write --logs runner");
     case.layouts.underpin(&told.split(' ').collect::<Vec<_>>()).run().ok();
     let report = case.rebase("out").run().ok().json();

@@ -11,17 +11,17 @@ use crate::support::layouts::Layouts;
 use crate::support::skip::{need, or_skip};
 use crate::support::tools::tool;
 
-fn layouts() -> Layouts {
+pub fn layouts() -> Layouts {
     Layouts::on(&fixtures::old_base("linux/amd64"), &fixtures::app("linux/amd64", 5000))
 }
 
 /// A storage of podman's that is nobody else's, with the application in it as `localhost/app:v1`.
-struct Storage {
+pub struct Storage {
     config: PathBuf,
 }
 
 impl Storage {
-    fn with_app(layouts: &Layouts) -> Self {
+    pub fn with_app(layouts: &Layouts) -> Self {
         let (root, config) = (layouts.sandbox.path("storage"), layouts.sandbox.path("storage.conf"));
         let text =
             format!("[storage]\ndriver = \"vfs\"\ngraphroot = \"{0}/root\"\nrunroot = \"{0}/run\"\n", root.display());
@@ -34,7 +34,7 @@ impl Storage {
         storage
     }
 
-    fn knows(&self, invocation: Invocation) -> Invocation {
+    pub fn knows(&self, invocation: Invocation) -> Invocation {
         invocation.env("CONTAINERS_STORAGE_CONF", &self.config)
     }
 }
@@ -43,7 +43,7 @@ fn program(name: &str) -> String {
     crate::support::skip::find(name).unwrap().display().to_string()
 }
 
-fn rebase(layouts: &Layouts, source: &str, to: &str) -> Invocation {
+pub fn rebase(layouts: &Layouts, source: &str, to: &str) -> Invocation {
     let inputs = ["--base", "oci:new:v1", "--old-base", "oci:old:v1", "--no-cache"];
     layouts.underpin(&["rebase", source, "-t", to]).args(inputs)
 }

@@ -15,12 +15,12 @@ use crate::support::tar_layer::{Entry, Layer, Pack, file, program, symlink};
 
 const AMD64: &str = "linux/amd64";
 
-fn tool(path: &str) -> Entry {
+pub fn tool(path: &str) -> Entry {
     program(path, prints(Machine::Amd64, "of the base\n"))
 }
 
 /// An application on a system with these files, to be moved to the new base of the fixtures with those.
-fn layouts(system: &[Entry], app: &[Entry], config: Value, base: &[Entry]) -> Layouts {
+pub fn layouts(system: &[Entry], app: &[Entry], config: Value, base: &[Entry]) -> Layouts {
     let old = old_base(system);
     let mut new = fixtures::new_base(AMD64);
     new.layers.push(Layer::of(Pack::Gzip, base));
@@ -134,7 +134,7 @@ const PYTHON: [&str; 7] = [
 ];
 
 /// An application with these files on Debian with Python, to be moved to a base with the same Python.
-fn python(more: &[&str], app: &[Entry], command: &[&str]) -> Part<Layouts> {
+pub fn python(more: &[&str], app: &[Entry], command: &[&str]) -> Part<Layouts> {
     let accounts = [file("etc/passwd", "root:x:0:0:root:/root:/sbin/nologin\n"), file("etc/group", "root:x:0:\n")];
     let names: Vec<&str> = PYTHON.iter().chain(more).copied().collect();
     let mut files = system(&packages(&names)?);

@@ -12,6 +12,12 @@ mod places;
 mod refusals;
 mod registry;
 
+mod bases;
+mod engines;
+mod outdated;
+mod pods;
+mod starts;
+
 use crate::support::invocation::{Invocation, Run};
 use inventory::{Pattern, flags_of};
 

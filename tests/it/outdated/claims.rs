@@ -12,18 +12,18 @@ use crate::support::skip::{need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, program};
 use crate::support::tools;
 
-const NAME: &str = "org.opencontainers.image.base.name";
-const DIGEST: &str = "org.opencontainers.image.base.digest";
+pub const NAME: &str = "org.opencontainers.image.base.name";
+pub const DIGEST: &str = "org.opencontainers.image.base.digest";
 
 /// An application built on the base by somebody else, with these annotations.
-fn built(base: &Recipe, annotations: &[(&str, &str)]) -> Recipe {
+pub fn built(base: &Recipe, annotations: &[(&str, &str)]) -> Recipe {
     let layer = [Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, "x"))])];
     let mut app = upon(base, layer, fixtures::app_config());
     app.annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
     app
 }
 
-fn digest_of(base: &Recipe) -> String {
+pub fn digest_of(base: &Recipe) -> String {
     base.build().digest()
 }
 

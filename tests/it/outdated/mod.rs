@@ -1,7 +1,7 @@
 //! Which images are based on an old build of their base, against a real registry: what differs, which tag is asked,
 //! and the batch file that refreshes them.
 
-mod claims;
+pub mod claims;
 mod tags;
 
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use crate::support::skip::{Part, or_skip};
 use crate::support::tar_layer::{Entry, Layer, Pack, file, program};
 use crate::support::tools::newer;
 
-const AMD64: &str = "linux/amd64";
+pub const AMD64: &str = "linux/amd64";
 /// The tag of every base.
-const TAG: &str = "stable";
+pub const TAG: &str = "stable";
 
 /// A registry with a base and applications that were moved to it.
 pub(super) struct Fleet {
