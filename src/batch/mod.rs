@@ -7,8 +7,6 @@
 mod file;
 mod lock;
 mod outdated;
-mod outdated_names;
-mod outdated_refresh;
 mod promoter;
 mod run;
 mod shard;
@@ -16,8 +14,7 @@ mod version_marker;
 
 pub use file::{BatchEntry, BatchFile, LARGEST};
 pub use lock::{Changes, Lock, Locked, LockedDigests};
-pub use outdated::{AskedImage, OutdatedAnswer, OutdatedRun, outdated};
-pub use outdated_names::BaseRule;
+pub use outdated::{AskedImage, BaseRule, OutdatedAnswer, OutdatedRun, outdated};
 pub use promoter::{PromotedImage, Promotion, read_promoter};
 pub use run::{BatchDone, BatchEffect, BatchRun, Locking, run};
 pub use shard::Shard;

@@ -4,11 +4,14 @@
 //! The rules this file owns: a base is the image's only where the layers agree; what cannot be told is said to be unknown,
 //! and never counts as current; only an image that is outdated is judged, since that needs its layers.
 
+mod names;
+mod refresh;
+
 use std::sync::Arc;
 
+pub use names::BaseRule;
+
 use super::file::BatchEntry;
-use super::outdated_names::{BaseIdentity, BaseRule, BaseTag, NewestQuestion};
-use super::outdated_refresh::{Refresh, Refreshed};
 use crate::error::{Error, Kind, Result};
 use crate::examine::BaseChange;
 use crate::layer::FileDigests;
@@ -22,6 +25,8 @@ use crate::run as flow;
 use crate::settings::Job;
 use crate::store::fetch::{BasedImage, BasedPlatform, Fetcher, NamedBy};
 use crate::store::{OnceMap, Session, parallel};
+use names::{BaseIdentity, BaseTag, NewestQuestion};
+use refresh::{Refresh, Refreshed};
 
 /// What to do where the name of a base is known, or may be, and not the build.
 const BUILD: &str = "name the build that it is on: --known-base NAME:TAG@DIGEST";

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::outdated::AskedImage;
+use super::AskedImage;
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};

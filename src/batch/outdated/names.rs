@@ -2,13 +2,13 @@
 //!
 //! The rule this file owns: only a reference whose tag is known is held against an image. underpin records a base without
 //! its tag, so such a name alone leads to `latest`, which can show that an image is current, and never that it is outdated
-//! ([decision 37](../../docs/decisions/0037-which-tag-an-image-is-held-against.md)).
+//! ([decision 37](../../../docs/decisions/0037-which-tag-an-image-is-held-against.md)).
 
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use super::file::BatchEntry;
+use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::examine::base::Rung;
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Location, RepositoryName};
