@@ -121,14 +121,17 @@ impl Cache {
         }
     }
 
-    /// Keeps that an image was seen under a name, and that its parts belong to it.
-    pub fn remember(&self, sighting: &ImageUse<'_>) {
-        let Some(layout) = self.writable() else { return };
+    /// Keeps that an image was seen under a name, and that its parts belong to it. Yields all that is known of it.
+    pub fn remember(&self, sighting: &ImageUse<'_>) -> Option<ImageRecord> {
+        let layout = self.writable()?;
         match sighting.keep(&layout.images(), layout.notices()) {
             // A damaged record may be a root of more than was seen now. It is not replaced: it
             // keeps the collector out until somebody has looked at it.
-            Err(error) if error.kind() != Kind::Io => layout.notices().warn(line(&error)),
-            outcome => drop(layout.tolerate(outcome)),
+            Err(error) if error.kind() != Kind::Io => {
+                layout.notices().warn(line(&error));
+                None
+            }
+            outcome => layout.tolerate(outcome),
         }
     }
 

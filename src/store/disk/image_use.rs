@@ -36,26 +36,29 @@ pub struct ImageUse<'a> {
 }
 
 impl ImageUse<'_> {
-    /// Keeps what was seen in the directory of records. What is known already costs no write.
-    pub(super) fn keep(&self, directory: &Path, notices: &Notices) -> Result<()> {
+    /// Keeps what was seen in the directory of records, and yields the record as it is now. What is known already costs
+    /// no write.
+    pub(super) fn keep(&self, directory: &Path, notices: &Notices) -> Result<ImageRecord> {
         let seen = self.record();
         let path = directory.join(ImageRecord::file_name(&seen.reference));
-        if ImageRecord::read(&path)?.is_some_and(|known| known.covers(&seen)) {
+        if let Some(known) = ImageRecord::read(&path)?.filter(|known| known.covers(&seen)) {
             self.touch(directory, &seen.reference);
-            return Ok(());
+            return Ok(known);
         }
         // Threads queue here; to wait for the lock means to look again and again.
         let _turn = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
         // Two processes that see two platforms of one image must not lose each other's.
         let _alone = lock::directory(directory, LockMode::Exclusive, LockWait::default(), notices)?;
-        match ImageRecord::read(&path)? {
-            Some(known) if known.digest == seen.digest => join(known, &seen).write(directory),
+        let record = match ImageRecord::read(&path)? {
+            Some(known) if known.digest == seen.digest => join(known, &seen),
             Some(known) => {
                 self.retire(directory, known)?;
-                seen.write(directory)
+                seen
             }
-            None => seen.write(directory),
-        }
+            None => seen,
+        };
+        record.write(directory)?;
+        Ok(record)
     }
 
     fn record(&self) -> ImageRecord {

@@ -89,8 +89,15 @@ pub(super) struct ImageRecorder {
     location: Location,
     digest: Digest,
     media_type: MediaType,
-    told: Mutex<BTreeSet<Digest>>,
+    /// What the record has.
+    told: Mutex<Told>,
     recording: Recording,
+}
+
+#[derive(Default)]
+struct Told {
+    parts: BTreeSet<Digest>,
+    platforms: BTreeSet<String>,
 }
 
 /// Whether the store keeps a record of an image.
@@ -113,20 +120,24 @@ impl ImageRecorder {
         if matches!(self.location, Location::Cache(_)) || self.recording == Recording::Off {
             return;
         }
-        let fresh: Vec<Digest> = {
+        let platform = platform.map(|(platform, manifest)| (platform.to_string(), manifest));
+        let (parts, platforms) = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            parts.into_iter().chain([self.digest]).filter(|part| told.insert(*part)).collect()
+            let parts: Vec<Digest> =
+                parts.into_iter().chain([self.digest]).filter(|part| told.parts.insert(*part)).collect();
+            (parts, platform.into_iter().filter(|(name, _)| told.platforms.insert(name.clone())).collect::<Vec<_>>())
         };
-        if fresh.is_empty() && platform.is_none() {
+        if parts.is_empty() && platforms.is_empty() {
             return;
         }
-        cache.remember(&ImageUse {
-            location: &self.location,
-            digest: self.digest,
-            media_type: &self.media_type,
-            platforms: platform.map(|(platform, manifest)| (platform.to_string(), manifest)).into_iter().collect(),
-            parts: fresh,
-            used: ImageAccess::Read,
-        });
+        let (location, digest, media_type) = (&self.location, self.digest, &self.media_type);
+        let used = ImageAccess::Read;
+        let record = cache.remember(&ImageUse { location, digest, media_type, platforms, parts, used });
+        // What was known before need not be told again.
+        if let Some(record) = record {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.parts.extend(record.parts);
+            told.platforms.extend(record.platforms.into_keys());
+        }
     }
 }
