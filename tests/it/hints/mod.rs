@@ -6,6 +6,7 @@
 
 pub mod inventory;
 
+mod building;
 mod command_line;
 mod old_base;
 mod places;
