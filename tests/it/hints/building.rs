@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::advice;
 use super::refusals::{hello, image, is_quiet, moving, on};
+use super::{advice, again};
 use crate::limits::zstd_zeros;
 use crate::real_start::only_a_run::packed;
 use crate::support::docker_registry::{Door, Registry};
@@ -164,4 +164,31 @@ fn of_an_image_of_schema_1() {
     advice(&run, written).by_hand("converts it to schema 2 or OCI");
     copy("oci", &there);
     inspect().ok();
+}
+
+#[test]
+fn of_a_working_directory_and_a_variable_of_the_new_base() {
+    or_skip!(need(&["gcc"]));
+    let mut new = fixtures::new_base("linux/amd64");
+    new.config["WorkingDir"] = json!("/home/nonroot");
+    new.config["Env"] = json!([fixtures::PATH, "SPEED=slow"]);
+    let reads = "#include <stdlib.h>\nint main(void) { return getenv(\"SPEED\") == 0; }\n";
+    let layer = Layer::of(Pack::Gzip, &[program("app", c("gcc", &["-static"], reads))]);
+    let old = fixtures::old_base("linux/amd64");
+    let with = |members: &Value| {
+        let mut config = json!({"Entrypoint": ["/app"], "Env": [fixtures::PATH]});
+        config.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        Layouts::new(&upon(&old, [layer.clone()], config).build(), &old.build(), &new.build())
+    };
+    let silent = with(&json!({}));
+    let run = moving(&silent, &[])().run().ok();
+    let workdir = advice(&run, "set WORKDIR in the image itself, or pass --workdir {old}").flag("--workdir");
+    is_quiet(&again(moving(&silent, &[]), &workdir).ok(), "workdir-changed");
+    let env = advice(&run, "set them in the image itself, or with --env NAME=VALUE")
+        .flags("--env NAME=VALUE", &[("NAME=VALUE", "SPEED=fast")]);
+    is_quiet(&again(moving(&silent, &[]), &env).ok(), "env-lost");
+    let own = with(&json!({"WorkingDir": "/", "Env": [fixtures::PATH, "SPEED=fast"]}));
+    let run = moving(&own, &[])().run().ok();
+    is_quiet(&run, "workdir-changed");
+    is_quiet(&run, "env-lost");
 }

@@ -8,6 +8,8 @@ pub mod inventory;
 
 mod building;
 mod command_line;
+mod files;
+mod machine;
 mod old_base;
 mod places;
 mod refusals;

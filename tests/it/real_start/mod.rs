@@ -3,7 +3,7 @@
 mod hostile;
 mod leftovers;
 pub mod only_a_run;
-mod rootless;
+pub mod rootless;
 mod runtimes;
 
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn actor() -> Vec<u8> {
 }
 
 /// An image of the program that starts with these words, on an old base with a tool of its own.
-fn acting(words: &[&str]) -> Recipe {
+pub fn acting(words: &[&str]) -> Recipe {
     let actor = actor();
     let old = old_base(&[folder("usr/bin/"), program("usr/bin/tool", prints(Machine::Amd64, "tool\n"))]);
     let own = [program("app", actor), program("own-tool", prints(Machine::Amd64, "own\n"))];

@@ -15,7 +15,7 @@ const UID: u32 = 12_345;
 
 /// Whether `/etc/subuid` and `/etc/subgid` lend the user numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lent {
+pub enum Lent {
     Yes,
     No,
 }
@@ -36,7 +36,7 @@ mount --bind "$binary" "$place/underpin"
 exec setpriv --reuid 12345 --regid 12345 --clear-groups "$place/underpin" "$@"
 "#;
 
-fn can_start() -> Part<()> {
+pub fn can_start() -> Part<()> {
     need(&["runc", "cc", "setpriv", "unshare", "newuidmap"])?;
     let tried = std::process::Command::new("setpriv")
         .args(["--reuid", "12345", "--regid", "12345", "--clear-groups", "unshare", "--user", "true"])
@@ -45,7 +45,7 @@ fn can_start() -> Part<()> {
 }
 
 /// Everything that the user reads, and one directory to write to.
-fn layouts(app: &Recipe) -> Layouts {
+pub fn layouts(app: &Recipe) -> Layouts {
     let layouts = super::layouts(app);
     for name in ["", "here"] {
         let open = std::fs::Permissions::from_mode(0o755);
@@ -57,7 +57,7 @@ fn layouts(app: &Recipe) -> Layouts {
     layouts
 }
 
-fn as_user(layouts: &Layouts, lent: Lent, args: &[&str]) -> Invocation {
+pub fn as_user(layouts: &Layouts, lent: Lent, args: &[&str]) -> Invocation {
     let place = layouts.sandbox.path("machine");
     std::fs::create_dir_all(&place).unwrap();
     let numbers = if lent == Lent::Yes { "tester:200000:65536" } else { "" };
