@@ -17,7 +17,7 @@ use crate::support::tar_layer::{Entry, Layer, Pack, digest, program, tar};
 use crate::support::tools::tool;
 
 /// Moves the application with these files and this command, as this user.
-fn moves(files: &[Entry], user: &str, entrypoint: Value) -> Run {
+fn moves(files: &[Entry], user: &str, entrypoint: &[&str]) -> Run {
     let layouts = image(&[], files, &json!({"Entrypoint": entrypoint, "User": user}));
     moving(&layouts, &[])().run()
 }
@@ -35,7 +35,7 @@ fn of_an_init_that_stays_behind() {
         if (!fork()) execv(a[2], a + 2);\nint s; wait(&s); return s != 0; }\n";
     let init = program("sbin/tini", c("gcc", &["-static"], source));
     let config = json!({"Entrypoint": ["/sbin/tini", "--", "/app"]});
-    let lost = image(&[init.clone()], &[], &config);
+    let lost = image(std::slice::from_ref(&init), &[], &config);
     let run = lost.plan().run().ok();
     let written =
         "it must reap its children and handle SIGTERM itself; where it does not, put a static init into the image";
@@ -49,25 +49,25 @@ fn of_an_init_that_stays_behind() {
 #[test]
 fn of_a_wrapper_that_changes_the_user() {
     let gosu = [program("bin/gosu", prints(Machine::Amd64, ""))];
-    let run = moves(&gosu, "1000:1000", json!(["/bin/gosu", "1000:1000", "/app"])).refused().says("start-unknown");
+    let run = moves(&gosu, "1000:1000", &["/bin/gosu", "1000:1000", "/app"]).refused().says("start-unknown");
     let written = "let the image run as root, or as the user that the program is to have and without the wrapper";
     advice(&run, written).by_hand("without the wrapper");
-    moves(&gosu, "0", json!(["/bin/gosu", "1000:1000", "/app"])).ok();
-    moves(&[], "1000:1000", json!(["/app"])).ok();
+    moves(&gosu, "0", &["/bin/gosu", "1000:1000", "/app"]).ok();
+    moves(&[], "1000:1000", &["/app"]).ok();
 
-    let run = moves(&gosu, "0", json!(["/bin/gosu", "app", "/app"])).refused().says("user-missing");
+    let run = moves(&gosu, "0", &["/bin/gosu", "app", "/app"]).refused().says("user-missing");
     advice(&run, "name the user by number").by_hand("by number");
-    moves(&gosu, "0", json!(["/bin/gosu", "1000:1000", "/app"])).ok();
+    moves(&gosu, "0", &["/bin/gosu", "1000:1000", "/app"]).ok();
 }
 
 #[test]
 fn of_a_wrapper_that_leads_nowhere() {
     let env = [program("bin/env", prints(Machine::Amd64, ""))];
-    let run = moves(&env, "", json!(["/bin/env", "--odd", "/app"])).refused().says("start-unknown");
+    let run = moves(&env, "", &["/bin/env", "--odd", "/app"]).refused().says("start-unknown");
     let written = "set ENTRYPOINT to the program itself, or pass --entrypoint, or leave {option} out";
     advice(&run, written).by_hand("leave --odd out");
-    moves(&env, "", json!(["/bin/env", "/app"])).ok();
-    moves(&env, "", json!(["/app"])).ok();
+    moves(&env, "", &["/bin/env", "/app"]).ok();
+    moves(&env, "", &["/app"]).ok();
 
     let itself = image(&[], &[program("start", "#!/start\n")], &json!({"Entrypoint": ["/start"]}));
     let run = moving(&itself, &[])().run().refused().says("start-unknown");
@@ -95,9 +95,9 @@ fn of_a_program_that_was_packed() {
     or_skip!(need(&["gcc"]));
     let plain = c("gcc", &["-static"], "int main(void) { return 0; }\n");
     let packed = or_skip!(packed(&plain));
-    let run = moves(&[program("packed", packed)], "", json!(["/packed"])).refused().says("packed-binary");
+    let run = moves(&[program("packed", packed)], "", &["/packed"]).refused().says("packed-binary");
     advice(&run, "put the program into the image as it is: layers are compressed anyway").by_hand("as it is");
-    moves(&[program("packed", plain)], "", json!(["/packed"])).ok();
+    moves(&[program("packed", plain)], "", &["/packed"]).ok();
 }
 
 #[test]
