@@ -100,15 +100,15 @@ fn of_a_cache_that_others_use() {
     collect().args(["--lock-timeout", "0s"]).run().ok();
 }
 
-/// The one hint that takes a minute: so long is waited for others who write.
 #[test]
 fn of_a_process_that_keeps_a_directory() {
     or_skip!(need(&["flock"]));
+    let preload = or_skip!(Preload::new());
     let layouts = layouts();
     layouts.rebase("out").run().ok();
     let rebase = || layouts.rebase("out").args(["--workdir", "/tmp"]);
     let holder = Holder::of(&layouts.layout("out"), "--exclusive");
-    let run = rebase().run().fails("lock");
+    let run = preload.hurry(rebase(), 30).run().fails("lock").says("60 s");
     advice(&run, "find the stopped process that uses the directory, end it, and run again").by_hand("end it");
     holder.end();
     rebase().run().ok();
