@@ -32,12 +32,11 @@ impl LockFile {
         if self.locking == Locking::Strict {
             return Ok(());
         }
-        // `--locked` needs a lock, and changes nothing in it.
-        let hint = |error: Error| match (self.path.exists(), self.locking) {
-            (true, Locking::Use) => error.hint("pass --locked, which does not write underpin.lock"),
-            _ => error.hint("underpin.lock is written beside the batch file: copy that to where you can write"),
-        };
-        OutputFile::open(&self.path).and_then(|_| OutputFile::open(&self.journal)).map(drop).map_err(hint)
+        OutputFile::open(&self.path).and_then(|_| OutputFile::open(&self.journal)).map(drop)
+    }
+
+    pub fn exists(&self) -> bool {
+        self.path.exists()
     }
 
     /// What is pinned: a missing lock is empty, and one that will be rewritten need not be readable. What a killed run

@@ -52,11 +52,15 @@ fn of_a_lock_file_that_cannot_be_written() {
     let here = || batch(&disk.path("batch.yaml"));
 
     disk.remount("ro");
-    let run = here().run().fails("local-io");
-    advice(&run, "underpin.lock is written beside the batch file: copy that to where you can write")
-        .by_hand("copy that to where you can write");
-    std::fs::copy(disk.path("batch.yaml"), layouts.layout("batch.yaml")).unwrap();
-    batch(&layouts.layout("batch.yaml")).run().ok();
+    let elsewhere = layouts.layout("batch.yaml");
+    let is_moved = |flags: &[&str]| {
+        let run = here().args(flags).run().fails("local-io");
+        advice(&run, "underpin.lock is written beside the batch file: copy that to where you can write")
+            .by_hand("copy that to where you can write");
+        std::fs::copy(disk.path("batch.yaml"), &elsewhere).unwrap();
+        batch(&elsewhere).args(flags).run().ok();
+    };
+    is_moved(&[]);
 
     disk.remount("rw");
     here().run().ok();
@@ -64,6 +68,8 @@ fn of_a_lock_file_that_cannot_be_written() {
     let run = here().run().fails("local-io");
     let locked = advice(&run, "pass --locked, which does not write underpin.lock").flags("--locked", &[]);
     again(here, &locked).ok();
+    is_moved(&["--lock-only"]);
+    is_moved(&["--update-lock"]);
 }
 
 #[test]
