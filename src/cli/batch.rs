@@ -180,7 +180,15 @@ impl Batch {
 
     /// All files that will be written; the lock is saved again and again, so it is only tried.
     fn open_files(&self, lock: &LockFile, part: &[&BatchEntry]) -> Result<Files> {
-        lock.open()?;
+        // `--locked` needs a lock, and is no way to a new one.
+        let is_enough = lock.exists() && !self.lock.update_lock && !self.lock.lock_only;
+        lock.open().map_err(|error| {
+            error.hint(if is_enough {
+                "pass --locked, which does not write underpin.lock"
+            } else {
+                "underpin.lock is written beside the batch file: copy that to where you can write"
+            })
+        })?;
         let prefix = self.promoter_prefix.clone();
         let promoter = self.promoter.as_deref().map(|path| PromoterFile::open(path, prefix, part));
         Ok(Files { promoter: promoter.transpose()?, reports: self.reports.open()? })

@@ -32,8 +32,11 @@ impl LockFile {
         if self.locking == Locking::Strict {
             return Ok(());
         }
-        let hint = |error: Error| error.hint("--locked does not write underpin.lock");
-        OutputFile::open(&self.path).and_then(|_| OutputFile::open(&self.journal)).map(drop).map_err(hint)
+        OutputFile::open(&self.path).and_then(|_| OutputFile::open(&self.journal)).map(drop)
+    }
+
+    pub fn exists(&self) -> bool {
+        self.path.exists()
     }
 
     /// What is pinned: a missing lock is empty, and one that will be rewritten need not be readable. What a killed run

@@ -133,7 +133,7 @@ pub(super) fn cmd_changes_meaning(pass: &Pass) -> Option<Finding> {
     Some(
         Finding::new(Rule::CmdChangesMeaning, Level::Warn, message)
             .evidence(format!("{before:?} became {after:?}"))
-            .fix("set ENTRYPOINT and CMD in the image itself if this is not what you want"),
+            .fix("if this is not what you want, set ENTRYPOINT and CMD in the image itself, or pass --entrypoint and --cmd"),
     )
 }
 

@@ -110,10 +110,10 @@ fn judge_end(start: &Start, before: Option<&Start>) -> Option<Finding> {
         }
         ChainEnd::NotAProgram => not_a_program(last?),
         ChainEnd::TooDeep => unknown("the command leads from one program to the next without end".to_owned())
-            .fix("set ENTRYPOINT to the program itself"),
+            .fix("set ENTRYPOINT to the program itself, or pass --entrypoint"),
         ChainEnd::UnknownOption(option) => {
             unknown(format!("what {wrapper} starts is not known: its option {option} is not known"))
-                .fix(format!("set ENTRYPOINT to the program itself, or leave {option} out"))
+                .fix(format!("set ENTRYPOINT to the program itself, or pass --entrypoint, or leave {option} out"))
         }
         ChainEnd::MayNotChangeUser => unknown(format!("{wrapper} changes the user, which only root may"))
             .fix("let the image run as root, or as the user that the program is to have and without the wrapper"),

@@ -299,7 +299,7 @@ rules! {
             ignores CMD and arguments, while the program that replaces it would receive them: underpin clears CMD in \
             that case and says so."
         example "ENTRYPOINT exec /app\nCMD [\"--help\"]\n# the shell ignored --help; /app would not"
-        fix "set ENTRYPOINT and CMD in the image itself if this is not what you want"
+        fix "if this is not what you want, set ENTRYPOINT and CMD in the image itself, or pass --entrypoint and --cmd"
 
     ConfigOdd "config-odd" Result [Warn] Never
         means "The image's config has a value that runtimes interpret differently. It is carried over unchanged."
@@ -651,7 +651,7 @@ rules! {
             cannot be read."
         why "What is not known is not proven."
         example "ENTRYPOINT [\"tini\", \"--new-option\", \"/app\"]"
-        fix "set ENTRYPOINT to the program itself, or leave the option out"
+        fix "set ENTRYPOINT to the program itself, or pass --entrypoint, or leave the option out"
 
     PackagesLeft "packages-left" Layers [Warn] Never
         means "Packages that the image's own layers installed stay behind, and the new base does not have them."

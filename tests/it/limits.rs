@@ -98,7 +98,7 @@ enum End {
 }
 
 /// A zstd layer that claims `blocks` times 128 KiB of zeros, with four bytes for each.
-fn zstd_zeros(blocks: u32) -> Layer {
+pub fn zstd_zeros(blocks: u32) -> Layer {
     let raw = header(60 << 30);
     // A frame with a window of 128 KiB, its length not said.
     let mut bytes = b"\x28\xb5\x2f\xfd\x00\x38".to_vec();

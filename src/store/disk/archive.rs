@@ -173,8 +173,7 @@ impl ArchiveSink {
     /// Writes the archive again, with the statements in it.
     fn put_attachments(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
         if self.flavor == Flavor::Docker {
-            return Err(Error::input("a docker archive cannot hold statements about an image")
-                .hint("write to oci-archive: or oci:, or to a registry"));
+            return Err(Error::input("a docker archive cannot hold statements about an image"));
         }
         let directory = atomic::parent(&self.path);
         let _held = lock::directory(directory, LockMode::Exclusive, LockWait::default(), &self.notices)?;
@@ -251,8 +250,6 @@ fn keep_others(draft: &mut TarWriter, old: &TarReader) -> Result<()> {
 
 fn single_platform() -> Error {
     Error::input("a docker archive holds images of one platform only")
-        .hint("choose one with --platform")
-        .hint("write to oci-archive: to keep all platforms")
 }
 
 impl Sink for ArchiveSink {

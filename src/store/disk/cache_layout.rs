@@ -21,13 +21,19 @@ use super::lock::LockGuard;
 use super::node_record::{NODES, NodeRecord};
 use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::{atomic, gc_lock, partial, verified};
-use crate::error::{Error, Kind, Result};
+use crate::error::{CommandLine, Error, Kind, Result};
 use crate::oci::Digest;
 use crate::store::Notices;
 
 const VERSION: u32 = 1;
 /// Where the records of images are, in the format that is written here.
 pub const IMAGES: &str = "images/v1";
+
+/// What removes this record, which is damaged: the directory of its format is in one of the cache's.
+pub(super) fn verify_command(record: &Path) -> CommandLine {
+    let root = record.ancestors().nth(3).unwrap_or(record);
+    CommandLine::underpin("cache").arg("verify").flag("--cache", root.display())
+}
 
 pub struct CacheLayout {
     root: PathBuf,

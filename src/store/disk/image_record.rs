@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::atomic::{self, Temp};
+use super::cache_layout::verify_command;
 use super::checksummed_json::ChecksummedJson;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
@@ -53,7 +54,7 @@ impl ImageRecord {
         let damaged = || {
             Error::integrity("a record in the cache is damaged")
                 .fact("path", path.display())
-                .hint("`underpin cache verify` removes it; then fetch the image again")
+                .hint(format!("{} removes it; then fetch the image again", verify_command(path)))
         };
         if section.len() > RECORD_LIMIT {
             return Err(damaged());

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::atomic;
-use super::cache_layout::create_private;
+use super::cache_layout::{create_private, verify_command};
 use super::checksummed_json::ChecksummedJson;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
@@ -56,7 +56,7 @@ impl NodeRecord {
         let damaged = || {
             Error::integrity("the cache's record of a node is damaged")
                 .fact("path", path.display())
-                .hint("`underpin cache verify` removes it; the times of use of the node's images are lost")
+                .hint(format!("{} removes it; the times of use of the node's images are lost", verify_command(path)))
         };
         if section.len() > LIMIT {
             return Err(damaged());

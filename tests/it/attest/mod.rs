@@ -34,7 +34,7 @@ pub fn key(name: &str) -> String {
 }
 
 /// The rebase with flags that attach something.
-fn attesting(registries: &Registries, to: &str, flags: &[&str]) -> Invocation {
+pub fn attesting(registries: &Registries, to: &str, flags: &[&str]) -> Invocation {
     registries.rebase(to, "cache").args(flags).env("COSIGN_PASSWORD", "secret")
 }
 

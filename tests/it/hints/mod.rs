@@ -6,7 +6,12 @@
 
 pub mod inventory;
 
+mod administration;
+mod building;
 mod command_line;
+mod files;
+mod machine;
+mod nodes;
 mod old_base;
 mod places;
 mod refusals;

@@ -14,17 +14,17 @@ use crate::support::tar_layer::{Entry, Layer, Pack, file, folder, program, symli
 
 const AMD64: &str = "linux/amd64";
 
-fn hello() -> Entry {
+pub fn hello() -> Entry {
     program("app", prints(Machine::Amd64, fixtures::LINE))
 }
 
 /// The application with these files and members of its config, on an old base with those.
-fn image(old_files: &[Entry], files: &[Entry], members: &Value) -> Layouts {
+pub fn image(old_files: &[Entry], files: &[Entry], members: &Value) -> Layouts {
     let old = old_base(old_files);
     on(&old, files, members)
 }
 
-fn on(old: &Recipe, files: &[Entry], members: &Value) -> Layouts {
+pub fn on(old: &Recipe, files: &[Entry], members: &Value) -> Layouts {
     let mut config = json!({"Env": [fixtures::PATH], "Entrypoint": ["/app"]});
     config.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     let files: Vec<Entry> = [hello()].into_iter().chain(files.iter().cloned()).collect();
@@ -32,12 +32,12 @@ fn on(old: &Recipe, files: &[Entry], members: &Value) -> Layouts {
 }
 
 /// Moves it with these flags.
-fn moving<'a>(layouts: &'a Layouts, flags: &'a [&'a str]) -> impl Fn() -> Invocation + 'a {
+pub fn moving<'a>(layouts: &'a Layouts, flags: &'a [&'a str]) -> impl Fn() -> Invocation + 'a {
     move || layouts.rebase("out").args(flags)
 }
 
 /// It moves, and the rule has nothing to say any more.
-fn is_quiet(run: &Run, rule: &str) {
+pub fn is_quiet(run: &Run, rule: &str) {
     assert!(!run.stderr.contains(&format!("[{rule}]")), "{run}");
 }
 

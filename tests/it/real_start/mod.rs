@@ -2,7 +2,7 @@
 
 mod hostile;
 mod leftovers;
-mod only_a_run;
+pub mod only_a_run;
 pub mod rootless;
 mod runtimes;
 

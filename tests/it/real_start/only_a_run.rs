@@ -130,7 +130,7 @@ int main(int count, char **word) { open(count > 1 ? "/own-notes" : "/usr/share/n
 "#;
 
 /// What UPX makes of a program: none of its strings can be read.
-fn packed(of: &[u8]) -> Part<Vec<u8>> {
+pub fn packed(of: &[u8]) -> Part<Vec<u8>> {
     let upx = newer("trixie/upx-ucl", "upx-ucl")?;
     let suite: PathBuf = upx.ancestors().nth(4).unwrap().to_owned();
     let libraries =

@@ -28,9 +28,14 @@ pub struct Registry {
 /// Whom the registry lets in, and over what.
 pub enum Door<'a> {
     Plain,
-    Htpasswd { user: &'a str, password: &'a str },
+    Htpasswd {
+        user: &'a str,
+        password: &'a str,
+    },
     Token(&'a TokenServer),
     Tls(&'a Leaf),
+    /// Plain, and with images of schema 1, as registries had them for years.
+    Schema1,
 }
 
 impl Registry {
@@ -172,6 +177,7 @@ fn write_config(folder: &Path, host: &str, door: &Door) -> PathBuf {
     });
     match door {
         Door::Plain => {}
+        Door::Schema1 => config["compatibility"] = serde_json::json!({"schema1": {"enabled": true}}),
         Door::Htpasswd { user, password } => {
             let file = folder.join(format!("htpasswd-{port}"));
             let made = Command::new("htpasswd").args(["-Bbn", "-C", "5", user, password]).output().unwrap();

@@ -91,6 +91,11 @@ impl Preload {
             Harm::NoLocks { errno } => invocation.env("DISK_LOCKS", errno.to_string()),
         }
     }
+
+    /// The run with a clock that is so many times faster: a minute of waiting for others is over in seconds.
+    pub fn hurry(&self, invocation: Invocation, times: u32) -> Invocation {
+        invocation.env("LD_PRELOAD", &self.object).env("CLOCK_TIMES", times.to_string())
+    }
 }
 
 /// The calls of a log, in their order.

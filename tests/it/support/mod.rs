@@ -5,6 +5,7 @@ pub mod containerd;
 pub mod debian;
 pub mod docker_registry;
 pub mod durable;
+pub mod fake_runtime;
 pub mod faulty_disk;
 pub mod fixtures;
 pub mod http;

@@ -9,6 +9,7 @@
  *               links that keep numbers from being used twice
  *   DISK_LOCKS  the errno of every lock, as on a file system that has none
  *   DISK_DEAF   syncs of these do nothing: "folders" or "files"
+ *   CLOCK_TIMES how much faster time passes, for those who wait for a disk
  *
  * Calls are made one after the other, so that the log and the durable state are in one order. */
 #define _GNU_SOURCE
@@ -26,6 +27,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define REAL(name) ((__typeof__(name) *)real(#name))
@@ -265,4 +267,24 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
 }
 ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *there, size_t count, unsigned flags) {
   ON_FILE("write", to, REAL(copy_file_range)(from, at, to, there, count, flags))
+}
+
+static struct timespec started;
+static long times;
+
+__attribute__((constructor)) static void start_clock(void) {
+  times = atol(setting("CLOCK_TIMES"));
+  if (times) REAL(clock_gettime)(CLOCK_MONOTONIC, &started);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+  static __typeof__(clock_gettime) *really;
+  if (!really) really = real("clock_gettime");
+  int result = really(clock, now);
+  if (result || !times || clock != CLOCK_MONOTONIC) return result;
+  long passed = (now->tv_sec - started.tv_sec) * 1000000000L + now->tv_nsec - started.tv_nsec;
+  long shown = started.tv_nsec + passed * times;
+  now->tv_sec = started.tv_sec + shown / 1000000000L;
+  now->tv_nsec = shown % 1000000000L;
+  return 0;
 }
