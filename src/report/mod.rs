@@ -35,7 +35,7 @@ pub use exceptions::ExceptionListReport;
 pub use files::{FileListing, FileTree};
 pub use format::ReportFormat;
 pub use html::to_html;
-pub use inspection::Inspection;
+pub use inspection::{Inspection, InspectionPlatform};
 pub use json::{error_to_json, to_json};
 pub use junit::to_junit;
 pub use markdown::to_markdown;

@@ -580,13 +580,12 @@ fn platform(pass: &Pass, files: FileListing) -> ReportedPlatform {
 
 /// The files of a layer: of one that is written those that it will have.
 fn tree(subject: &PlatformSubject, layer: &PlannedLayer, files: FileListing) -> Option<FileTree> {
-    let FileListing::Rows(rows) = files else { return None };
     match &layer.body {
-        Body::Written { new, .. } => Some(FileTree::new(new.entries().map(|(entry, _)| entry), rows)),
+        Body::Written { new, .. } => files.tree(new.entries().map(|(entry, _)| entry)),
         Body::Inherited(of) => {
             let mut read = subject.layers.iter().chain(&subject.old_layers).chain(&subject.base_layers);
             let index = read.find(|index| index.digest == of.descriptor.digest)?;
-            Some(FileTree::new(index.entries.iter(), rows))
+            files.tree(index.entries.iter())
         }
     }
 }

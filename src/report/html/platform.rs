@@ -174,6 +174,12 @@ fn started(out: &mut String, platform: &ReportedPlatform) {
     }
 }
 
+fn layer_start(out: &mut String, line: &str) {
+    let _ = writeln!(out, "<details class=\"layer\">\n<summary>{line}</summary>\n<div class=\"in\">");
+}
+
+const LAYER_END: &str = "</div>\n</details>\n";
+
 /// A layer in one line, which opens where there is more to see of it.
 fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: &mut RowBudget) {
     let hex = layer.digest.strip_prefix("sha256:").unwrap_or(&layer.digest);
@@ -195,7 +201,7 @@ fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: 
         let _ = writeln!(out, "<div class=\"layer\">{line}</div>");
         return;
     }
-    let _ = writeln!(out, "<details class=\"layer\">\n<summary>{line}</summary>\n<div class=\"in\">");
+    layer_start(out, &line);
     if !layer.leaves.is_empty() {
         out.push_str("<h4>Leaves</h4>\n<ul class=\"pk\">\n");
         for leaves in &layer.leaves {
@@ -207,7 +213,7 @@ fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: 
         out.push_str("<h4>Files</h4>\n");
         tree::files(out, files, budget);
     }
-    out.push_str("</div>\n</details>\n");
+    out.push_str(LAYER_END);
 }
 
 /// The packages, folded: a system has hundreds.
@@ -242,7 +248,7 @@ fn packages(out: &mut String, packages: &ReportedPackages) {
 }
 
 /// What `inspect` shows: one image, with nothing to come.
-pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform) {
+pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform, budget: &mut RowBudget) {
     let _ = writeln!(out, "<h3>{}</h3>", escaped(&platform.platform));
     let class = |origin: LayerOrigin| match origin {
         LayerOrigin::OldBase => Fate::Stripped.word(),
@@ -262,14 +268,23 @@ pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform) {
     sides(out, &[platform.entrypoint.as_slice(), &platform.cmd].concat(), None);
     for layer in &platform.layers {
         let hex = layer.digest.strip_prefix("sha256:").unwrap_or(&layer.digest);
-        let _ = writeln!(
-            out,
-            "<div class=\"layer\"><span class=\"sw {}\"></span><b>{}</b><span class=\"size n\">{}</span><code class=\"dim\">{}</code> <code>{}</code></div>",
+        let line = format!(
+            "<span class=\"sw {}\"></span><b>{}</b><span class=\"size n\">{}</span><code class=\"dim\">{}</code> <code>{}</code>",
             class(layer.origin),
             layer.origin.word(),
             ByteSize(layer.size),
             escaped(hex.get(..12).unwrap_or(hex)),
             escaped(&made_by(&layer.created_by))
         );
+        match &layer.files {
+            Some(files) => {
+                layer_start(out, &line);
+                tree::files(out, files, budget);
+                out.push_str(LAYER_END);
+            }
+            None => {
+                let _ = writeln!(out, "<div class=\"layer\">{line}</div>");
+            }
+        }
     }
 }
