@@ -8,7 +8,9 @@ use super::escape::{escaped, escaped_lines};
 use super::tree::{self, RowBudget};
 use crate::plan::Fate;
 use crate::report::inspection::{InspectionPlatform, LayerOrigin};
-use crate::report::model::{Outcome, Report, ReportedLayer, ReportedPackage, ReportedPackages, ReportedPlatform};
+use crate::report::model::{
+    Outcome, PackageWords, Report, ReportedLayer, ReportedPackage, ReportedPackages, ReportedPlatform,
+};
 use crate::report::text::brought_line;
 
 /// What is shown of a platform: of one that is refused there is no "after".
@@ -203,7 +205,8 @@ fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: 
     }
     layer_start(out, &line);
     if !layer.leaves.is_empty() {
-        out.push_str("<h4>Leaves</h4>\n<ul class=\"pk\">\n");
+        let word = if shown == Shown::SourceOnly { "Would leave" } else { "Leaves" };
+        let _ = writeln!(out, "<h4>{word}</h4>\n<ul class=\"pk\">");
         for leaves in &layer.leaves {
             let _ = writeln!(out, "<li>{} <i>{}</i></li>", escaped(&leaves.what), ByteSize(leaves.amount.bytes));
         }
@@ -221,7 +224,7 @@ fn packages(out: &mut String, packages: &ReportedPackages) {
     let _ = writeln!(
         out,
         "<details>\n<summary>Packages: {}</summary>\n<div class=\"in\">\n<div class=\"sides\">",
-        escaped(&packages.summary())
+        escaped(&packages.summary(PackageWords::of(Outcome::Rebased)))
     );
     let list = |out: &mut String, name: &str, list: &[ReportedPackage]| {
         let _ = writeln!(out, "<div><h4>{name}: {}</h4>\n<ul class=\"pk\">", list.len());
