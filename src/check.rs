@@ -8,7 +8,7 @@ use crate::oci::{Location, Platform};
 use crate::plan::DEFAULT_BASE;
 use crate::policy::exceptions::{ExceptionList, component_names};
 use crate::policy::{BasePolicy, CurrentBase, Movable, TriedMove, judge_alone, judge_base};
-use crate::report::{CheckedImage, CheckedPlatform, Named, Outcome, Report};
+use crate::report::{CheckedImage, CheckedPlatform, FileListing, InspectionPlatform, Named, Outcome, Report};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
@@ -58,7 +58,15 @@ pub fn check(session: &Session, question: &Question<'_>) -> Result<CheckedImage>
     let platforms = platforms.collect::<Result<Vec<_>>>()?;
     let origin = &inspected.origin;
     let image = Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() };
-    Ok(CheckedImage::new(image, component.clone(), recorded.cloned(), platforms, movable, plan))
+    let image = CheckedImage::new(image, component.clone(), recorded.cloned(), platforms, movable, plan);
+    let size = inspected.platforms.iter().fold(0_u64, |sum, it| sum.saturating_add(it.image.size()));
+    Ok(CheckedImage { inspected: shown(&inspected, question.job.files, &image), size, ..image })
+}
+
+/// A page shows the layers of an image also where no move was tried.
+fn shown(inspected: &Inspected, files: FileListing, checked: &CheckedImage) -> Vec<InspectionPlatform> {
+    let is_page = files != FileListing::None && checked.plan.is_none();
+    inspected.platforms.iter().filter(|_| is_page).map(|it| InspectionPlatform::new(it, files)).collect()
 }
 
 fn inspect(fetcher: &Fetcher<'_>, job: &Job) -> Result<Inspected> {

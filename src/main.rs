@@ -17,13 +17,14 @@ fn main() -> ExitCode {
 
 /// A signal ends the run at once with 130 or 143. Nothing visible is half-written at any moment,
 /// and what lies hidden is cleaned up by the next run, so there is nothing to wait for, but for programs
-/// of an image that were started: they end first.
+/// of an image that were started, which end first, and for a terminal that was silenced for a password.
 fn heed_signals() {
     // A file that may not grow is a failed write that we report, not the end of the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            underpin::store::disk::end_password_prompt();
             underpin::cli::say_interrupted();
             underpin::store::disk::end_private_directories();
             std::process::exit(128 + signal);

@@ -15,7 +15,7 @@ use crate::oci::{Document, Image, Location, Platform};
 use crate::plan::{self, AttestKind, BaseChoice, Pass, RebaseOptions, RecordedName, RunsAs, TriedBase};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
-use crate::report::{Ending, Inspection, Outcome, Report, ReportedAttestation, TargetChange};
+use crate::report::{AskedFor, Ending, FileListing, Inspection, Outcome, Report, ReportedAttestation, TargetChange};
 use crate::rules::{Allow, Finding, Level, Rule};
 use crate::sandbox::PlatformStart;
 use crate::settings::Job;
@@ -108,7 +108,7 @@ pub fn plan(session: &Session, job: &Job) -> Result<Report> {
     let outcome = if judged.refuses() { Outcome::Refused } else { Outcome::Planned };
     let sboms = if judged.refuses() { Vec::new() } else { sboms(job, &judged)? };
     let assembled = assembled.as_ref().map(|assembled| (assembled, None));
-    Ok(Report { sboms, ..report(session, job, &judged, assembled, outcome) })
+    Ok(Report { sboms, asked: AskedFor::Plan, ..report(session, job, &judged, assembled, outcome) })
 }
 
 /// Whether the image could move, without making a byte of the result, unless it is to be started. What `fetcher` has read
@@ -131,6 +131,7 @@ pub fn inspect(
     image: &Location,
     platforms: &[Platform],
     (known_bases, bases): (&[Location], &[Location]),
+    files: FileListing,
 ) -> Result<Inspection> {
     let fetcher = session.fetcher();
     let inspected = fetcher.inspect(image, platforms, (None, known_bases))?;
@@ -139,7 +140,7 @@ pub fn inspect(
     let job = Job::new(image.clone(), options);
     // One that cannot be reached is a row of the table, too.
     let tried = bases.iter().map(|base| (base, on_base(&fetcher, &job, base).map(|judged| judged.tried())));
-    Ok(Inspection::new(&inspected, tried))
+    Ok(Inspection::new(&inspected, tried, files))
 }
 
 /// A result that was made again, with what is to be said about it: its provenance, and where they are wished for, SBOMs.

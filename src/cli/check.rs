@@ -90,7 +90,11 @@ struct Asked {
 impl Check {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let policy = self.policy()?;
-        let asked = self.asked(&policy)?;
+        let mut asked = self.asked(&policy)?;
+        let listing = self.reports.listing(asked.len());
+        for one in &mut asked {
+            one.job.files = listing;
+        }
         let files = self.reports.open()?;
         let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;

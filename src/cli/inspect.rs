@@ -56,7 +56,8 @@ impl Inspect {
         let files = self.reports.open()?;
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
-        let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases))?;
+        let listing = self.reports.listing(1);
+        let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases), listing)?;
         match console.form {
             Form::Json => console.json(&inspection.json()),
             Form::Text => console.show(&inspection.text()),

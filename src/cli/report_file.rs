@@ -38,6 +38,11 @@ impl ReportArgs {
     pub(super) fn open(&self) -> Result<ReportFiles> {
         self.report.iter().map(ReportFile::open).collect::<Result<_>>().map(ReportFiles)
     }
+
+    /// Whether one of them lists the files of each layer.
+    pub(super) fn listing(&self, images: usize) -> FileListing {
+        listing(self.report.iter(), images)
+    }
 }
 
 impl ResultReportArgs {
@@ -52,9 +57,11 @@ impl ResultReportArgs {
 
     /// Whether one of them lists the files of each layer.
     pub(super) fn listing(&self, images: usize) -> FileListing {
-        let is_page =
-            |file: &AnyReportFile| matches!(file, AnyReportFile::Report(file) if file.format == ReportFormat::Html);
-        if self.report.iter().any(is_page) { FileListing::for_images(images) } else { FileListing::None }
+        let reports = self.report.iter().filter_map(|file| match file {
+            AnyReportFile::Report(file) => Some(file),
+            AnyReportFile::Sbom(_) => None,
+        });
+        listing(reports, images)
     }
 
     /// Tries the files of SBOMs, whose names are not known before there is an image.
@@ -69,6 +76,12 @@ impl ResultReportArgs {
         }
         Ok(SbomFiles(files))
     }
+}
+
+/// Of all formats only a page lists files.
+fn listing<'a>(mut files: impl Iterator<Item = &'a ReportFile>, images: usize) -> FileListing {
+    let has_page = files.any(|file| file.format == ReportFormat::Html);
+    if has_page { FileListing::for_images(images) } else { FileListing::None }
 }
 
 /// Reports that are open and not written yet.

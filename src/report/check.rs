@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::inspection::InspectionPlatform;
 use super::model::{Named, Report, ReportedFinding, ReportedOldBase};
 use super::rows::{Grade, Row, RowFinding, RowOutcome, Rows};
 use super::rules::explain_hint;
@@ -72,6 +73,12 @@ pub struct CheckedImage {
     /// The plan of the trial move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Report>,
+    /// Its platforms, for a page that shows their layers, where there is no plan that does.
+    #[serde(skip)]
+    pub inspected: Vec<InspectionPlatform>,
+    /// Of all its platforms.
+    #[serde(skip)]
+    pub size: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -129,7 +136,14 @@ impl CheckedImage {
             Movable::Already | Movable::Yes => Vec::new(),
         };
         let verdict = if refused { RowOutcome::Refused } else { RowOutcome::Passed };
-        Self { image, component, verdict, exception, platforms, movable, stops, plan }
+        Self { image, component, verdict, exception, platforms, movable, stops, plan, inspected: Vec::new(), size: 0 }
+    }
+
+    /// What is known of an image that no move was tried for.
+    fn untried(&self) -> Row<'_> {
+        let mut bases: Vec<String> = self.platforms.iter().filter_map(|platform| platform.base.clone()).collect();
+        bases.dedup();
+        Row { bases, before: Some(self.size), inspected: &self.inspected, ..Row::new("", self.verdict) }
     }
 
     fn findings(&self) -> impl Iterator<Item = (&str, &ReportedFinding)> {
@@ -203,7 +217,7 @@ impl CheckedRow {
                     }
                 }
                 let plan = checked.plan.as_ref().map(Row::of);
-                let of_plan = plan.unwrap_or_else(|| Row::new("", checked.verdict));
+                let of_plan = plan.unwrap_or_else(|| checked.untried());
                 let name = Cow::Borrowed(checked.image.reference.as_str());
                 Row { name, outcome: checked.verdict, findings, ..of_plan }
             }

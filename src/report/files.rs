@@ -29,6 +29,14 @@ impl FileListing {
         let share = Self::PAGE / (images.max(1) * Self::LAYERS);
         Self::Rows(if images <= 1 { Self::LARGEST } else { share.clamp(Self::SMALLEST, Self::LARGEST) })
     }
+
+    /// The tree of a layer, where one is asked for.
+    pub fn tree<'e>(self, entries: impl Iterator<Item = &'e Entry>) -> Option<FileTree> {
+        match self {
+            Self::None => None,
+            Self::Rows(rows) => Some(FileTree::new(entries, rows)),
+        }
+    }
 }
 
 /// Directories deeper than this are not opened.

@@ -75,7 +75,9 @@ fn worst_first(rows: &Rows<'_>) -> Vec<usize> {
 }
 
 fn has_files(row: &Row<'_>) -> bool {
-    row.report.iter().flat_map(|report| &report.platforms).flat_map(|it| &it.layers).any(|layer| layer.files.is_some())
+    let reported = row.report.iter().flat_map(|report| &report.platforms).flat_map(|it| &it.layers);
+    let inspected = row.inspected.iter().flat_map(|it| &it.layers);
+    reported.map(|layer| &layer.files).chain(inspected.map(|layer| &layer.files)).any(Option::is_some)
 }
 
 const fn class(grade: Grade) -> &'static str {
@@ -251,7 +253,7 @@ fn section(out: &mut String, (at, row): (usize, &Row<'_>), rows: &Rows<'_>, budg
     for it in row.report.iter().flat_map(|report| report.platforms.iter().map(move |it| (*report, it))) {
         platform::reported(out, it, budget);
     }
-    row.inspected.iter().for_each(|it| platform::inspected(out, it));
+    row.inspected.iter().for_each(|it| platform::inspected(out, it, budget));
     out.push_str("</div>\n</details>\n");
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::candidates::{ReportedBase, base_lines};
+use super::files::{FileListing, FileTree};
 use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::text::{finding_lines, old_base_line};
@@ -14,7 +15,7 @@ use super::to_json;
 use crate::elf::GoFacts;
 use crate::error::{Result, printable};
 use crate::examine::LeftBehind;
-use crate::oci::{HistoryEntry, Image, Location};
+use crate::oci::{HistoryEntry, Location};
 use crate::plan::TriedBase;
 use crate::policy::judge_alone;
 use crate::process::{Command, Start};
@@ -68,6 +69,9 @@ pub struct InspectionLayer {
     pub size: u64,
     pub origin: LayerOrigin,
     pub created_by: Option<String>,
+    /// Its files, for a page that lists them; JSON does not.
+    #[serde(skip)]
+    pub files: Option<FileTree>,
 }
 
 /// Whose layer it is.
@@ -88,12 +92,16 @@ impl LayerOrigin {
 
 impl Inspection {
     #[must_use]
-    pub fn new<'b>(inspected: &Inspected, bases: impl Iterator<Item = (&'b Location, Result<TriedBase>)>) -> Self {
+    pub fn new<'b>(
+        inspected: &Inspected,
+        bases: impl Iterator<Item = (&'b Location, Result<TriedBase>)>,
+        files: FileListing,
+    ) -> Self {
         let origin = &inspected.origin;
         Self {
             schema: "underpin.inspect/v1",
             image: Named { reference: origin.location.without_digest(), digest: origin.top.digest().to_string() },
-            platforms: inspected.platforms.iter().map(InspectionPlatform::new).collect(),
+            platforms: inspected.platforms.iter().map(|it| InspectionPlatform::new(it, files)).collect(),
             attestations: inspected.left_behind.iter().map(|left: &LeftBehind| left.digest.to_string()).collect(),
             bases: bases.map(|(location, attempt)| ReportedBase::of_attempt(location, &attempt)).collect(),
         }
@@ -101,8 +109,8 @@ impl Inspection {
 }
 
 impl InspectionPlatform {
-    fn new(inspected: &InspectedPlatform) -> Self {
-        let InspectedPlatform { platform, image, old_base: old, start, unproven } = inspected;
+    pub(crate) fn new(inspected: &InspectedPlatform, files: FileListing) -> Self {
+        let InspectedPlatform { platform, image, old_base: old, start, unproven, .. } = inspected;
         let command = Command::of(&image.config);
         let container = image.config.container();
         let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -114,7 +122,7 @@ impl InspectionPlatform {
             old_base: old.into(),
             unproven_files: unproven.iter().map(ToString::to_string).collect(),
             notes: old.remarks(),
-            layers: layers(image, old.layers),
+            layers: layers(inspected, files),
             entrypoint: command.entrypoint.unwrap_or_default(),
             cmd: command.cmd.unwrap_or_default(),
             user: text("User"),
@@ -145,15 +153,17 @@ fn program_line(platform: &InspectionPlatform) -> String {
         .join(" ")
 }
 
-fn layers(image: &Image, old_base: usize) -> Vec<InspectionLayer> {
+fn layers(of: &InspectedPlatform, files: FileListing) -> Vec<InspectionLayer> {
+    let image = &of.image;
     let made: Vec<&HistoryEntry> = image.config.history().iter().filter(|entry| !entry.is_empty_layer()).collect();
     let fits = made.len() == image.layers.len();
     let layer = |(at, layer): (usize, &crate::oci::ImageLayer)| InspectionLayer {
         digest: layer.descriptor.digest.to_string(),
         diff_id: layer.diff_id.to_string(),
         size: layer.descriptor.size,
-        origin: if at < old_base { LayerOrigin::OldBase } else { LayerOrigin::Application },
+        origin: if at < of.old_base.layers { LayerOrigin::OldBase } else { LayerOrigin::Application },
         created_by: made.get(at).filter(|_| fits).map(|entry| entry.created_by().to_owned()),
+        files: of.layers.get(at).and_then(|index| files.tree(index.entries.iter())),
     };
     image.layers.iter().enumerate().map(layer).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 
 use super::candidates::ReportedBase;
-use super::model::{Report, ReportedPlatform};
+use super::model::{PackageWords, Report, ReportedPlatform};
 use super::rows::{Row, Rows};
 use super::text::brought_line;
 use crate::error::printable;
@@ -109,11 +109,11 @@ fn section(out: &mut String, row: &Row<'_>) {
         fence(out, &error.to_string());
     }
     candidates(out, row.candidates);
-    for platform in row.report.iter().flat_map(|report| &report.platforms) {
+    for (report, platform) in row.report.iter().flat_map(|it| it.platforms.iter().map(move |platform| (it, platform))) {
         for brought in &platform.brought {
             let _ = writeln!(out, "- brought ({}): {}", text(&platform.platform), text(&brought_line(brought)));
         }
-        packages(out, platform);
+        packages(out, platform, PackageWords::of(report.outcome));
     }
     for it in &row.findings {
         let finding = &it.finding;
@@ -132,14 +132,14 @@ fn section(out: &mut String, row: &Row<'_>) {
 }
 
 /// Packages that left, arrived or have another version; of those that stayed, the number.
-fn packages(out: &mut String, platform: &ReportedPlatform) {
+fn packages(out: &mut String, platform: &ReportedPlatform, words: PackageWords) {
     let Some(packages) = &platform.packages else { return };
-    let _ = writeln!(out, "- packages ({}): {}", text(&platform.platform), text(&packages.summary()));
+    let _ = writeln!(out, "- packages ({}): {}", text(&platform.platform), text(&packages.summary(words)));
     for (mark, line) in packages.lines().filter(|(mark, _)| *mark != '=') {
         let word = match mark {
-            '-' => "left",
-            '+' => "arrived",
-            _ => "changed",
+            '-' => words.left,
+            '+' => words.arrived,
+            _ => words.changed,
         };
         let _ = writeln!(out, "  - {word}: {}", text(&line));
     }

@@ -35,12 +35,12 @@ pub use exceptions::ExceptionListReport;
 pub use files::{FileListing, FileTree};
 pub use format::ReportFormat;
 pub use html::to_html;
-pub use inspection::Inspection;
+pub use inspection::{Inspection, InspectionPlatform};
 pub use json::{error_to_json, to_json};
 pub use junit::to_junit;
 pub use markdown::to_markdown;
 pub use model::{
-    Ending, LogStrategy, Named, Outcome, Report, ReportedAttestation, ReportedFinding, Size, TargetChange,
+    AskedFor, Ending, LogStrategy, Named, Outcome, Report, ReportedAttestation, ReportedFinding, Size, TargetChange,
 };
 pub use node::{NodeCollection, NodeListing};
 pub use outdated::{OutdatedImage, OutdatedPlatform, OutdatedReport, ReportedChange, ReportedFiles};

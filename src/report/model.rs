@@ -78,6 +78,15 @@ pub struct Report {
     /// Of each platform, where they were asked for; they are documents of their own.
     #[serde(skip)]
     pub sboms: Vec<Sbom>,
+    /// What was asked for: a refusal does not tell.
+    #[serde(skip)]
+    pub asked: AskedFor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedFor {
+    Rebase,
+    Plan,
 }
 
 /// A statement about the result, or its signature.
@@ -202,15 +211,19 @@ impl ReportedPackages {
     }
 
     /// `3 left (37.7 MiB), 1 arrived, 2 changed, 5 stayed`, without what there is none of.
-    pub(super) fn summary(&self) -> String {
-        self.summary_with("")
+    pub(super) fn summary(&self, words: PackageWords) -> String {
+        self.summary_with(words, "")
     }
 
     /// The same with what comes behind the number of those that left.
-    pub(super) fn summary_with(&self, names: &str) -> String {
+    pub(super) fn summary_with(&self, words: PackageWords, names: &str) -> String {
         let size = if self.left_bytes > 0 { format!(" ({})", ByteSize(self.left_bytes)) } else { String::new() };
-        let left = (!self.left.is_empty()).then(|| format!("{} left{size}{names}", self.left.len()));
-        let others = [(self.arrived.len(), "arrived"), (self.changed.len(), "changed"), (self.stayed.len(), "stayed")];
+        let left = (!self.left.is_empty()).then(|| format!("{} {}{size}{names}", self.left.len(), words.left));
+        let others = [
+            (self.arrived.len(), words.arrived),
+            (self.changed.len(), words.changed),
+            (self.stayed.len(), words.stayed),
+        ];
         let others = others.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
         let others = Some(others.collect::<Vec<_>>().join(", ")).filter(|others| !others.is_empty());
         let note = if self.complete { "" } else { " (a package database could not be read)" };
@@ -229,6 +242,29 @@ impl ReportedPackages {
         let changed = self.changed.iter().map(|it| ('~', format!("{} {} → {}", it.name, it.before, it.after)));
         let others = [each('-', &self.left), each('+', &self.arrived)].concat();
         others.into_iter().chain(changed).chain(each('=', &self.stayed))
+    }
+}
+
+/// What is said of packages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PackageWords {
+    pub left: &'static str,
+    pub arrived: &'static str,
+    pub changed: &'static str,
+    stayed: &'static str,
+}
+
+impl PackageWords {
+    /// Of an image that was refused nothing has left.
+    pub(super) const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Refused => {
+                Self { left: "would leave", arrived: "would arrive", changed: "would change", stayed: "would stay" }
+            }
+            Outcome::Rebased | Outcome::Unchanged | Outcome::Planned => {
+                Self { left: "left", arrived: "arrived", changed: "changed", stayed: "stayed" }
+            }
+        }
     }
 }
 
@@ -460,6 +496,7 @@ impl Report {
             attestations: Vec::new(),
             traffic: Some(ending.traffic),
             sboms: Vec::new(),
+            asked: AskedFor::Rebase,
         }
     }
 }
@@ -505,7 +542,10 @@ impl Reportable for Report {
     }
 
     fn rows(&self) -> Rows<'_> {
-        let command = if self.outcome == Outcome::Planned { "plan" } else { "rebase" };
+        let command = match self.asked {
+            AskedFor::Rebase => "rebase",
+            AskedFor::Plan => "plan",
+        };
         Rows { command, thing: "image", list: vec![Row::of(self)] }
     }
 }
@@ -580,13 +620,12 @@ fn platform(pass: &Pass, files: FileListing) -> ReportedPlatform {
 
 /// The files of a layer: of one that is written those that it will have.
 fn tree(subject: &PlatformSubject, layer: &PlannedLayer, files: FileListing) -> Option<FileTree> {
-    let FileListing::Rows(rows) = files else { return None };
     match &layer.body {
-        Body::Written { new, .. } => Some(FileTree::new(new.entries().map(|(entry, _)| entry), rows)),
+        Body::Written { new, .. } => files.tree(new.entries().map(|(entry, _)| entry)),
         Body::Inherited(of) => {
             let mut read = subject.layers.iter().chain(&subject.old_layers).chain(&subject.base_layers);
             let index = read.find(|index| index.digest == of.descriptor.digest)?;
-            Some(FileTree::new(index.entries.iter(), rows))
+            files.tree(index.entries.iter())
         }
     }
 }

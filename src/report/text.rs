@@ -7,8 +7,8 @@ use bytesize::ByteSize;
 
 use super::candidates::base_lines;
 use super::model::{
-    Amount, Outcome, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase, ReportedPackage,
-    ReportedPackages, ReportedPlatform, TargetChange,
+    Amount, Outcome, PackageWords, Report, ReportedBrought, ReportedFinding, ReportedLayer, ReportedOldBase,
+    ReportedPackage, ReportedPackages, ReportedPlatform, TargetChange,
 };
 use super::rules::explain_hint;
 use super::started::StartedPair;
@@ -34,7 +34,7 @@ pub fn to_text(report: &Report, detail: Detail) -> String {
     base_lines(&mut out, "candidate", &report.candidates);
     for platform in &report.platforms {
         out.push('\n');
-        platform_lines(&mut out, platform, detail);
+        platform_lines(&mut out, platform, (detail, PackageWords::of(report.outcome)));
     }
     out.push('\n');
     ending_lines(&mut out, report);
@@ -55,7 +55,7 @@ pub fn losses_to_text(report: &Report) -> String {
     out
 }
 
-fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail) {
+fn platform_lines(out: &mut String, platform: &ReportedPlatform, (detail, words): (Detail, PackageWords)) {
     line(out, format_args!("{}", platform.platform));
     if let Some(old) = &platform.old_base {
         line(out, format_args!("  old base  {}", old_base_line(old)));
@@ -73,7 +73,7 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
         line(out, format_args!("  brought   {}", brought_line(brought)));
     }
     if let Some(packages) = &platform.packages {
-        package_lines(out, packages, (&platform.layers, detail));
+        package_lines(out, (packages, words), (&platform.layers, detail));
     }
     if platform.old_base.is_some() {
         let before = ByteSize(platform.size.before);
@@ -96,12 +96,16 @@ fn platform_lines(out: &mut String, platform: &ReportedPlatform, detail: Detail)
 
 /// How many packages left, arrived, changed and stayed; of those that left as many names as a line holds, in full
 /// all of them.
-fn package_lines(out: &mut String, packages: &ReportedPackages, (layers, detail): (&[ReportedLayer], Detail)) {
+fn package_lines(
+    out: &mut String,
+    (packages, words): (&ReportedPackages, PackageWords),
+    (layers, detail): (&[ReportedLayer], Detail),
+) {
     if detail == Detail::Short {
         let names = left_names(packages, layers);
-        return line(out, format_args!("  packages  {}", packages.summary_with(&names)));
+        return line(out, format_args!("  packages  {}", packages.summary_with(words, &names)));
     }
-    line(out, format_args!("  packages  {}", packages.summary()));
+    line(out, format_args!("  packages  {}", packages.summary(words)));
     packages.lines().for_each(|(mark, text)| line(out, format_args!("            {mark} {}", printable(&text))));
 }
 

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 
 use super::Notices;
 use super::disk::{
-    PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, start_process, wait_if_ending,
+    PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, read_file, start_process, wait_if_ending,
 };
 use super::parallel::OnceMap;
 use crate::error::{Error, Kind, Result, typed_word};
@@ -27,6 +28,8 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// What is kept of what a tool says.
 const SAID: usize = 4 << 10;
 const TAG: &str = "image";
+/// Of docker's own settings.
+const LARGEST_CONFIG: u64 = 10 << 20;
 /// What a tool, and everything that it starts, is known by: it has the name of the copy in its environment.
 const MARK: &str = "UNDERPIN_COPY";
 
@@ -63,16 +66,68 @@ impl EngineCopy {
     }
 }
 
+/// Where docker's client finds its daemon. skopeo reads neither variables nor contexts.
+#[derive(Debug, PartialEq, Eq)]
+enum DockerHost {
+    Default,
+    /// A socket of this machine, which skopeo can be told.
+    Socket(String),
+    /// By TLS, by ssh, or in a context: the way is known to docker alone.
+    OfClient,
+}
+
+impl DockerHost {
+    fn of_environment() -> Self {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
+        let config = variable("DOCKER_CONFIG").map(PathBuf::from);
+        let config = config.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".docker")));
+        let current = || current_context(&config?.join("config.json"));
+        Self::new(text("DOCKER_HOST"), || text("DOCKER_CONTEXT").or_else(current))
+    }
+
+    /// A host goes before a context.
+    fn new(host: Option<String>, context: impl FnOnce() -> Option<String>) -> Self {
+        match host {
+            Some(host) if host.starts_with("unix://") => Self::Socket(host),
+            Some(_) => Self::OfClient,
+            None if context().is_some_and(|context| context != "default") => Self::OfClient,
+            None => Self::Default,
+        }
+    }
+
+    /// How skopeo is told of it.
+    fn skopeo_flag(&self) -> Vec<String> {
+        match self {
+            Self::Socket(host) => vec!["--src-daemon-host".to_owned(), host.clone()],
+            Self::Default | Self::OfClient => Vec::new(),
+        }
+    }
+}
+
+/// The context that was chosen with `docker context use`.
+fn current_context(config: &Path) -> Option<String> {
+    let bytes = read_file(config, LARGEST_CONFIG).ok()?;
+    let config: Value = serde_json::from_slice(&bytes).ok()?;
+    config.get("currentContext")?.as_str().filter(|context| !context.is_empty()).map(str::to_owned)
+}
+
 /// A program that copies an image of an engine.
 struct EngineTool {
     name: &'static str,
     program: PathBuf,
+    host: DockerHost,
 }
 
 impl EngineTool {
     /// The first that is installed of those that know the engine.
     fn find(image: &EngineImage) -> Result<Self> {
+        let host = match image.engine {
+            Engine::DockerDaemon => DockerHost::of_environment(),
+            Engine::ContainersStorage => DockerHost::Default,
+        };
         let names: &[&'static str] = match image.engine {
+            Engine::DockerDaemon if host == DockerHost::OfClient => &["docker"],
             Engine::DockerDaemon => &["skopeo", "docker"],
             // Where the storage is elsewhere, only skopeo takes its place from the name.
             Engine::ContainersStorage if image.name.starts_with('[') => &["skopeo"],
@@ -82,7 +137,7 @@ impl EngineTool {
         let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|it| it.is_absolute()).collect();
         let mut programs = names.iter().flat_map(|name| directories.iter().map(move |it| (*name, it.join(name))));
         let found = programs.find(|(_, program)| program.is_file());
-        found.map(|(name, program)| Self { name, program }).ok_or_else(|| missing(image, names))
+        found.map(|(name, program)| Self { name, program, host }).ok_or_else(|| missing(image, names))
     }
 
     /// Copies the image, and yields where to.
@@ -105,7 +160,7 @@ impl EngineTool {
         match ended {
             Ok(()) => Ok(to),
             Err(said) => {
-                let (command, archive) = by_hand(self.name, image);
+                let (command, archive) = by_hand(self.name, &self.host, image);
                 Err(failed(said).hint(format!("run it by hand: {command}, and name it {archive}")))
             }
         }
@@ -127,9 +182,9 @@ impl EngineTool {
                 let target = format!("oci:{}:{TAG}", text(&layout)?);
                 let (tmp, from) = (text(directory)?, image.to_string());
                 // Whom to trust is asked of the result, as for every other source.
-                let words =
-                    ["--tmpdir", &tmp, "--insecure-policy", "copy", "--quiet", &from, &target].map(str::to_owned);
-                (Location::Layout(local(layout, Some(TAG))), words.to_vec())
+                let before = ["--tmpdir", &tmp, "--insecure-policy", "copy", "--quiet"].map(str::to_owned);
+                let words = before.into_iter().chain(self.host.skopeo_flag()).chain([from, target]);
+                (Location::Layout(local(layout, Some(TAG))), words.collect())
             }
             "podman" => {
                 let file = path("copy.tar");
@@ -148,12 +203,14 @@ impl EngineTool {
 }
 
 /// The command by which a person makes an archive of the image, and what the archive is then called.
-fn by_hand(tool: &str, image: &EngineImage) -> (String, &'static str) {
+fn by_hand(tool: &str, host: &DockerHost, image: &EngineImage) -> (String, &'static str) {
     let name = typed_word(&image.name);
     match tool {
         "skopeo" => {
-            let from = typed_word(&image.to_string());
-            (format!("skopeo copy {from} oci-archive:image.tar:latest"), "oci-archive:image.tar:latest")
+            let words = ["skopeo", "copy"].map(str::to_owned).into_iter().chain(host.skopeo_flag());
+            let words = words.chain([image.to_string(), "oci-archive:image.tar:latest".to_owned()]);
+            let words: Vec<String> = words.map(|word| typed_word(&word)).collect();
+            (words.join(" "), "oci-archive:image.tar:latest")
         }
         "podman" => (format!("podman save --format oci-archive -o image.tar {name}"), "oci-archive:image.tar"),
         _ => (format!("docker save -o image.tar {name}"), "docker-archive:image.tar"),
@@ -162,7 +219,7 @@ fn by_hand(tool: &str, image: &EngineImage) -> (String, &'static str) {
 
 fn missing(image: &EngineImage, names: &[&str]) -> Error {
     // The engine's own tool, which is where the engine is.
-    let (command, archive) = by_hand(names.last().unwrap_or(&"skopeo"), image);
+    let (command, archive) = by_hand(names.last().unwrap_or(&"skopeo"), &DockerHost::Default, image);
     Error::usage("no tool that reads this image is installed")
         .fact("image", image)
         .fact("looked for", names.join(", "))
@@ -240,6 +297,20 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         wait(start_process(&mut command).unwrap(), limit)
+    }
+
+    #[test]
+    fn skopeo_is_told_of_a_socket_and_docker_knows_the_rest() {
+        let new = |host: Option<&str>, context: Option<&str>| {
+            DockerHost::new(host.map(str::to_owned), || context.map(str::to_owned))
+        };
+        assert_eq!(new(None, None), DockerHost::Default);
+        assert_eq!(new(None, Some("default")), DockerHost::Default);
+        assert_eq!(new(None, Some("rootless")), DockerHost::OfClient);
+        let socket = "unix:///run/user/1000/docker.sock";
+        assert_eq!(new(Some(socket), Some("rootless")), DockerHost::Socket(socket.to_owned()));
+        assert_eq!(new(Some("ssh://builder"), None), DockerHost::OfClient);
+        assert_eq!(new(Some("tcp://builder:2376"), None), DockerHost::OfClient);
     }
 
     #[test]

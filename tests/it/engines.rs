@@ -1,9 +1,12 @@
-//! Images of a container engine: podman's storage for real, docker's daemon by what a tool is asked to do.
+//! Images of a container engine: podman's storage and docker's daemon for real, and what a tool is asked to do.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use crate::support::docker_daemon::Daemon;
 use crate::support::docker_registry::Registry;
 use crate::support::fixtures;
 use crate::support::invocation::{Invocation, Running};
@@ -98,6 +101,94 @@ fn an_image_of_podmans_storage_moves_as_the_same_from_a_registry() {
     assert!(copies(&layouts).is_empty());
 }
 
+/// What an image is made of, however its layers are compressed.
+fn content(layouts: &Layouts, image: &str) -> (Vec<Value>, Value) {
+    let inspected = layouts.underpin(&["inspect", image, "--json", "--no-cache"]).run().ok().json();
+    let platform = &inspected["platforms"][0];
+    let layers = platform["layers"].as_array().unwrap().iter().map(|layer| layer["diff_id"].clone()).collect();
+    (layers, platform["entrypoint"].clone())
+}
+
+#[test]
+fn what_podman_saves_is_read_in_both_formats() {
+    or_skip!(need(&["skopeo", "podman"]));
+    let layouts = layouts();
+    let storage = Storage::with_app(&layouts);
+    let podman = |args: &[&str]| {
+        let run = storage.knows(layouts.sandbox.program(&program("podman"), args)).run();
+        assert_eq!(run.code(), Some(0), "{run}");
+    };
+    podman(&["save", "--quiet", "-o", "docker.tar", "localhost/app:v1"]);
+    // As the hint says where no tool is installed.
+    podman(&["save", "--format", "oci-archive", "-o", "image.tar", "localhost/app:v1"]);
+    rebase(&layouts, "oci:app:v1", "oci:plain:v1").run().ok();
+    for (at, source) in ["docker-archive:docker.tar", "oci-archive:image.tar"].iter().enumerate() {
+        let to = format!("oci:saved:v{at}");
+        rebase(&layouts, source, &to).run().ok();
+        assert_eq!(content(&layouts, &to), content(&layouts, "oci:plain:v1"), "{source}");
+    }
+}
+
+/// A directory with nothing but docker's client.
+fn only_docker(layouts: &Layouts, daemon: &Daemon) -> PathBuf {
+    let directory = layouts.sandbox.path("docker-bin");
+    std::fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(daemon.client(), directory.join("docker")).unwrap();
+    directory
+}
+
+#[test]
+fn an_image_of_dockers_daemon_is_read_through_skopeo_and_through_docker() {
+    or_skip!(need(&["skopeo"]));
+    let daemon = or_skip!(Daemon::start());
+    let layouts = layouts();
+    let file = |name: &str| layouts.layout(name).display().to_string();
+    let (from, loaded) = (format!("oci:{}:v1", file("app")), format!("docker-archive:{}:app:v1", file("app.tar")));
+    tool("skopeo", &["copy", "--insecure-policy", "--quiet", &from, &loaded]);
+    daemon.docker(&["load", "-i", &file("app.tar")]);
+    rebase(&layouts, "oci:app:v1", "oci:plain:v1").run().ok();
+    let bin = only_docker(&layouts, &daemon);
+    let source = "docker-daemon:app:v1";
+    let reading = |to: &str| rebase(&layouts, source, to).env("DOCKER_HOST", daemon.host());
+    reading("oci:read:skopeo").run().ok().says("is copied with skopeo");
+    let by_docker = reading("oci:read:docker").env("PATH", &bin).run().ok().says("is copied with docker");
+    for read in ["oci:read:skopeo", "oci:read:docker"] {
+        assert_eq!(content(&layouts, read), content(&layouts, "oci:plain:v1"), "{read}");
+    }
+    // A context is known to docker alone.
+    let home = layouts.sandbox.path("home").join(".docker");
+    let create = ["context", "create", "elsewhere", "--docker", &format!("host={}", daemon.host())];
+    let docker = |args: &[&str]| {
+        let run = layouts.sandbox.program(&daemon.client().display().to_string(), args).run();
+        assert_eq!(run.code(), Some(0), "{run}");
+    };
+    docker(&create);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let of_context = |to: &str| rebase(&layouts, source, to).env("PATH", &path);
+    let told = of_context("oci:read:told").env("DOCKER_CONTEXT", "elsewhere").run().ok().says("copied with docker");
+    docker(&["context", "use", "elsewhere"]);
+    let used = of_context("oci:read:used").run().ok().says("copied with docker");
+    assert_eq!((told.digest(), used.digest()), (by_docker.digest(), by_docker.digest()));
+    std::fs::remove_dir_all(home).unwrap();
+    // As the hints say: an archive in place of the tool, and one in place of the target.
+    daemon.docker(&["save", "-o", &file("image.tar"), "app:v1"]);
+    rebase(&layouts, "docker-archive:image.tar", "oci:read:saved").run().ok();
+    assert_eq!(content(&layouts, "oci:read:saved"), content(&layouts, "oci:plain:v1"));
+    rebase(&layouts, "oci:app:v1", "docker-archive:moved.tar:registry.example/app:moved").run().ok();
+    daemon.docker(&["load", "-i", &file("moved.tar")]);
+    let known: Value =
+        serde_json::from_str(&daemon.docker(&["image", "inspect", "registry.example/app:moved"])).unwrap();
+    let (layers, entrypoint) = content(&layouts, "oci:plain:v1");
+    assert_eq!(known[0]["RootFS"]["Layers"].as_array().unwrap(), &layers, "{known}");
+    assert_eq!(known[0]["Config"]["Entrypoint"], entrypoint, "{known}");
+    // What is not there is said by the tool, with the command to try.
+    let none = rebase(&layouts, "docker-daemon:none:v1", "oci:read:none").env("DOCKER_HOST", daemon.host());
+    none.run()
+        .fails("local-io")
+        .says(&format!("skopeo copy --src-daemon-host {} docker-daemon:none:v1", daemon.host()));
+    assert!(copies(&layouts).is_empty());
+}
+
 /// A tool on the PATH that is a script; it writes its arguments, one a line, to `arguments`.
 fn stand_in(layouts: &Layouts, name: &str, script: &str) -> PathBuf {
     let directory = layouts.sandbox.path("bin");
@@ -122,7 +213,7 @@ fn arguments(layouts: &Layouts) -> Vec<String> {
 #[test]
 fn a_daemon_is_read_by_the_tool_that_is_there_and_without_a_shell() {
     let layouts = layouts();
-    // There is no daemon here: a stand-in shows what a tool is asked for, and puts the application where it is told to.
+    // A stand-in shows what a tool is asked for, and puts the application where it is told to.
     let app = layouts.layout("app");
     let copy = format!(
         "for last; do :; done; to=${{last#oci:}}; mkdir -p \"${{to%:*}}\" && cp -r {}/. \"${{to%:*}}\" && sed -i 's/\"v1\"/\"image\"/' \"${{to%:*}}/index.json\"",

@@ -28,6 +28,10 @@ struct Image {
 /// An installation, another with the application's files among it, whiteouts of the old base, the
 /// application.
 fn image() -> Part<Image> {
+    image_with(fixtures::app_config())
+}
+
+fn image_with(config: Value) -> Part<Image> {
     let packages = [of_this_machine("tzdata")?, of_this_machine("netbase")?];
     let own: [Entry; 4] = [
         folder("opt/"),
@@ -43,7 +47,7 @@ fn image() -> Part<Image> {
         Layer::of(Pack::Gzip, &[whiteout("usr/share/notes")]),
         Layer::of(Pack::Gzip, &[program("app", prints(Machine::Amd64, fixtures::LINE))]),
     ];
-    let recipe = upon(&old, layers, fixtures::app_config());
+    let recipe = upon(&old, layers, config);
     Ok(Image { layouts: Layouts::on(&old, &recipe), recipe, packages })
 }
 
@@ -77,6 +81,33 @@ fn the_plan_says_what_becomes_of_each_layer_and_names_the_packages() {
     ] {
         assert!(text.contains(part), "nothing of {part}:\n{text}");
     }
+}
+
+/// What is said of packages, in every format for people.
+#[test]
+fn of_an_image_that_is_refused_nothing_has_left() {
+    let piped = json!({"Entrypoint": ["/bin/sh", "-c", "/app | cat"], "Env": [fixtures::PATH]});
+    let (stays, moves) = (or_skip!(image_with(piped)), or_skip!(image()));
+    let written = ["text", "markdown", "html"].map(|format| (format, format!("report.{format}")));
+    let flags = written.iter().flat_map(|(format, file)| ["--report".to_owned(), format!("{format}={file}")]);
+    let flags: Vec<String> = flags.collect();
+    let said = |layouts: &Layouts, code: i32| {
+        let run = layouts.plan().args(&flags).run();
+        assert_eq!(run.code(), Some(code), "{run}");
+        let files = written.iter().map(|(_, file)| std::fs::read_to_string(layouts.layout(file)).unwrap());
+        let all = [run.stdout].into_iter().chain(files);
+        // A page has a style, too.
+        all.map(|text| text.split("</head>").last().unwrap().to_lowercase()).collect::<Vec<String>>()
+    };
+    let is_done = |text: &str| ["1 left", "left:", ">leaves<"].iter().any(|word| text.contains(word));
+    for text in said(&stays.layouts, 1) {
+        assert!(text.contains("would leave") && !is_done(&text), "{text}");
+    }
+    for text in said(&moves.layouts, 0) {
+        assert!(!text.contains("would leave") && is_done(&text), "{text}");
+    }
+    let report = stays.layouts.plan().arg("--json").run().json();
+    assert_eq!(report["platforms"][0]["packages"]["left"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
 /// Every path below a folder that is no folder itself.

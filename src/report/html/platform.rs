@@ -8,7 +8,9 @@ use super::escape::{escaped, escaped_lines};
 use super::tree::{self, RowBudget};
 use crate::plan::Fate;
 use crate::report::inspection::{InspectionPlatform, LayerOrigin};
-use crate::report::model::{Outcome, Report, ReportedLayer, ReportedPackage, ReportedPackages, ReportedPlatform};
+use crate::report::model::{
+    Outcome, PackageWords, Report, ReportedLayer, ReportedPackage, ReportedPackages, ReportedPlatform,
+};
 use crate::report::text::brought_line;
 
 /// What is shown of a platform: of one that is refused there is no "after".
@@ -174,6 +176,12 @@ fn started(out: &mut String, platform: &ReportedPlatform) {
     }
 }
 
+fn layer_start(out: &mut String, line: &str) {
+    let _ = writeln!(out, "<details class=\"layer\">\n<summary>{line}</summary>\n<div class=\"in\">");
+}
+
+const LAYER_END: &str = "</div>\n</details>\n";
+
 /// A layer in one line, which opens where there is more to see of it.
 fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: &mut RowBudget) {
     let hex = layer.digest.strip_prefix("sha256:").unwrap_or(&layer.digest);
@@ -195,9 +203,10 @@ fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: 
         let _ = writeln!(out, "<div class=\"layer\">{line}</div>");
         return;
     }
-    let _ = writeln!(out, "<details class=\"layer\">\n<summary>{line}</summary>\n<div class=\"in\">");
+    layer_start(out, &line);
     if !layer.leaves.is_empty() {
-        out.push_str("<h4>Leaves</h4>\n<ul class=\"pk\">\n");
+        let word = if shown == Shown::SourceOnly { "Would leave" } else { "Leaves" };
+        let _ = writeln!(out, "<h4>{word}</h4>\n<ul class=\"pk\">");
         for leaves in &layer.leaves {
             let _ = writeln!(out, "<li>{} <i>{}</i></li>", escaped(&leaves.what), ByteSize(leaves.amount.bytes));
         }
@@ -207,7 +216,7 @@ fn layer_row(out: &mut String, (layer, shown): (&ReportedLayer, Shown), budget: 
         out.push_str("<h4>Files</h4>\n");
         tree::files(out, files, budget);
     }
-    out.push_str("</div>\n</details>\n");
+    out.push_str(LAYER_END);
 }
 
 /// The packages, folded: a system has hundreds.
@@ -215,7 +224,7 @@ fn packages(out: &mut String, packages: &ReportedPackages) {
     let _ = writeln!(
         out,
         "<details>\n<summary>Packages: {}</summary>\n<div class=\"in\">\n<div class=\"sides\">",
-        escaped(&packages.summary())
+        escaped(&packages.summary(PackageWords::of(Outcome::Rebased)))
     );
     let list = |out: &mut String, name: &str, list: &[ReportedPackage]| {
         let _ = writeln!(out, "<div><h4>{name}: {}</h4>\n<ul class=\"pk\">", list.len());
@@ -242,7 +251,7 @@ fn packages(out: &mut String, packages: &ReportedPackages) {
 }
 
 /// What `inspect` shows: one image, with nothing to come.
-pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform) {
+pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform, budget: &mut RowBudget) {
     let _ = writeln!(out, "<h3>{}</h3>", escaped(&platform.platform));
     let class = |origin: LayerOrigin| match origin {
         LayerOrigin::OldBase => Fate::Stripped.word(),
@@ -262,14 +271,23 @@ pub(super) fn inspected(out: &mut String, platform: &InspectionPlatform) {
     sides(out, &[platform.entrypoint.as_slice(), &platform.cmd].concat(), None);
     for layer in &platform.layers {
         let hex = layer.digest.strip_prefix("sha256:").unwrap_or(&layer.digest);
-        let _ = writeln!(
-            out,
-            "<div class=\"layer\"><span class=\"sw {}\"></span><b>{}</b><span class=\"size n\">{}</span><code class=\"dim\">{}</code> <code>{}</code></div>",
+        let line = format!(
+            "<span class=\"sw {}\"></span><b>{}</b><span class=\"size n\">{}</span><code class=\"dim\">{}</code> <code>{}</code>",
             class(layer.origin),
             layer.origin.word(),
             ByteSize(layer.size),
             escaped(hex.get(..12).unwrap_or(hex)),
             escaped(&made_by(&layer.created_by))
         );
+        match &layer.files {
+            Some(files) => {
+                layer_start(out, &line);
+                tree::files(out, files, budget);
+                out.push_str(LAYER_END);
+            }
+            None => {
+                let _ = writeln!(out, "<div class=\"layer\">{line}</div>");
+            }
+        }
     }
 }

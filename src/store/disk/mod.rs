@@ -49,6 +49,6 @@ pub use private_directory::{
     wait_if_ending,
 };
 pub use regular_file::{Symlinks, open as open_regular};
-pub use terminal::ask_password;
+pub use terminal::{ask_password, end_password_prompt};
 pub use timestamp::Timestamp;
 pub use user_file::{OutputFile, add_line, is_there, read_file, remove_file, write_file};

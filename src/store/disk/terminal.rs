@@ -2,10 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
 /// A longer one is not a password.
@@ -21,16 +23,16 @@ const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 #[must_use]
 pub fn ask_password(prompt: &str) -> Option<Zeroizing<String>> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-    let before = tcgetattr(&terminal).ok()?;
-    let mut silent = before.clone();
-    // Ctrl-C comes as a byte, so that the terminal can be put right before the program ends.
-    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-    tcsetattr(&terminal, OptionalActions::Flush, &silent).ok()?;
-    let mut asked = SilentTerminal { terminal, before };
+    let mut asked = SilentTerminal::new(terminal)?;
     asked.terminal.write_all(prompt.as_bytes()).ok()?;
     let line = asked.line();
     let _ = asked.terminal.write_all(b"\n");
-    drop(asked);
+    if !put_right() {
+        // A signal was faster: the program ends in a moment, and has nothing more to say.
+        loop {
+            std::thread::park();
+        }
+    }
     match line? {
         TypedLine::Password(password) => Some(password),
         TypedLine::Interrupted => {
@@ -47,13 +49,31 @@ enum TypedLine {
     Interrupted,
 }
 
-/// Shows what is typed again when it goes, however that comes about.
+/// Shows what is typed again when it goes, however that comes about: a signal ends the program without dropping it.
 struct SilentTerminal {
     terminal: File,
-    before: Termios,
 }
 
+/// The terminal that shows nothing now, and how it was before. Whoever takes it puts it right.
+static SILENT: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
 impl SilentTerminal {
+    fn new(terminal: File) -> Option<Self> {
+        let before = tcgetattr(&terminal).ok()?;
+        let mut silent = before.clone();
+        // Ctrl-C comes as a byte, so that the terminal can be put right before the program ends.
+        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        let shared = terminal.try_clone().ok()?;
+        // A signal between the two would find nothing to put right. Nothing here waits for the terminal.
+        let mut slot = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+        tcsetattr(&terminal, OptionalActions::Now, &silent).ok()?;
+        *slot = Some((shared, before));
+        drop(slot);
+        // What was typed before the question is not an answer to it.
+        let _ = tcflush(&terminal, QueueSelector::IFlush);
+        Some(Self { terminal })
+    }
+
     fn line(&mut self) -> Option<TypedLine> {
         let mut line = Zeroizing::new(Vec::with_capacity(LONGEST));
         let mut byte = Zeroizing::new([0u8; 1]);
@@ -77,6 +97,26 @@ fn erase(line: &mut Vec<u8>) {
 
 impl Drop for SilentTerminal {
     fn drop(&mut self) {
-        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+        put_right();
+    }
+}
+
+/// The terminal shows again what is typed. False where nobody had silenced it, or somebody else was faster.
+fn put_right() -> bool {
+    let silent = SILENT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let is_ours = silent.is_some();
+    if let Some((terminal, before)) = silent {
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
+    }
+    is_ours
+}
+
+/// Gives up a question for a password, before the program ends: the terminal is as it was before.
+pub fn end_password_prompt() {
+    if put_right() {
+        // What is said next begins a line. A terminal that is stopped must not keep the program from ending; the flag is
+        // of this open file alone, because whoever reads the other one must go on waiting.
+        let terminal = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty");
+        let _ = terminal.and_then(|mut terminal| terminal.write_all(b"\n"));
     }
 }

@@ -37,21 +37,9 @@ impl<'a> LayerReader<'a> {
         Ok(())
     }
 
-    /// What a container of `image` starts, on its own root, and which files of a base that is only likely may be
-    /// the application's.
-    pub fn look(&self, image: &Image, old_base: &OldBase) -> Result<(OwnStartup, Vec<RootPath>)> {
-        let indexes = parallel::map(&image.layers, self.fetcher.tools.jobs(), |layer| self.read(layer))?;
-        let root = merge(indexes.iter().map(AsRef::as_ref));
-        let own = indexes.iter().skip(old_base.layers).map(|index| LayerContents::from(index.as_ref()));
-        let start = look_alone(&Container::of(&image.config), &root, own);
-        if !old_base.is_guess() {
-            return Ok((start, Vec::new()));
-        }
-        let base = image.layers.iter().zip(&indexes).take(old_base.layers);
-        let base: Vec<LayerFacts> =
-            base.map(|(layer, index)| LayerFacts::new(layer.clone(), Arc::clone(index))).collect();
-        let files = unproven_files(&base, &root, UnreadDatabase::OfBase);
-        Ok((start, files.into_iter().map(|(_, path)| path).collect()))
+    /// The indexes of all layers of `image`.
+    pub fn read_all(&self, image: &Image) -> Result<Vec<Arc<LayerIndex>>> {
+        parallel::map(&image.layers, self.fetcher.tools.jobs(), |layer| self.read(layer))
     }
 
     /// The index of one layer, verified against its digest and its diff id.
@@ -155,6 +143,21 @@ impl<P: Read> Read for Tee<'_, P> {
 
 fn label(layer: &ImageLayer) -> String {
     format!("layer {}", layer.descriptor.digest.short())
+}
+
+/// What a container of `image` starts, on its own root, and which files of a base that is only likely may be the
+/// application's.
+pub(super) fn look(image: &Image, old_base: &OldBase, indexes: &[Arc<LayerIndex>]) -> (OwnStartup, Vec<RootPath>) {
+    let root = merge(indexes.iter().map(AsRef::as_ref));
+    let own = indexes.iter().skip(old_base.layers).map(|index| LayerContents::from(index.as_ref()));
+    let start = look_alone(&Container::of(&image.config), &root, own);
+    if !old_base.is_guess() {
+        return (start, Vec::new());
+    }
+    let base = image.layers.iter().zip(indexes).take(old_base.layers);
+    let base: Vec<LayerFacts> = base.map(|(layer, index)| LayerFacts::new(layer.clone(), Arc::clone(index))).collect();
+    let files = unproven_files(&base, &root, UnreadDatabase::OfBase);
+    (start, files.into_iter().map(|(_, path)| path).collect())
 }
 
 fn check_diff_id(layer: &ImageLayer, index: &LayerIndex) -> Result<()> {

@@ -27,7 +27,7 @@ use crate::plan::{Need, RebaseOptions};
 use crate::process::{OwnStartup, PodContainer};
 
 use images::{ImageRecorder, Loader, Recording};
-use layers::LayerReader;
+use layers::{LayerReader, look};
 use lookup::Looker;
 use select::{Listed, Listing};
 
@@ -144,6 +144,8 @@ pub struct InspectedPlatform {
     pub platform: Platform,
     pub image: Image,
     pub old_base: OldBase,
+    /// Of each layer of the image, in its order.
+    pub layers: Vec<Arc<LayerIndex>>,
     /// What a container of the image starts, in the image's own root.
     pub start: OwnStartup,
     /// Files of a base that is only likely that no package owns: they may be the application's.
@@ -276,9 +278,10 @@ impl Fetcher<'_> {
             let known = self.known(known, &listed.platform)?;
             let known: Vec<Known<'_>> = known.iter().map(|(location, image)| Known { location, image }).collect();
             let old_base = base::find(&listed.image, &listed.index_annotations, choice, &known, &looker)?;
-            let (start, unproven) = layers.look(&listed.image, &old_base)?;
+            let indexes = layers.read_all(&listed.image)?;
+            let (start, unproven) = look(&listed.image, &old_base, &indexes);
             let (platform, image) = (listed.platform.clone(), listed.image.clone());
-            Ok(InspectedPlatform { platform, image, old_base, start, unproven })
+            Ok(InspectedPlatform { platform, image, old_base, layers: indexes, start, unproven })
         })?;
         Ok(Inspected { origin: source.origin.clone(), platforms, left_behind })
     }

@@ -12,10 +12,11 @@ use crate::support::python;
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 
-/// Runs a command on a terminal of its own as a user who is not root, types `keys` when it asks, and tells what came of it.
+/// Runs a command on a terminal of its own as a user who is not root, types `keys` when it asks, or sends the signal that is
+/// named in their place, and tells what came of it.
 /// Who owns the process's files under `/proc` tells whether it could leave a core dump: its user, or root.
 const TERMINAL: &str = r#"
-import json, os, pty, select, sys, termios
+import json, os, pty, select, signal, sys, termios
 keys, argv = sys.argv[1].encode().decode("unicode_escape").encode(), sys.argv[2:]
 pid, master = pty.fork()
 if pid == 0:
@@ -32,7 +33,8 @@ while True:
     shown += data
     if not typed and (b"password of" in shown or b"ready" in shown):
         echo, owner = bool(termios.tcgetattr(master)[3] & termios.ECHO), os.stat(f"/proc/{pid}/mem").st_uid
-        os.write(master, keys)
+        if keys.startswith(b"SIG"): os.kill(pid, getattr(signal, keys.decode()))
+        else: os.write(master, keys)
         typed = True
 after = bool(termios.tcgetattr(master)[3] & termios.ECHO)
 _, status = os.waitpid(pid, 0)
@@ -82,8 +84,14 @@ fn a_typed_password_is_not_shown_and_signs() {
     assert_eq!(told["code"], 2, "{told}");
     assert!(told["shown"].as_str().unwrap().contains("the password does not open the signing key"), "{told}");
     assert!(!told["shown"].as_str().unwrap().contains("not-it"), "{told}");
-    let told = typing("sec\\x03", &rebase("interrupted"));
-    assert_eq!((&told["code"], &told["echo_after"]), (&130.into(), &true.into()), "{told}");
+    for (keys, code) in [("sec\\x03", 130), ("SIGINT", 130), ("SIGTERM", 143)] {
+        let told = typing(keys, &rebase("interrupted"));
+        assert_eq!((&told["code"], &told["echo"]), (&code.into(), &false.into()), "{keys}: {told}");
+        assert_eq!(told["echo_after"], true, "{keys}: {told}");
+        let shown = told["shown"].as_str().unwrap();
+        let (asked, said) = shown.split_once("\r\n").unwrap();
+        assert!(asked.ends_with("cosign.key: ") && said.contains("nothing was published\r\n"), "{keys}: {told}");
+    }
     assert!(!layouts.layout("interrupted").exists() && !layouts.layout("wrong").exists(), "nothing was written");
 }
 

@@ -3,6 +3,7 @@
 
 pub mod containerd;
 pub mod debian;
+pub mod docker_daemon;
 pub mod docker_registry;
 pub mod durable;
 pub mod fake_runtime;
