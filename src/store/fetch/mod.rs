@@ -193,8 +193,13 @@ impl Fetcher<'_> {
             OldBaseChoice::Scratch | OldBaseChoice::Layers(_) | OldBaseChoice::Digest(_) => None,
         });
         let old_bases: Vec<&Location> = old_bases.collect();
-        let failed = |error: Error, location: &Location| {
-            if old_bases.contains(&location) { base::without_old_base(error, location) } else { error }
+        let failed = |error: Error, location: &Location| match error.kind() {
+            _ if old_bases.contains(&location) => base::without_old_base(error, location),
+            // Nobody may have named it: the default is far away from many networks.
+            Kind::Network | Kind::Missing if location == request.base => error.hint(
+                "name the new base where it can be reached: --base REF, or --base oci:DIR:TAG for a copy on disk",
+            ),
+            _ => error,
         };
         let others = [request.base]
             .into_iter()

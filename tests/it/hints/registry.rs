@@ -7,6 +7,7 @@ use super::{advice, again};
 use crate::support::docker_registry::{Door, Registry};
 use crate::support::fixtures;
 use crate::support::invocation::Sandbox;
+use crate::support::layouts::Layouts;
 use crate::support::skip::or_skip;
 use crate::support::tls::{Authority, STRANGER, Validity};
 use crate::support::token_server::push_fixtures;
@@ -66,4 +67,17 @@ fn of_a_run_without_a_network_and_of_a_source_that_would_be_overwritten() {
         |to: &[String]| sandbox.underpin(["rebase", &image, "--old-base", &old, "--base", &base]).args(to).run();
     let run = rebase(&["--to".to_owned(), image.clone()]).fails("usage");
     rebase(&advice(&run, "write the tag out to overwrite it: --to {}").flag("--to")).ok();
+}
+
+#[test]
+fn of_a_new_base_that_is_out_of_reach() {
+    let layouts = Layouts::on(&fixtures::old_base("linux/amd64"), &fixtures::app("linux/amd64", 10));
+    let plan = || layouts.underpin(&["plan", "oci:app:v1", "--old-base", "oci:old:v1", "--no-cache"]).hurried();
+    let written = "name the new base where it can be reached: --base REF, or --base oci:DIR:TAG for a copy on disk";
+    // Nothing listens there: as gcr.io, where the default is, in many a network.
+    for (base, kind) in [("127.0.0.1:1/base/static:v1", "network"), ("oci:none:v1", "not-found")] {
+        let run = plan().args(["--base", base]).run().fails(kind);
+        let flag = advice(&run, written).flags("--base oci:DIR:TAG", &[("oci:DIR:TAG", "oci:new:v1")]);
+        again(plan, &flag).ok();
+    }
 }
