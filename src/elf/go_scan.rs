@@ -77,7 +77,10 @@ impl GoScan {
         if let Some((facts, note)) = told {
             return (Some(GoFacts { packages, ..facts }), note);
         }
-        let is_go = search.found().any(|meaning| meaning == PatternMeaning::GoRuntime) || has_go_note(window, segments);
+        // A program in Rust that looks for the name, as this one does, has it too. One of Go with Rust in it has a note.
+        let has = |wanted: PatternMeaning| search.found().any(|meaning| meaning == wanted);
+        let has_name = has(PatternMeaning::GoRuntime) && !has(PatternMeaning::RustSource);
+        let is_go = has_name || has_go_note(window, segments);
         (is_go.then(|| GoFacts { packages, ..GoFacts::default() }), None)
     }
 

@@ -40,7 +40,7 @@ pub struct LayerIndex {
 
 impl LayerIndex {
     /// Raised whenever the index of the same layer would have other bytes.
-    pub const VERSION: u32 = 9;
+    pub const VERSION: u32 = 10;
 
     /// What this layer puts at `path`. Of several entries the last counts, as it does when a
     /// runtime unpacks them. Whiteouts are about lower layers and put nothing there.

@@ -57,6 +57,13 @@ fn exit_codes_are_those_a_makefile_wants() {
 }
 
 #[test]
+fn a_program_that_looks_for_marks_of_go_is_not_made_with_go() {
+    let sandbox = Sandbox::new();
+    let itself = std::path::Path::new(env!("CARGO_BIN_EXE_underpin"));
+    assert_eq!(look(&sandbox, itself).0["go"], Value::Null);
+}
+
+#[test]
 fn only_regular_files_are_opened() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.program("mkfifo", ["fifo"]).run().code(), Some(0));
