@@ -131,8 +131,10 @@ impl Repository {
             }
         };
         let why = match outcome {
-            Ok(answer) if answer.status == StatusCode::CREATED => return Ok(Posted::Taken),
-            Ok(answer) if answer.status == StatusCode::ACCEPTED => {
+            Ok(answer) if answer.status == StatusCode::CREATED && !leads_to_session(&answer) => {
+                return Ok(Posted::Taken);
+            }
+            Ok(answer) if matches!(answer.status, StatusCode::CREATED | StatusCode::ACCEPTED) => {
                 return session(&call.about(), &answer).map(Posted::UploadSession);
             }
             Ok(answer) => answer.status.to_string(),
@@ -208,6 +210,11 @@ impl Repository {
         };
         self.call_to(Method::PUT, To::Place(place)).header(CONTENT_TYPE, OCTETS).payload(payload)
     }
+}
+
+/// Whether what an answer says was created is a place to send the blob to, and not the blob.
+fn leads_to_session(answer: &RegistryAnswer) -> bool {
+    answer.text(LOCATION).is_some_and(|place| place.contains("/blobs/uploads/"))
 }
 
 /// The session that an answer opens; or why its `Location` is not gone to.

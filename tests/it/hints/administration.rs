@@ -15,7 +15,7 @@ use crate::attest::attesting;
 use crate::support::docker_registry::{Door, Registry};
 use crate::support::fixtures;
 use crate::support::http::Answer;
-use crate::support::invocation::Sandbox;
+use crate::support::invocation::{Run, Sandbox};
 use crate::support::layouts::Layouts;
 use crate::support::proxy::{Action, Proxy, Seen, on};
 use crate::support::registries::Registries;
@@ -33,6 +33,12 @@ fn log_in(sandbox: &Sandbox, host: &str, password: &str) {
     sandbox.program("skopeo", words).arg(sandbox.path(AUTH)).run().ok();
 }
 
+/// An image that somebody looks at who may be logged in.
+fn inspect(guarded: &Guarded) -> Run {
+    let inspect = guarded.sandbox.underpin(["inspect", &guarded.name("in/app:v1"), "--no-cache"]);
+    inspect.env("REGISTRY_AUTH_FILE", guarded.sandbox.path(AUTH)).hurried().run()
+}
+
 fn ann() -> Guest {
     Guest::Basic { user: "ann".to_owned(), password: "secret".to_owned() }
 }
@@ -42,10 +48,7 @@ fn of_a_token_server_that_gives_no_token() {
     or_skip!(need(&["skopeo"]));
     let guarded = or_skip!(Guarded::new(Manners { guest: ann(), ..Manners::default() }));
     let (sandbox, host) = (&guarded.sandbox, guarded.proxy.host());
-    let inspect = || {
-        let inspect = sandbox.underpin(["inspect", &guarded.name("in/app:v1"), "--no-cache"]);
-        inspect.env("REGISTRY_AUTH_FILE", sandbox.path(AUTH)).hurried().run()
-    };
+    let inspect = || inspect(&guarded);
     let run = inspect().fails("authentication");
     advice(&run, "log in to {registry}: no credentials are stored for it").by_hand(&host);
     log_in(sandbox, &host, "secret");
@@ -73,10 +76,7 @@ fn of_a_quota_that_is_used_up() {
     let quota = Answer::error(429, "TOOMANYREQUESTS", "You have reached your pull rate limit.");
     guarded.proxy.script([on("*", "/manifests/").when(is_anonymous).always().does(Action::Answer(quota))]);
     let (sandbox, host) = (&guarded.sandbox, guarded.proxy.host());
-    let inspect = || {
-        let inspect = sandbox.underpin(["inspect", &guarded.name("in/app:v1"), "--no-cache"]);
-        inspect.env("REGISTRY_AUTH_FILE", sandbox.path(AUTH)).hurried().run()
-    };
+    let inspect = || inspect(&guarded);
     let run = inspect().fails("network");
     advice(&run, "log in to {} for a larger quota, or try again in a few hours").by_hand(&host);
     log_in(sandbox, &host, "secret");

@@ -82,17 +82,25 @@ fn a_blob_that_is_there_is_not_sent() {
 #[test]
 fn only_201_is_a_mount_and_everything_else_is_an_upload() {
     let bytes = noise(100);
-    for status in [201, 202, 400, 401, 403, 404, 405, 500] {
-        let fake = taking(move |seen, _| {
-            seen.target.contains("mount=").then(|| Reply::new(status).with("Location", "/v2/a/b/blobs/uploads/m"))
-        });
+    let (blob, session) = ("/v2/a/b/blobs/sha256:0", "/v2/a/b/blobs/uploads/m");
+    // One that calls a session created has no blob yet.
+    for (status, place) in [(201, blob), (201, session), (202, session)]
+        .into_iter()
+        .chain([400, 401, 403, 404, 405, 500].map(|status| (status, session)))
+    {
+        let fake =
+            taking(move |seen, _| seen.target.contains("mount=").then(|| Reply::new(status).with("Location", place)));
         let rig = Rig::new();
         let delivery = put_blob(&rig, &fake, &bytes, &[name(&fake, "x/y"), name(&fake, "z")]).unwrap();
         let mounts = fake.lines().iter().filter(|line| line.contains("mount=")).count();
         let posts = fake.count("POST");
         match status {
-            201 => assert_eq!((delivery, posts, rig.traffic.tally().mounted), (Delivery::Mounted, 1, 1)),
-            202 => assert_eq!((delivery, posts, fake.count("PUT /v2/a/b/blobs/uploads/m")), (Delivery::Sent, 1, 1)),
+            201 if place == blob => {
+                assert_eq!((delivery, posts, rig.traffic.tally().mounted), (Delivery::Mounted, 1, 1));
+            }
+            201 | 202 => {
+                assert_eq!((delivery, posts, fake.count("PUT /v2/a/b/blobs/uploads/m")), (Delivery::Sent, 1, 1));
+            }
             _ => assert_eq!((delivery, posts, fake.count("PUT")), (Delivery::Sent, 2, 1), "{status}"),
         }
         assert_eq!(mounts, 1, "{status}");
