@@ -4,7 +4,7 @@
 //! Which tools a busybox was built with is not known to the model: a link to one that it lacks is not compared.
 
 use crate::pair::{Pair, pair};
-use crate::program::{tagged, tool};
+use crate::program::{patient, tagged, tool};
 use crate::scripts::shell;
 use crate::support::skip::find;
 use crate::support::tar_layer::{folder, program, symlink};
@@ -31,6 +31,7 @@ fn root(pair: Pair) -> Pair {
         program("opt/script", "#!/app\n"),
         program("opt/lost", "#!/missing\n"),
         program("opt/text", "text"),
+        program("opt/patient", patient()),
         program("srv/local", tagged("local")),
         folder("opt/first/"),
         program("opt/first/both", tagged("first")).mode(0o700),
@@ -40,7 +41,7 @@ fn root(pair: Pair) -> Pair {
 }
 
 pub fn pairs() -> Vec<Pair> {
-    [plain(), environment(), searched(), users(), ids()].concat()
+    [plain(), sessions(), environment(), searched(), users(), ids()].concat()
 }
 
 /// Each before programs that are there, are not there, or may not be executed.
@@ -55,7 +56,6 @@ fn plain() -> Vec<Pair> {
         "timeout 9",
         "timeout -s KILL 9",
         "nohup",
-        "setsid",
         "env",
         "env --",
         "busybox env",
@@ -73,6 +73,15 @@ fn plain() -> Vec<Pair> {
         root(pair(format!("{wrapper} {program} as {user:?}"))).runs(words).user(user)
     })
     .collect()
+}
+
+/// `setsid` forks and ends, and the kernel ends the program with it: a patient one, since another may have said
+/// something by then.
+fn sessions() -> Vec<Pair> {
+    let lines = ["setsid /opt/patient", "busybox setsid patient", "setsid missing"];
+    let pairs = lines.map(|line| root(pair(line)).runs(line.split(' ')));
+    let held = root(pair("a patient program behind an init")).runs(["tini", "--", "patient"]);
+    pairs.into_iter().chain([held]).collect()
 }
 
 fn environment() -> Vec<Pair> {

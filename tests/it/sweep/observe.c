@@ -3,6 +3,7 @@
  *
  * TAG     which of several programs this is
  * BAKED   calls of act() and say() that are in the code, not in the arguments
+ * PATIENCE   seconds to wait before anything is said
  * ACCOUNTS, ZONE   with lookups of accounts and of time zones, whose code names files of its own
  */
 #define _GNU_SOURCE
@@ -25,6 +26,9 @@
 #endif
 #ifndef BAKED
 #define BAKED
+#endif
+#ifndef PATIENCE
+#define PATIENCE 0
 #endif
 
 extern char **environ;
@@ -218,6 +222,7 @@ static void say_environment(void) {
 }
 
 int main(int count, char **words) {
+  sleep(PATIENCE);
   printf("observed %s\n", TAG);
   printf("fact uid %d %d\nfact gid %d %d\n", (int)getuid(), (int)geteuid(), (int)getgid(), (int)getegid());
   say_groups();

@@ -27,6 +27,12 @@ pub fn with_zone() -> Vec<u8> {
     compiled(&["-DZONE".to_owned()])
 }
 
+/// One that waits before it says anything.
+#[allow(dead_code, reason = "used by the tests of the process model")]
+pub fn patient() -> Vec<u8> {
+    compiled(&["-DPATIENCE=5".to_owned()])
+}
+
 /// One that does what its code says: `act("hook", "/usr/bin/git")`, whatever its arguments are.
 pub fn doing(code: &str) -> Vec<u8> {
     compiled(&[format!("-DBAKED={code}"), "-DACCOUNTS".to_owned()])
