@@ -56,7 +56,7 @@ fn a_kill_at_any_moment_harms_nothing() {
 
 #[test]
 fn an_interruption_at_any_moment_harms_nothing() {
-    ended_at_random_moments(&[libc::SIGINT, libc::SIGTERM], |signal, run, took| {
+    ended_at_random_moments(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP], |signal, run, took| {
         // Before it heeds signals, the system ends it.
         assert!(run.code() == Some(128 + signal) || run.status.signal() == Some(signal), "{run}");
         assert!(took < Duration::from_secs(2), "{took:?}\n{run}");
@@ -66,7 +66,7 @@ fn an_interruption_at_any_moment_harms_nothing() {
 #[test]
 fn an_interrupted_run_says_so_and_ends_at_once() {
     let registries = or_skip!(Registries::two(1000));
-    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
         for (method, pattern) in [("GET", "/blobs/"), ("GET", "/manifests/"), ("PUT", "/blobs/uploads/")] {
             let trial = registries.trial();
             let proxy = if method == "PUT" { &registries.target.proxy } else { &registries.source.proxy };
@@ -83,4 +83,15 @@ fn an_interrupted_run_says_so_and_ends_at_once() {
             trial.settle();
         }
     }
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let registries = or_skip!(Registries::two(1000));
+    let trial = registries.trial();
+    registries.source.proxy.script([on("GET", "/blobs/").always().does(Action::Rate(100_000))]);
+    let running = trial.invocation().upon(libc::SIGHUP, libc::SIG_IGN).start();
+    assert!(registries.source.proxy.wait_for("GET", "/blobs/", Duration::from_secs(30)), "it never got there");
+    running.signal(libc::SIGHUP);
+    trial.gives_the_expected_image(running.finish());
 }

@@ -105,7 +105,7 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
 #[test]
 fn a_signal_ends_the_program_and_leaves_nothing() {
     or_skip!(need(&["runc", "cc"]));
-    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
         let layouts = layouts(&acting(&["deaf"]));
         let running = layouts.underpin(&["start", "oci:app:v1", "--no-cache", "--seconds", "60"]).start();
         let begun = std::time::Instant::now();

@@ -49,7 +49,8 @@ impl Sandbox {
         command.env("XDG_CACHE_HOME", self.path("xdg-cache"));
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Invocation { command, limit: Duration::from_secs(120) }
+        // The tests themselves may run under `nohup`.
+        Invocation { command, limit: Duration::from_secs(120) }.upon(libc::SIGHUP, libc::SIG_DFL)
     }
 
     /// What was written where nothing should be: home, the current folder, temporary files.
@@ -102,6 +103,18 @@ impl Invocation {
         unsafe {
             self.command.pre_exec(move || {
                 libc::umask(mask);
+                Ok(())
+            });
+        }
+        self
+    }
+
+    /// As `nohup` starts it with `SIG_IGN` upon `SIGHUP`.
+    pub fn upon(mut self, signal: libc::c_int, disposition: libc::sighandler_t) -> Self {
+        // SAFETY: signal is safe to call between fork and exec, and touches only the child.
+        unsafe {
+            self.command.pre_exec(move || {
+                libc::signal(signal, disposition);
                 Ok(())
             });
         }
