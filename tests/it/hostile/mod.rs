@@ -64,7 +64,7 @@ impl Setup {
     fn is_refused(&self, why: &str, run: Run, kinds: &[&str]) -> Run {
         assert_eq!(run.code(), Some(2), "{why}\n{run}");
         assert!(run.kind().is_some_and(|kind| kinds.contains(&kind.as_str())), "{why}: not {kinds:?}\n{run}");
-        assert!(run.elapsed < Duration::from_secs(5), "{why}\n{run}");
+        assert!(run.processor < Duration::from_secs(5), "{why}\n{run}");
         assert!(run.peak < 256 * 1024, "{why}\n{run}");
         assert!(!self.sandbox.path("out").join("index.json").exists(), "{why}\n{run}");
         assert!(self.sandbox.strays().is_empty(), "{why}: {:?}\n{run}", self.sandbox.strays());

@@ -172,15 +172,15 @@ impl Running {
     }
 
     pub fn finish(self) -> Run {
-        let (status, peak) = self.wait();
+        let End { status, peak, processor } = self.wait();
         let elapsed = self.started.elapsed();
         let (stdout, stderr) = (self.stdout.join().unwrap(), self.stderr.join().unwrap());
-        let run = Run { line: self.line, status, stdout, stderr, elapsed, peak };
+        let run = Run { line: self.line, status, stdout, stderr, elapsed, peak, processor };
         assert!(!run.stderr.contains("panicked at"), "a panic is always a bug\n{run}");
         run
     }
 
-    fn wait(&self) -> (ExitStatus, u64) {
+    fn wait(&self) -> End {
         let mut killed = false;
         loop {
             if let Some(done) = poll(self.pid()) {
@@ -196,15 +196,29 @@ impl Running {
     }
 }
 
-/// How the child ended and how many KiB it held at most, once it has.
-fn poll(pid: libc::pid_t) -> Option<(ExitStatus, u64)> {
+/// How a child ended, how many KiB it held at most, and for how long it was at work.
+struct End {
+    status: ExitStatus,
+    peak: u64,
+    processor: Duration,
+}
+
+/// The end of the child, once it has come.
+fn poll(pid: libc::pid_t) -> Option<End> {
     let mut status = 0;
     // SAFETY: rusage is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to live values of the right types.
     let done = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
     assert!(done >= 0, "{}", std::io::Error::last_os_error());
-    (done == pid).then(|| (ExitStatus::from_raw(status), u64::try_from(usage.ru_maxrss).unwrap_or(0)))
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+    };
+    (done == pid).then(|| End {
+        status: ExitStatus::from_raw(status),
+        peak: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+        processor: time(usage.ru_utime) + time(usage.ru_stime),
+    })
 }
 
 // What a run of the binary left behind, and what may be asked of it.
@@ -219,12 +233,17 @@ pub struct Run {
     pub elapsed: Duration,
     /// The most memory it held, in KiB.
     pub peak: u64,
+    /// What it cost, however busy the machine was.
+    pub processor: Duration,
 }
 
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { line, status, stdout, stderr, elapsed, peak } = self;
-        write!(f, "$ {line}\n{status}, {elapsed:?}, {peak} KiB\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+        let Self { line, status, stdout, stderr, elapsed, peak, processor } = self;
+        write!(
+            f,
+            "$ {line}\n{status}, {elapsed:?}, {processor:?} of it at work, {peak} KiB\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
+        )
     }
 }
 
