@@ -2,6 +2,7 @@
 //! size, and every failure names the endpoint and the method.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -17,6 +18,8 @@ use crate::store::parallel::AsyncRuntime;
 
 /// Some hundred bytes are needed for an image; no node has a hundred thousand of them.
 const ANSWER_LIMIT: usize = 64 << 20;
+
+const STRANGER: &str = "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?";
 
 /// How long a runtime may take.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +47,8 @@ pub struct GrpcConnection {
     engine: AsyncRuntime,
     endpoint: Endpoint,
     deadlines: Deadlines,
+    /// Whether anything that came from there was gRPC.
+    has_answered: AtomicBool,
 }
 
 impl GrpcConnection {
@@ -54,7 +59,7 @@ impl GrpcConnection {
         let limited =
             async { tokio::time::timeout(deadlines.connect, address.connect()).await.map_err(|_| silent(endpoint)) };
         let channel = engine.run(limited)?.map_err(|error| unreachable(endpoint, &error))?;
-        Ok(Self { channel, engine, endpoint: endpoint.clone(), deadlines })
+        Ok(Self { channel, engine, endpoint: endpoint.clone(), deadlines, has_answered: AtomicBool::new(false) })
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -86,7 +91,10 @@ impl GrpcConnection {
         };
         let limited = async { Ok(tokio::time::timeout(self.deadlines.call, calling).await) };
         match self.engine.run(limited) {
-            Ok(Ok(Ok(answer))) => Ok(answer.into_inner()),
+            Ok(Ok(Ok(answer))) => {
+                self.has_answered.store(true, Ordering::Relaxed);
+                Ok(answer.into_inner())
+            }
             Ok(Ok(Err(status))) => Err(self.failure(method, &status)),
             Ok(Err(_)) => Err(self.failure(method, &Status::deadline_exceeded("it did not answer in time"))),
             Err(error) => Err(CallFailure { how: FailureKind::Lost, error }),
@@ -94,7 +102,10 @@ impl GrpcConnection {
     }
 
     fn failure(&self, method: Method, status: &Status) -> CallFailure {
+        // What the runtime itself says has no cause here.
+        let is_lost_on_the_way = std::error::Error::source(status).is_some();
         let how = match status.code() {
+            _ if is_lost_on_the_way => FailureKind::Lost,
             Code::Unimplemented => FailureKind::Unknown,
             Code::NotFound => FailureKind::NotFound,
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => FailureKind::Lost,
@@ -105,7 +116,9 @@ impl GrpcConnection {
             .fact("method", method.path)
             .fact("status", format_args!("{:?}", status.code()))
             .cause(said(status));
-        CallFailure { how, error }
+        // What else listens there may be found out only after the connection was made.
+        let is_stranger = is_lost_on_the_way && !self.has_answered.load(Ordering::Relaxed);
+        CallFailure { how, error: if is_stranger { error.hint(STRANGER) } else { error } }
     }
 }
 
@@ -132,7 +145,7 @@ fn unreachable(endpoint: &Endpoint, error: &tonic::transport::Error) -> Error {
         Some(io::ErrorKind::NotFound) => "name the socket of a runtime that runs on this machine",
         Some(io::ErrorKind::PermissionDenied) => "the socket belongs to root: run as root",
         Some(io::ErrorKind::ConnectionRefused) => "nobody listens there, or it is no socket: is the runtime running?",
-        _ => "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?",
+        _ => STRANGER,
     };
     let failed = Error::new(Kind::Network, "the runtime of the node cannot be reached");
     failed.fact("node", endpoint).cause(causes(error)).hint(hint)

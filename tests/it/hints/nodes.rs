@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::time::Duration;
 
 use super::{advice, computed_advice};
 use crate::node::{Setup, name};
@@ -43,13 +44,20 @@ fn of_a_socket_without_a_runtime() {
     symlink(node.socket(), &place).unwrap();
     list(&sandbox, &place).ok();
 
-    let other = sandbox.path("mail.sock");
-    let listener = UnixListener::bind(&other).unwrap();
-    let mail = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"220 mail.example ESMTP\r\n"));
-    let run = list(&sandbox, &other).fails("network");
-    mail.join().unwrap().unwrap();
-    let written = "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?";
-    computed_advice(&run, written, at).by_hand("the socket of a CRI runtime");
+    // It greets before the connection is made, or after.
+    for delay in [0, 300] {
+        let other = sandbox.path(&format!("mail-{delay}.sock"));
+        let listener = UnixListener::bind(&other).unwrap();
+        let mail = std::thread::spawn(move || {
+            let mut caller = listener.accept().unwrap().0;
+            std::thread::sleep(Duration::from_millis(delay));
+            caller.write_all(b"220 mail.example ESMTP\r\n")
+        });
+        let run = list(&sandbox, &other).fails("network");
+        mail.join().unwrap().unwrap();
+        let written = "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?";
+        computed_advice(&run, written, at).by_hand("the socket of a CRI runtime");
+    }
     list(&sandbox, &node.socket()).ok();
 }
 
