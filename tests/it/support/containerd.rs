@@ -30,6 +30,10 @@ pub struct Node {
     folder: TempDir,
 }
 
+/// All containerds of a machine would listen on the one socket of the interface for resources, and end where they do
+/// not get it. Those before 1.7 do not know it.
+const NO_SHARED_SOCKET: &str = "[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\n";
+
 impl Node {
     /// containerd by itself; Skips where it is not installed.
     pub fn start() -> Part<Self> {
@@ -60,7 +64,7 @@ impl Node {
         let (disabled, tables) = if config.starts_with('[') { ("", config) } else { (config, "") };
         let config = format!(
             "version = 2\nroot = \"{root}\"\nstate = \"{state}\"\n{disabled}[grpc]\naddress = \"{socket}\"\n\
-             [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{opt}\"\n{}",
+             [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"{opt}\"\n{NO_SHARED_SOCKET}{}",
             tables.replace("FOLDER", &folder.path().display().to_string())
         );
         std::fs::write(at("config.toml"), config).unwrap();
