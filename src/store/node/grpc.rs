@@ -2,6 +2,7 @@
 //! size, and every failure names the endpoint and the method.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl GrpcConnection {
         }
         let mut client = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_LIMIT);
         let calling = async {
-            client.ready().await.map_err(|error| Status::unavailable(causes(&error)))?;
+            client.ready().await.map_err(disconnected)?;
             client.unary(request, PathAndQuery::from_static(method.path), ProstCodec::default()).await
         };
         let limited = async { Ok(tokio::time::timeout(self.deadlines.call, calling).await) };
@@ -153,6 +154,13 @@ fn unreachable(endpoint: &Endpoint, error: &tonic::transport::Error) -> Error {
 
 fn silent(endpoint: &Endpoint) -> Error {
     Error::new(Kind::Network, "the runtime of the node does not answer").fact("node", endpoint)
+}
+
+/// The connection ended before the request was sent.
+fn disconnected(error: tonic::transport::Error) -> Status {
+    let mut status = Status::unavailable("the connection was lost");
+    status.set_source(Arc::new(error));
+    status
 }
 
 /// The runtime's message, and what happened in transport.

@@ -214,7 +214,10 @@ impl Repository {
 
 /// Whether what an answer says was created is a place to send the blob to, and not the blob.
 fn leads_to_session(answer: &RegistryAnswer) -> bool {
-    answer.text(LOCATION).is_some_and(|place| place.contains("/blobs/uploads/"))
+    let place = answer.text(LOCATION).unwrap_or_default();
+    let path = place.split('?').next().unwrap_or_default();
+    // A repository may have `blobs/uploads` in its name: what follows it last counts.
+    path.rsplit_once("/blobs/").is_some_and(|(_, below)| below.starts_with("uploads/"))
 }
 
 /// The session that an answer opens; or why its `Location` is not gone to.

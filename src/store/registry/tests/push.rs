@@ -83,8 +83,9 @@ fn a_blob_that_is_there_is_not_sent() {
 fn only_201_is_a_mount_and_everything_else_is_an_upload() {
     let bytes = noise(100);
     let (blob, session) = ("/v2/a/b/blobs/sha256:0", "/v2/a/b/blobs/uploads/m");
+    let in_odd_name = "/v2/a/blobs/uploads/b/blobs/sha256:0";
     // One that calls a session created has no blob yet.
-    for (status, place) in [(201, blob), (201, session), (202, session)]
+    for (status, place) in [(201, blob), (201, in_odd_name), (201, session), (202, session)]
         .into_iter()
         .chain([400, 401, 403, 404, 405, 500].map(|status| (status, session)))
     {
@@ -95,7 +96,7 @@ fn only_201_is_a_mount_and_everything_else_is_an_upload() {
         let mounts = fake.lines().iter().filter(|line| line.contains("mount=")).count();
         let posts = fake.count("POST");
         match status {
-            201 if place == blob => {
+            201 if place != session => {
                 assert_eq!((delivery, posts, rig.traffic.tally().mounted), (Delivery::Mounted, 1, 1));
             }
             201 | 202 => {
