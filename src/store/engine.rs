@@ -265,7 +265,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
     }
 }
 
-/// The last of what a tool says.
+/// The last of what a tool says, in one line.
 fn tail(mut stderr: impl io::Read) -> String {
     let (mut said, mut piece) = (Vec::new(), [0; 1024]);
     while let Ok(read @ 1..) = stderr.read(&mut piece) {
@@ -273,7 +273,8 @@ fn tail(mut stderr: impl io::Read) -> String {
         let old = said.len().saturating_sub(SAID);
         said.drain(..old);
     }
-    String::from_utf8_lossy(&said).trim().to_owned()
+    let said = String::from_utf8_lossy(&said);
+    said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 static COPY: Purpose = Purpose { name: "copy", remove };
@@ -318,9 +319,11 @@ mod tests {
         let long = Duration::from_secs(60);
         assert_eq!(waited("echo fine >&2", long), Ok(()));
         assert_eq!(waited("echo why >&2; exit 3", long), Err("why".to_owned()));
+        assert_eq!(waited("printf 'one\\n\\n two\\n' >&2; exit 3", long), Err("one; two".to_owned()));
         assert!(waited("exit 3", long).unwrap_err().contains('3'));
         let much = waited("yes wide | head -c 100000 >&2; echo end >&2; exit 1", long).unwrap_err();
-        assert!(much.len() <= SAID && much.ends_with("end"), "{}", much.len());
+        // Between two lines is one byte more than there was.
+        assert!(much.len() <= SAID + SAID / 2 && much.ends_with("end"), "{}", much.len());
         let began = Instant::now();
         assert!(waited("sleep 60 & sleep 60", Duration::from_millis(100)).unwrap_err().contains("longer"));
         assert!(began.elapsed() < Duration::from_secs(30));
