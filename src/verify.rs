@@ -5,12 +5,12 @@ use crate::attest::{self, Statement};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
-use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage, ResultFormat};
+use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage};
 use crate::report::{Verification, VerifiedAttestation, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::fetch::{AttachedStatement, Fetcher, Opened};
+use crate::store::fetch::{AttachedStatement, Fetcher, Opened, may_follow};
 
 /// Where inputs may be, in the words of the user. They must still have the digests that the image records.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub fn verify(session: &Session, image: &Location, given: &InputPlaces) -> Resul
     let recorded = recorded(top, |of| opened.document(&fetcher, of)).map_err(|error| error.fact("image", image))?;
     let attached = attached(&fetcher, &opened)?;
     let sbom = if attached.iter().any(AboutResult::is_sbom) { SbomWish::ForEachPlatform } else { SbomWish::None };
-    let job = recorded.job(&fetcher, given).map_err(|error| error.fact("image", image))?;
+    let job = recorded.job(&fetcher, image, given).map_err(|error| error.fact("image", image))?;
     let job = Job { sbom, ..job };
     let derived = run::derive(session, &fetcher, &job)?;
     let derived = derived
@@ -161,8 +161,7 @@ fn children(
         let EntryRole::Image(Some(platform)) = &child.role else { continue };
         let manifest = Manifest::read(&read(&child.descriptor)?)?;
         // A child that was based on the new base already was passed on as it was, and records nothing.
-        let format = manifest.annotations.get(FORMAT_KEY).and_then(serde_json::Value::as_str);
-        if format.and_then(ResultFormat::find).is_none() {
+        if !manifest.annotations.contains_key(FORMAT_KEY) {
             continue;
         }
         let record = Record::read(&manifest.annotations)?;
@@ -178,11 +177,11 @@ fn no_old_base() -> Error {
 
 impl Recorded {
     /// The move that made the image, from wherever its inputs are.
-    fn job(self, fetcher: &Fetcher<'_>, given: &InputPlaces) -> Result<Job> {
+    fn job(self, fetcher: &Fetcher<'_>, image: &Location, given: &InputPlaces) -> Result<Job> {
         let Record { source, base, log_runner, mut options } = self.record;
         (options.source_name, options.base_name) = (Some(source.name()), Some(base.name()));
         let find = |what: Input, recorded: &RecordedImage, given: Option<&Location>| {
-            reachable(fetcher, what, recorded.places(given))
+            reachable(fetcher, what, Places { given, recorded, image })
         };
         let place = find(Input::Source, &source, given.source.as_ref())?;
         options.base = BaseChoice::Image(find(Input::Base, &base, given.base.as_ref())?);
@@ -220,10 +219,25 @@ impl Input {
     }
 }
 
-/// The first place that has the image.
-fn reachable(fetcher: &Fetcher<'_>, what: Input, places: Vec<Location>) -> Result<Location> {
+/// Where an input may be: where the user says it is, under its recorded name, in the local store.
+struct Places<'a> {
+    given: Option<&'a Location>,
+    recorded: &'a RecordedImage,
+    /// What records it.
+    image: &'a Location,
+}
+
+/// The first place that has the input.
+fn reachable(fetcher: &Fetcher<'_>, what: Input, Places { given, recorded, image }: Places<'_>) -> Result<Location> {
+    let digest = recorded.digest();
     let mut causes = Vec::new();
-    for place in places {
+    // A record comes with its image: it leads no further than any other name in it.
+    let (named, forbidden): (Vec<_>, Vec<_>) =
+        recorded.reference().into_iter().partition(|name| may_follow(image, name));
+    causes.extend(forbidden.iter().map(|name| format!("{name}: a public image must not lead to a private address")));
+    let given = given.map(|given| given.with_digest(digest));
+    let named = named.into_iter().map(Location::Registry);
+    for place in given.into_iter().chain(named).chain([Location::Cache(digest)]) {
         let opened = if what == Input::Source { fetcher.source(&place) } else { fetcher.opened(&place) };
         match opened {
             Ok(_) => return Ok(place),
@@ -241,13 +255,13 @@ mod tests {
 
     use super::*;
     use crate::oci::{BASE_DIGEST, BASE_NAME};
-    use crate::plan::{OPTIONS_KEY, SOURCE_KEY};
+    use crate::plan::{FORMAT, OPTIONS_KEY, SOURCE_KEY};
 
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn annotations(options: &str) -> Value {
         json!({
-            BASE_NAME: "a.io/base", BASE_DIGEST: DIGEST, FORMAT_KEY: ResultFormat::default().number(),
+            BASE_NAME: "a.io/base", BASE_DIGEST: DIGEST, FORMAT_KEY: FORMAT,
             SOURCE_KEY: format!("a.io/app@{DIGEST}"), OPTIONS_KEY: options,
         })
     }

@@ -8,7 +8,7 @@ use super::promoter::{PromotedImage, read_promoter};
 use super::version_marker::version_tag;
 use crate::error::{Error, Result};
 use crate::oci::Location;
-use crate::plan::{Epoch, RebaseOptions, ResultFormat};
+use crate::plan::{Epoch, FORMAT, RebaseOptions};
 use crate::settings::Job;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
 
@@ -283,7 +283,7 @@ fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<
             recipe.insert(key.to_owned(), Value::Array(texts));
         }
     }
-    recipe.insert("format".to_owned(), json!(ResultFormat::default().number()));
+    recipe.insert("format".to_owned(), json!(FORMAT));
     if let Some(epoch) = epoch {
         recipe.insert("source_date_epoch".to_owned(), json!(epoch.0));
     }

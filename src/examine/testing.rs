@@ -9,7 +9,7 @@ use super::{Fetched, Origin, PlatformSubject, Shape, Subject};
 use crate::elf::{Linkage, Probe, Program};
 use crate::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
 use crate::oci::testing::TestImage;
-use crate::oci::{Compression, Digest, Image, Location};
+use crate::oci::{Compression, Digest, Image, Location, Reference};
 
 struct Old(Image);
 
@@ -17,7 +17,7 @@ impl Lookup for Old {
     fn image(&self, _: &Location) -> crate::error::Result<Option<Image>> {
         Ok(Some(self.0.clone()))
     }
-    fn clue(&self, _: &Location) -> crate::error::Result<Result<Image, String>> {
+    fn clue(&self, _: &Reference) -> crate::error::Result<Result<Image, String>> {
         Ok(Err("is not asked for".to_owned()))
     }
     fn stored(&self, _: Digest) -> Option<Image> {

@@ -68,6 +68,12 @@ impl Reference {
         Self { name, tag: None, digest: Some(digest) }
     }
 
+    /// The bytes with this digest, by whatever tag they were found.
+    #[must_use]
+    pub fn with_digest(&self, digest: Digest) -> Self {
+        Self { digest: Some(digest), tag: self.effective_tag().map(str::to_owned), name: self.name.clone() }
+    }
+
     /// The tag as written.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {

@@ -42,20 +42,18 @@ pub(super) struct AccountRoots<'a> {
 
 /// Looks the image's user up in the rebased root, and in the source where that does not have it; and takes
 /// over what is `named`, and what the image's own layers created. Format 1 had neither.
-pub(super) fn look_up(container: &Container, named: Option<&HashSet<String>>, roots: &AccountRoots<'_>) -> AccountPlan {
+pub(super) fn look_up(container: &Container, named: &HashSet<String>, roots: &AccountRoots<'_>) -> AccountPlan {
     let (old, source) = (Accounts::of(roots.old_base), Accounts::of(roots.source));
     let mut merge = AccountMerge { now: Accounts::of(roots.rebased), out: AccountPlan::default() };
     let UserText { user, group } = UserText::new(container.text("User"));
-    let name = if user.is_empty() && named.is_none() { None } else { merge.user(user, &source) };
+    let name = merge.user(user, &source);
     merge.group(group, &source);
     if let Some(name) = name {
         merge.memberships(&name, &source.group);
     }
-    if let Some(named) = named {
-        merge.named(named, &source);
-        merge.created(Which::Passwd, &old.passwd, &source.passwd);
-        merge.created(Which::Group, &old.group, &source.group);
-    }
+    merge.named(named, &source);
+    merge.created(Which::Passwd, &old.passwd, &source.passwd);
+    merge.created(Which::Group, &old.group, &source.group);
     merge.finish(container.text("User"))
 }
 

@@ -10,7 +10,6 @@ use super::extract;
 use super::layers::Roots;
 use super::logs::Runner;
 use super::new_layer::NewLayer;
-use super::rebase_options::ResultFormat;
 use crate::examine::PlatformSubject;
 use crate::layer::{Entry, EntryKind, RootPath};
 use crate::process::{Container, LostPath, Setup, Which, parts_of, start, view};
@@ -51,11 +50,11 @@ pub enum DirectoryState {
 }
 
 /// Draws up what the rebased root lacks.
-pub(super) fn draw(container: &Container, roots: &Roots<'_>, subject: &PlatformSubject, format: ResultFormat) -> Added {
+pub(super) fn draw(container: &Container, roots: &Roots<'_>, subject: &PlatformSubject) -> Added {
     let old_base = merge(subject.old_layers.iter().map(AsRef::as_ref));
     let of = AccountRoots { old_base: &old_base, source: roots.source(), rebased: &roots.rebased };
-    let named = (format != ResultFormat::One).then(|| named_accounts(container, roots, subject));
-    let accounts = accounts::look_up(container, named.as_ref(), &of);
+    let named = named_accounts(container, roots, subject);
+    let accounts = accounts::look_up(container, &named, &of);
     let mut added = Added { accounts, ..Added::default() };
     added.write_accounts(&roots.rebased);
     added.working_dir = added.working_dir(container, roots);
@@ -63,9 +62,7 @@ pub(super) fn draw(container: &Container, roots: &Roots<'_>, subject: &PlatformS
     let before = Container::of(&subject.source.config);
     let base_layers = subject.base_layers.len();
     let setup = Setup { before: &before, after: container, inlined: None, base_layers, leaving: &[] };
-    if format != ResultFormat::One {
-        added.named_directories(&setup, roots);
-    }
+    added.named_directories(&setup, roots);
     added
 }
 

@@ -10,26 +10,20 @@ use serde_json::{Map, Value};
 use super::history;
 use super::layers::Layers;
 use super::noticed::Noticed;
-use super::rebase_options::{Epoch, ResultFormat};
+use super::rebase_options::Epoch;
 use crate::examine::PlatformSubject;
 use crate::oci::{is_dangerous, json};
 use crate::process::{Command, Container, MEMBER_ORDER, set_member};
 
 /// The container as if the source had been built on the new base.
-pub(super) fn rebased(subject: &PlatformSubject, format: ResultFormat) -> Container {
+pub(super) fn rebased(subject: &PlatformSubject) -> Container {
     let old = subject.old_base.container();
     let old = old.unwrap_or_default();
     let (source, new) = (Container::of(&subject.source.config), Container::of(&subject.base.config));
     let noticed = Noticed::new(subject);
-    let is_kept = format != ResultFormat::One;
-    let command = match format {
-        ResultFormat::One => inherit_command_in_format_1(&old.command, &source.command, &new.command),
-        ResultFormat::Two => {
-            inherit_command(&old.command, &source.command, &new.command, |words| noticed.brings(words))
-        }
-    };
-    let keeps = |entry: &str| is_kept && is_noticed(entry, &new, &noticed);
-    let members = merge(&old.members, source.members, &new.members, &command, (format, &keeps));
+    let command = inherit_command(&old.command, &source.command, &new.command, |words| noticed.brings(words));
+    let keeps = |entry: &str| is_noticed(entry, &new, &noticed);
+    let members = merge(&old.members, source.members, &new.members, &command, &keeps);
     Container::new(members, command)
 }
 
@@ -59,17 +53,6 @@ enum MemberMerge {
     Environment,
 }
 
-impl MemberMerge {
-    /// In format 1 everything inherited followed the new base.
-    const fn in_format(self, format: ResultFormat) -> Self {
-        match (self, format) {
-            (Self::Kept, ResultFormat::One) => Self::Whole,
-            (Self::KeptKeys, ResultFormat::One) => Self::Keys,
-            _ => self,
-        }
-    }
-}
-
 /// The rows, in the order in which they are written. The command has its own rule ([`inherit_command`]).
 const TABLE: [(&str, MemberMerge); 10] = [
     ("User", MemberMerge::Kept),
@@ -89,11 +72,11 @@ fn merge(
     source: Map<String, Value>,
     new: &Map<String, Value>,
     command: &Command,
-    (format, keeps): (ResultFormat, &impl Fn(&str) -> bool),
+    keeps: &impl Fn(&str) -> bool,
 ) -> Map<String, Value> {
     let mut out = source;
     for (member, how) in TABLE {
-        let merged = match how.in_format(format) {
+        let merged = match how {
             MemberMerge::Whole => whole(old.get(member), out.get(member), new.get(member)),
             MemberMerge::Kept => kept(old.get(member), out.get(member), new.get(member)),
             MemberMerge::Keys => keys(old.get(member), out.get(member), new.get(member)),
@@ -208,23 +191,6 @@ fn inherit_command(old: &Command, source: &Command, new: &Command, brings: impl 
     Command { entrypoint, cmd }
 }
 
-/// As format 1 had it: an entrypoint of the new base applied only in the place of an inherited one.
-fn inherit_command_in_format_1(old: &Command, source: &Command, new: &Command) -> Command {
-    if source.argv().is_empty() {
-        return new.clone();
-    }
-    let inherited = |source: &Option<Vec<String>>, old: &Option<Vec<String>>| {
-        source.as_ref().is_some_and(|words| !words.is_empty()) && source == old
-    };
-    let entrypoint_inherited = inherited(&source.entrypoint, &old.entrypoint);
-    let own_entrypoint = source.entrypoint.as_ref().is_some_and(|words| !words.is_empty()) && !entrypoint_inherited;
-    let cmd_inherited = inherited(&source.cmd, &old.cmd) && !own_entrypoint;
-    Command {
-        entrypoint: if entrypoint_inherited { new.entrypoint.clone() } else { source.entrypoint.clone() },
-        cmd: if cmd_inherited { new.cmd.clone() } else { source.cmd.clone() },
-    }
-}
-
 const CONFIG_ORDER: [&str; 10] =
     ["created", "author", "architecture", "os", "os.version", "os.features", "variant", "config", "rootfs", "history"];
 
@@ -252,13 +218,7 @@ mod tests {
 
     fn merged(old: &Value, source: &Value, new: &Value) -> Value {
         let map = |value: &Value| value.as_object().cloned().unwrap();
-        Value::Object(merge(
-            &map(old),
-            map(source),
-            &map(new),
-            &Command::default(),
-            (ResultFormat::Two, &|_: &str| false),
-        ))
+        Value::Object(merge(&map(old), map(source), &map(new), &Command::default(), &|_: &str| false))
     }
 
     /// For each row: own stays, unset takes the new base's, removed stays removed; inherited is kept

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::added as directories;
 use super::layers::{Becomes, Bulk, Layers, OwnLayer, Roots, Sums, reason};
 use super::new_layer::NewLayer;
-use super::rebase_options::{RebaseOptions, ResultFormat};
+use super::rebase_options::RebaseOptions;
 use crate::examine::ownership::{self, Ownership, Side};
 use crate::examine::packages::Package;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
@@ -18,15 +18,14 @@ use crate::rootfs::{Root, merge};
 /// Decides for every layer. Each is looked at on top of what becomes of those below it: one root that
 /// grows, layer by layer, as far as there are markers to be held against it.
 pub(super) fn layers(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions, drop: &[RootPath]) -> Layers {
-    let RebaseOptions { keep, format, .. } = options;
-    let databases = DatabaseMarkers::of(*format);
+    let keep = &options.keep;
     let accounts = if subject.old_base.layers > 0 { AccountFiles::OfOldBase } else { AccountFiles::Own };
     let has_markers = |layer: &LayerFacts| layer.index.entries.iter().any(|entry| entry.kind.is_marker());
     let marked = facts.layers.iter().rposition(has_markers).map_or(0, |at| at + 1);
     let decided: Vec<OnceCell<(OwnLayer, Option<String>)>> = facts.layers.iter().map(|_| OnceCell::new()).collect();
     let mut below = if marked > 0 { merge(subject.base_layers.iter().map(AsRef::as_ref)) } else { Root::default() };
     for (at, (layer, slot)) in facts.layers.iter().zip(&decided).enumerate() {
-        let (own, _) = slot.get_or_init(|| Sorting { layer, keep, drop, accounts, databases }.decide(&below));
+        let (own, _) = slot.get_or_init(|| Sorting { layer, keep, drop, accounts }.decide(&below));
         if let Some(contents) = own.contents().filter(|_| at + 1 < marked) {
             below.add_layer(contents);
         }
@@ -89,21 +88,6 @@ struct Sorting<'a> {
     keep: &'a [RootPath],
     drop: &'a [RootPath],
     accounts: AccountFiles,
-    databases: DatabaseMarkers,
-}
-
-/// Whether a marker that removes a package database stays. The image removed its old base's, to be smaller; that of
-/// the new base says what is there now, and scanners read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DatabaseMarkers {
-    Stay,
-    Leave,
-}
-
-impl DatabaseMarkers {
-    fn of(format: ResultFormat) -> Self {
-        if format == ResultFormat::One { Self::Stay } else { Self::Leave }
-    }
 }
 
 enum EntryDecision {
@@ -150,7 +134,9 @@ impl Sorting<'_> {
             return EntryDecision::Stays;
         }
         if entry.kind.is_marker() {
-            if self.databases == DatabaseMarkers::Leave && ownership::is_in_database(&entry.path) {
+            // The image removed its old base's, to be smaller; that of the new base says what is there now, and
+            // scanners read it.
+            if ownership::is_in_database(&entry.path) {
                 return EntryDecision::Leaves { what: "whiteouts of a package database".to_owned(), is_package: false };
             }
             if still_hides(entry, below) {

@@ -145,7 +145,7 @@ impl Layers {
         };
         let drop_missing = layers.not_dropped(facts, keep, drop);
         let roots = layers.roots(subject);
-        let mut added = added::draw(needs.container, &roots, subject, needs.options.format);
+        let mut added = added::draw(needs.container, &roots, subject);
         let keep_missing = added.keep(&needs.options.keep, &roots, subject);
         let bring = added.bring(&needs.options.bring, &roots, needs.container, subject);
         needs.runner.iter().for_each(|runner| added.put_runner(runner, &roots.rebased));

@@ -48,10 +48,11 @@ pub use new_layer::NewLayer;
 pub use pod::{PodForm, PodLog, PodPass, judge_in_pod};
 pub use rebase_options::{
     AttestKind, CommandFrom, CommandWords, DEFAULT_BASE, Epoch, KlogStyle, LogChoice, OnMissing, RebaseOptions,
-    RecordedName, ResultFormat, Variable,
+    RecordedName, Variable,
 };
 pub use record::{
-    FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, needed_by, record,
+    FORMAT, FORMAT_KEY, OPTIONS_KEY, Record, RecordedImage, RecordedOptions, SOURCE_KEY, needed_allowances, needed_by,
+    record,
 };
 pub use seam::Seam;
 pub use start_options::{DEFAULT_START_SECONDS, RuntimePath, StartMount, StartOptions, StartSeconds};
@@ -279,7 +280,6 @@ pub fn draw(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -
         rebased(subject, facts, options)
     };
     // Options that have no effect do not make another image of it.
-    let may_stay = may_stay && (options.changes_nothing() || options.format != ResultFormat::One);
     let passes_on = may_stay && layers.is_unchanged() && container == as_it_is;
     let plan = if passes_on {
         ImagePlan::AsIs(Box::new(subject.source.clone()))
@@ -316,7 +316,7 @@ fn starts_as_it_is(subject: &PlatformSubject, facts: &Facts) -> bool {
 fn rebased(subject: &PlatformSubject, facts: &Facts, options: &RebaseOptions) -> (Container, ExecForm, Layers) {
     let begun = Layers::begin(subject, facts, options);
     // Before there is another root in memory.
-    let container = config::rebased(subject, options.format);
+    let container = config::rebased(subject);
     let scene = begun.scene(subject, options);
     let brought = subject.runner.as_ref().and_then(|runner| logs::runner_of_image(runner, &scene));
     let at = brought

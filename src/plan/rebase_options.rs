@@ -154,10 +154,6 @@ pub struct RebaseOptions {
     /// `SOURCE_DATE_EPOCH`, which the command line takes from the environment.
     #[arg(skip)]
     pub source_date_epoch: Option<Epoch>,
-    /// The rules by which the result is made: another number only to make an old result again.
-    #[arg(skip)]
-    #[serde(skip)]
-    pub format: ResultFormat,
 }
 
 impl Default for RebaseOptions {
@@ -197,34 +193,7 @@ impl Default for RebaseOptions {
             runtime: None,
             require_all_platforms: false,
             source_date_epoch: None,
-            format: ResultFormat::default(),
         }
-    }
-}
-
-/// The number of the format: it changes whenever the same inputs give other bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ResultFormat {
-    /// Everything inherited followed the new base, and only the accounts of the user went along.
-    One,
-    #[default]
-    Two,
-}
-
-impl ResultFormat {
-    /// As the annotation has it.
-    #[must_use]
-    pub const fn number(self) -> &'static str {
-        match self {
-            Self::One => "1",
-            Self::Two => "2",
-        }
-    }
-
-    /// The format that an annotation names, where this release can make it.
-    #[must_use]
-    pub fn find(number: &str) -> Option<Self> {
-        [Self::One, Self::Two].into_iter().find(|format| format.number() == number)
     }
 }
 
@@ -233,24 +202,14 @@ impl ResultFormat {
 pub enum RecordedName {
     Registry(RepositoryName),
     None,
-    /// A place as format 1 recorded it: only to make such a result again.
-    Place(Location),
 }
 
 impl RecordedName {
-    /// What format 1 records of an image that was read from `place`.
-    pub(super) fn place<'a>(given: Option<&'a Self>, place: &'a Location) -> &'a Location {
-        match given {
-            Some(Self::Place(recorded)) => recorded,
-            _ => place,
-        }
-    }
-
     /// What is recorded of an image that was read from `place`.
     pub(super) fn choose<'a>(given: Option<&'a Self>, place: &'a Location) -> Option<&'a RepositoryName> {
         match given {
             Some(Self::Registry(name)) => Some(name),
-            Some(Self::None | Self::Place(_)) => None,
+            Some(Self::None) => None,
             None => place.repository(),
         }
     }
@@ -269,7 +228,6 @@ impl fmt::Display for RecordedName {
         match self {
             Self::Registry(name) => name.fmt(f),
             Self::None => f.write_str("none"),
-            Self::Place(place) => place.fmt(f),
         }
     }
 }
@@ -372,12 +330,12 @@ impl RebaseOptions {
         }
     }
 
-    /// The same, with these options in place of all that a result records.
+    /// These options in place of all that a result records; the base stays.
     pub(super) fn with(&self, recorded: &RecordedOptions) -> Result<Self> {
         let members = Value::Object(recorded.clone().into_iter().collect());
         let options: Self = serde_json::from_value(members)
             .map_err(|error| Error::usage("the options cannot be read").cause(error.to_string()))?;
-        Ok(Self { base: self.base.clone(), format: self.format, ..options })
+        Ok(Self { base: self.base.clone(), ..options })
     }
 }
 
@@ -855,7 +813,6 @@ mod tests {
             runtime: Some("/usr/bin/crun".parse().unwrap()),
             require_all_platforms: true,
             source_date_epoch: Some(Epoch(7)),
-            format: ResultFormat::default(),
         }
     }
 

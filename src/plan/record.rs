@@ -9,15 +9,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::rebase_options::{OnMissing, RebaseOptions, RecordedName, ResultFormat};
+use super::rebase_options::{OnMissing, RebaseOptions, RecordedName};
 use super::{ImagePlan, Pass, draw};
 use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::examine::{Origin, Subject};
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Location, Reference, RepositoryName, json as canonical};
+use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Reference, RepositoryName, json as canonical};
 use crate::rules::{Allow, Finding};
 
 pub const FORMAT_KEY: &str = "dev.underpin.format";
+/// The number of the format: it changes whenever the same inputs give other bytes.
+pub const FORMAT: &str = "2";
 pub const SOURCE_KEY: &str = "dev.underpin.source";
 pub const OPTIONS_KEY: &str = "dev.underpin.options";
 
@@ -50,11 +52,10 @@ pub type RecordedOptions = BTreeMap<String, Value>;
 
 /// Writes into the manifest of a platform what it was made from, once it has been judged.
 pub fn record(image: &Subject, pass: &mut Pass, options: &RebaseOptions) {
-    let recorded = match (&pass.draft.image, options.format) {
-        (ImagePlan::AsIs(_), _) => return,
-        (ImagePlan::New(_), ResultFormat::One) => as_given(pass, options),
-        (ImagePlan::New(_), ResultFormat::Two) => effective(pass, options),
-    };
+    if matches!(pass.draft.image, ImagePlan::AsIs(_)) {
+        return;
+    }
+    let recorded = effective(pass, options);
     let inputs = Inputs {
         source: (&image.source, pass.subject.source.digest()),
         base: (&image.base, pass.subject.base.digest()),
@@ -65,17 +66,11 @@ pub fn record(image: &Subject, pass: &mut Pass, options: &RebaseOptions) {
     pass.recorded = recorded;
 }
 
-/// The same for the index around the platforms.
+/// Writes into the index around the platforms what it was made from.
 pub(super) fn record_index(object: &mut Map<String, Value>, image: &Subject, passes: &[Pass], options: &RebaseOptions) {
-    let mut recorded = match options.format {
-        ResultFormat::One => given(options),
-        ResultFormat::Two => joined(image, passes, options),
-    };
+    let mut recorded = joined(image, passes, options);
     recorded.remove("old_base");
-    let runner = image.runner.as_ref().map(|runner| match options.format {
-        ResultFormat::One => runner.pinned(),
-        ResultFormat::Two => runner.top.digest().to_string(),
-    });
+    let runner = image.runner.as_ref().map(|runner| runner.top.digest().to_string());
     // Each platform records its own manifest of it.
     if let (Some(runner), true) = (runner, recorded.contains_key("log_runner")) {
         recorded.insert("log_runner".to_owned(), runner.into());
@@ -105,7 +100,7 @@ impl Inputs<'_> {
         for (key, value) in [
             (BASE_NAME, base_name),
             (BASE_DIGEST, Some(self.base.1.to_string())),
-            (FORMAT_KEY, Some(options.format.number().to_owned())),
+            (FORMAT_KEY, Some(FORMAT.to_owned())),
             (SOURCE_KEY, Some(self.source(options))),
             (OPTIONS_KEY, Some(written(recorded))),
         ] {
@@ -116,18 +111,11 @@ impl Inputs<'_> {
     }
 
     fn base_name(&self, options: &RebaseOptions) -> Option<String> {
-        let location = &self.base.0.location;
-        match options.format {
-            ResultFormat::One => Some(RecordedName::place(options.base_name.as_ref(), location).without_digest()),
-            ResultFormat::Two => RecordedName::choose(options.base_name.as_ref(), location).map(ToString::to_string),
-        }
+        RecordedName::choose(options.base_name.as_ref(), &self.base.0.location).map(ToString::to_string)
     }
 
     fn source(&self, options: &RebaseOptions) -> String {
         let (Origin { location, .. }, digest) = self.source;
-        if options.format == ResultFormat::One {
-            return RecordedName::place(options.source_name.as_ref(), location).pinned(digest);
-        }
         match RecordedName::choose(options.source_name.as_ref(), location) {
             Some(name) => format!("{name}@{digest}"),
             None => digest.to_string(),
@@ -149,17 +137,6 @@ fn given(options: &RebaseOptions) -> RecordedOptions {
 fn texts<T: ToString>(values: &[T]) -> Option<Value> {
     let texts: Vec<Value> = values.iter().map(|value| value.to_string().into()).collect();
     (!texts.is_empty()).then_some(Value::Array(texts))
-}
-
-/// Format 1 records options as they were given, and the places of the other images.
-fn as_given(pass: &Pass, options: &RebaseOptions) -> RecordedOptions {
-    let mut recorded = given(options);
-    recorded.remove("platforms");
-    if let Some(runner) = &pass.subject.runner {
-        recorded.insert("log_runner".to_owned(), runner.location.pinned(runner.image.digest()).into());
-    }
-    recorded.insert("old_base".to_owned(), pass.subject.old_base.as_option().into());
-    recorded
 }
 
 /// The options without which the result would be another one, each in one spelling.
@@ -189,7 +166,7 @@ pub fn needed_allowances(pass: &Pass) -> Vec<Allow> {
     needed_by(pass.image_findings())
 }
 
-/// The same for these findings.
+/// What allowed these findings, each once.
 #[must_use]
 pub fn needed_by(findings: &[Finding]) -> Vec<Allow> {
     let mut needed: Vec<Allow> = findings.iter().filter_map(|finding| finding.allowed_by.clone()).collect();
@@ -263,11 +240,10 @@ pub struct Record {
     pub options: RebaseOptions,
 }
 
-/// An input of a result.
+/// An input of a result: what its record can say, and no more. A record comes with an image, so it never leads to a file
+/// or to a tool of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedImage {
-    /// Format 1 records a place as it was given, with the digest.
-    Place(Location),
     Named(RepositoryName, Digest),
     Digest(Digest),
 }
@@ -275,24 +251,19 @@ pub enum RecordedImage {
 impl RecordedImage {
     /// The digest that it must have.
     #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
+    pub const fn digest(&self) -> Digest {
         match self {
-            Self::Place(place) => place.digest(),
-            Self::Named(_, digest) | Self::Digest(digest) => Some(*digest),
+            Self::Named(_, digest) | Self::Digest(digest) => *digest,
         }
     }
 
-    /// Where it may be: where the user says it is, under its name, in the local store.
+    /// The bytes under the recorded name.
     #[must_use]
-    pub fn places(&self, given: Option<&Location>) -> Vec<Location> {
-        let digest = self.digest();
-        let named = match self {
-            Self::Place(place) => Some(place.clone()),
-            Self::Named(name, digest) => Some(Location::Registry(Reference::by_digest(name.clone(), *digest))),
+    pub fn reference(&self) -> Option<Reference> {
+        match self {
+            Self::Named(name, digest) => Some(Reference::by_digest(name.clone(), *digest)),
             Self::Digest(_) => None,
-        };
-        let given = given.zip(digest).map(|(given, digest)| given.with_digest(digest));
-        given.into_iter().chain(named).chain(digest.map(Location::Cache)).collect()
+        }
     }
 
     /// The name that the result records.
@@ -300,12 +271,11 @@ impl RecordedImage {
     pub fn name(&self) -> RecordedName {
         match self {
             Self::Named(name, _) => RecordedName::Registry(name.clone()),
-            Self::Place(place) => RecordedName::Place(place.clone()),
             Self::Digest(_) => RecordedName::None,
         }
     }
 
-    /// `NAME@DIGEST` or a digest alone. Never a place: a record comes with an image, and must not lead to files.
+    /// `NAME@DIGEST` or a digest alone.
     fn read(text: &str) -> Result<Self> {
         match text.split_once('@') {
             Some((name, digest)) => Ok(Self::Named(name.parse()?, digest.parse()?)),
@@ -323,23 +293,19 @@ impl Record {
         let number = text(FORMAT_KEY).ok_or_else(|| {
             Error::input("the image does not record that underpin made it").fact("missing", FORMAT_KEY)
         })?;
-        let format = ResultFormat::find(number).ok_or_else(|| unknown_format(number))?;
+        if number != FORMAT {
+            return Err(unknown_format(number));
+        }
         let mut members = canonical::read_object(text(OPTIONS_KEY).unwrap_or("{}").as_bytes(), OPTIONS_KEY)?;
         let runner = members.shift_remove("log_runner");
         let runner = runner.as_ref().map(|runner| runner.as_str().ok_or_else(unreadable)).transpose()?;
-        let options = RebaseOptions { format, ..read_options(members)? };
-        let read = |text: &str| match format {
-            ResultFormat::One => text.parse().map(RecordedImage::Place),
-            ResultFormat::Two => RecordedImage::read(text),
-        };
+        let options = read_options(members)?;
         let base_digest = input(BASE_DIGEST)?;
-        let base = match (text(BASE_NAME), format) {
-            (None, ResultFormat::Two) => base_digest.to_owned(),
-            _ => format!("{}@{base_digest}", input(BASE_NAME)?),
-        };
-        if let (ResultFormat::Two, Some(OldBaseChoice::Image(place))) = (format, &options.old_base) {
+        let base = text(BASE_NAME).map_or_else(|| base_digest.to_owned(), |name| format!("{name}@{base_digest}"));
+        if let Some(OldBaseChoice::Image(place)) = &options.old_base {
             return Err(unreadable().fact("old_base", place));
         }
+        let read = RecordedImage::read;
         let log_runner = runner.map(read).transpose()?;
         Ok(Self { source: read(input(SOURCE_KEY)?)?, base: read(&base)?, log_runner, options })
     }
@@ -348,7 +314,7 @@ impl Record {
 fn unknown_format(number: &str) -> Error {
     Error::input("the image has another format version than this underpin")
         .fact("format", number)
-        .fact("this is", ResultFormat::default().number())
+        .fact("this is", FORMAT)
         .hint("verify it with the release that made it")
 }
 
@@ -472,7 +438,7 @@ mod tests {
     }
 
     fn read(base_name: Option<&str>, source: &str, options: &str) -> Result<Record> {
-        let mut annotations = json!({BASE_DIGEST: D, FORMAT_KEY: "2", SOURCE_KEY: source, OPTIONS_KEY: options});
+        let mut annotations = json!({BASE_DIGEST: D, FORMAT_KEY: FORMAT, SOURCE_KEY: source, OPTIONS_KEY: options});
         if let Some(name) = base_name {
             annotations[BASE_NAME] = name.into();
         }
@@ -484,13 +450,9 @@ mod tests {
         let record =
             read(Some("gcr.io/base"), &format!("a.io/app@{D}"), &format!("{{\"log_runner\":\"{D}\"}}")).unwrap();
         let digest: Digest = D.parse().unwrap();
-        let at = |name: &str| format!("{name}@{D}").parse::<Location>().unwrap();
-        assert_eq!(record.base.places(None), [at("gcr.io/base"), Location::Cache(digest)]);
-        assert_eq!(
-            record.source.places(Some(&"oci:x:v1".parse().unwrap()))[0],
-            at("oci:x:v1"),
-            "what the user says first"
-        );
+        let named = |name: &str| Some(format!("{name}@{D}").parse::<Reference>().unwrap());
+        assert_eq!((record.base.reference(), record.base.digest()), (named("gcr.io/base"), digest));
+        assert_eq!(record.source.reference(), named("a.io/app"));
         assert_eq!(record.log_runner, Some(RecordedImage::Digest(digest)));
         let nameless = read(None, D, "{\"skipped\":true,\"old_base\":\"layers:2\",\"keep\":[\"/x\"]}").unwrap();
         assert_eq!((nameless.source, nameless.base), (RecordedImage::Digest(digest), RecordedImage::Digest(digest)));

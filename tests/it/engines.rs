@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::docker_daemon::Daemon;
 use crate::support::docker_registry::Registry;
@@ -232,6 +232,54 @@ fn a_daemon_is_read_by_the_tool_that_is_there_and_without_a_shell() {
     let run = rebase(&layouts, "docker-daemon:app:v1", "oci:out:v2").env("PATH", path(&bin)).run().fails("local-io");
     run.says("cannot connect to the daemon").says("skopeo copy docker-daemon:app:v1");
     assert!(copies(&layouts).is_empty());
+}
+
+/// Every place that text of an image could name: tools would be executed, files and layouts of this machine read.
+fn hostile_places(layouts: &Layouts) -> Vec<String> {
+    let old = layouts.layout("old").display().to_string();
+    let tools = ["containers-storage:[vfs@/tmp+/tmp]app:v1", "containers-storage:app:v1", "docker-daemon:app:v1"];
+    let tools = tools.map(str::to_owned);
+    tools
+        .into_iter()
+        .chain([format!("oci:{old}:v1"), format!("oci-archive:{old}.tar:v1"), "dir:/etc".to_owned()])
+        .collect()
+}
+
+/// The record of an image, and every other member that names a base.
+#[test]
+fn no_text_of_an_image_becomes_a_place_on_this_machine() {
+    let layouts = layouts();
+    let marker = layouts.sandbox.path("arguments");
+    for tool in ["skopeo", "podman", "docker"] {
+        stand_in(&layouts, tool, "exit 1");
+    }
+    let bin = path(&layouts.sandbox.path("bin"));
+    let here = layouts.sandbox.path("here");
+    let app = fixtures::app("linux/amd64", 5000).build();
+    let digest = app.digest();
+    for (number, place) in hostile_places(&layouts).into_iter().enumerate() {
+        for format in ["1", "2", "3"] {
+            let named = json!({
+                "org.opencontainers.image.base.name": place, "org.opencontainers.image.base.digest": digest,
+                "dev.underpin.format": format, "dev.underpin.source": format!("{place}@{digest}"),
+                "dev.underpin.options": format!("{{\"old_base\":\"{place}\",\"log_runner\":\"{place}@{digest}\"}}"),
+            });
+            let hostile = app
+                .with_config(|config| config["config"]["Labels"] = named.clone())
+                .with_manifest(|manifest| manifest["annotations"] = named.clone());
+            let name = format!("hostile-{number}-{format}");
+            hostile.layout(&here.join(&name), "v1");
+            let image = format!("oci:{name}:v1");
+            let on = |words: &[&str]| layouts.underpin(words).env("PATH", &bin).run();
+            on(&["verify", &image]).fails("input");
+            on(&["inspect", &image]).ok();
+            let outdated = on(&["outdated", &image, "--json"]);
+            let plan = on(&["plan", &image, "--base", "oci:new:v1", "--json"]);
+            assert!(!marker.exists(), "{place} was handed to a tool\n{outdated}\n{plan}");
+            let old_base = plan.json()["platforms"][0]["old_base"].clone();
+            assert!(matches!(old_base["how"].as_str(), Some("history" | "content" | "scratch")), "{place}\n{old_base}");
+        }
+    }
 }
 
 /// A copy that goes on for long, with the process that the tool has started.

@@ -12,7 +12,7 @@ use crate::batch::BatchEntry;
 use crate::error::{Error, Result};
 use crate::examine::base::Rung;
 use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Location, RepositoryName};
-use crate::plan::{BaseChoice, FORMAT_KEY, ResultFormat};
+use crate::plan::{BaseChoice, FORMAT, FORMAT_KEY};
 use crate::policy::BasePolicy;
 use crate::store::fetch::{BasedPlatform, NamedBy};
 
@@ -98,8 +98,9 @@ impl BaseIdentity {
     fn read(map: &Map<String, Value>, how: Rung) -> Option<Self> {
         let text = |key: &str| map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let (name, digest) = (text(BASE_NAME), text(BASE_DIGEST).and_then(|digest| digest.parse().ok()));
-        let name: Option<Location> = name.and_then(|name| name.parse().ok());
-        let is_ours = text(FORMAT_KEY) == Some(ResultFormat::Two.number());
+        // A registry's, or none: text of an image never leads to a place on disk.
+        let name = name.and_then(|name| name.parse().ok()).map(Location::Registry);
+        let is_ours = text(FORMAT_KEY) == Some(FORMAT);
         let is_dropped = is_ours || name.as_ref().is_some_and(|name| name.digest().is_some() && !has_tag(name));
         let tag = if is_dropped { BaseTag::Dropped } else { BaseTag::Known };
         let digest = digest.or_else(|| name.as_ref().and_then(Location::digest));
@@ -195,11 +196,10 @@ mod tests {
             (json!({BASE_NAME: format!("a.io/base@{D}")}), BaseTag::Dropped),
             (json!({BASE_NAME: format!("a.io/base:v1@{D}")}), BaseTag::Known),
             (json!({BASE_NAME: "a.io/base", BASE_DIGEST: D, FORMAT_KEY: "2"}), BaseTag::Dropped),
-            (json!({BASE_NAME: "a.io/base:v1", BASE_DIGEST: D, FORMAT_KEY: "1"}), BaseTag::Known),
         ] {
             assert_eq!(read(&annotations).unwrap().tag, tag, "{annotations}");
         }
-        for nothing in [json!({}), json!({BASE_NAME: ""}), json!({BASE_NAME: "NOT A NAME"}), json!({BASE_DIGEST: "x"})]
+        for nothing in [json!({}), json!({BASE_NAME: ""}), json!({BASE_NAME: "oci:/srv:v1"}), json!({BASE_DIGEST: "x"})]
         {
             assert!(read(&nothing).is_none(), "{nothing}");
         }

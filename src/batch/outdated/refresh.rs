@@ -12,7 +12,7 @@ use super::AskedImage;
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::oci::{Location, Platform};
-use crate::plan::{BaseChoice, FORMAT_KEY, RebaseOptions, Record, RecordedName, ResultFormat};
+use crate::plan::{BaseChoice, FORMAT_KEY, RebaseOptions, Record, RecordedName};
 use crate::policy::Movable;
 use crate::policy::exceptions::ExceptionList;
 use crate::report::{Outcome, Report, ReportedFinding};
@@ -91,7 +91,7 @@ impl Refresh<'_> {
         let mut jobs = Vec::new();
         if let Some(entry) = &self.asked.entry {
             let mut job = entry.job.clone();
-            let digest = recorded.as_ref().and_then(|recorded| recorded.record.source.digest());
+            let digest = recorded.as_ref().map(|recorded| recorded.record.source.digest());
             if let Some(digest) = digest {
                 job.source = job.source.pinned(digest).parse()?;
             }
@@ -99,9 +99,9 @@ impl Refresh<'_> {
             jobs.push(job);
         }
         if let Some(recorded) = &recorded {
-            // A record comes with the image, and must not lead to files or into a private network.
-            let may_be_read = |job: &Job| may_follow(&self.asked.location, &job.source);
-            let job = move_of_source(recorded, newest).filter(may_be_read);
+            // A record comes with the image, and must not lead into a private network.
+            let source = recorded.record.source.reference().filter(|name| may_follow(&self.asked.location, name));
+            let job = source.and_then(|source| move_of_source(recorded, Location::Registry(source), newest));
             jobs.extend(job.map(|mut job| {
                 job.options.known_bases = self.known_bases.to_vec();
                 job
@@ -190,15 +190,13 @@ fn quoted(text: &str) -> Value {
 }
 
 /// The recorded move with another base. `None` where the record does not name what it needs.
-fn move_of_source(recorded: &Recorded, newest: &Location) -> Option<Job> {
+fn move_of_source(recorded: &Recorded, source: Location, newest: &Location) -> Option<Job> {
     let Recorded { record, old_bases, .. } = recorded;
-    let source = record.source.places(None).into_iter().find(|place| !matches!(place, Location::Cache(_)))?;
     if record.log_runner.is_some() {
         return None;
     }
     let options = RebaseOptions {
         base: BaseChoice::Image(newest.clone()),
-        format: ResultFormat::default(),
         base_name: behind(record.base.name(), newest),
         source_name: behind(record.source.name(), &source),
         ..record.options.clone()

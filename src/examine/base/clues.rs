@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::oci::{BASE_DIGEST, BASE_NAME, Config, DiffId, Location, json};
+use crate::oci::{BASE_DIGEST, BASE_NAME, Config, DiffId, Reference, json};
 
-/// A name found in the image. It says where to look, not what is true.
+/// A name found in the image. It says where to look, not what is true, and never leads to a file or a tool of this
+/// machine: it is a registry's, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clue {
-    /// The places to try in turn, the most exact first.
-    pub locations: Vec<Location>,
+    /// What to try in turn, the most exact first.
+    pub references: Vec<Reference>,
 }
 
 impl Clue {
@@ -19,15 +20,15 @@ impl Clue {
         Self::new(text(BASE_NAME)?, text(BASE_DIGEST))
     }
 
-    /// From a name, and a digest where there is one. `None` when the name is not a location.
+    /// From a name, and a digest where there is one. `None` when the name is not a registry's.
     pub(super) fn new(name: &str, digest: Option<&str>) -> Option<Self> {
-        let plain: Location = name.parse().ok()?;
-        let exact = digest.and_then(|digest| digest.parse().ok()).and_then(|digest| plain.pinned(digest).parse().ok());
-        let mut locations: Vec<Location> = exact.into_iter().collect();
-        if !locations.contains(&plain) {
-            locations.push(plain);
+        let plain: Reference = name.parse().ok()?;
+        let exact = digest.and_then(|digest| digest.parse().ok()).map(|digest| plain.with_digest(digest));
+        let mut references: Vec<Reference> = exact.into_iter().collect();
+        if !references.contains(&plain) {
+            references.push(plain);
         }
-        Some(Self { locations })
+        Some(Self { references })
     }
 }
 
@@ -114,22 +115,35 @@ mod tests {
 
     const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-    fn locations(json: &str) -> Option<Vec<String>> {
+    fn references(json: &str) -> Option<Vec<String>> {
         let map: Map<String, Value> = serde_json::from_str(json).unwrap();
-        Clue::from_annotations(&map).map(|clue| clue.locations.iter().map(ToString::to_string).collect())
+        Clue::from_annotations(&map).map(|clue| clue.references.iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn the_digest_is_tried_before_the_tag() {
         let json = format!(r#"{{"{BASE_NAME}":"debian:12","{BASE_DIGEST}":"{D}"}}"#);
         let expected = vec![format!("docker.io/library/debian:12@{D}"), "docker.io/library/debian:12".to_owned()];
-        assert_eq!(locations(&json), Some(expected));
+        assert_eq!(references(&json), Some(expected));
     }
 
     #[test]
     fn a_digest_without_a_name_is_no_clue() {
-        assert_eq!(locations(&format!(r#"{{"{BASE_DIGEST}":"{D}"}}"#)), None);
-        assert_eq!(locations(&format!(r#"{{"{BASE_NAME}":"NOT A NAME"}}"#)), None);
+        assert_eq!(references(&format!(r#"{{"{BASE_DIGEST}":"{D}"}}"#)), None);
+        assert_eq!(references(&format!(r#"{{"{BASE_NAME}":"NOT A NAME"}}"#)), None);
+    }
+
+    #[test]
+    fn no_clue_leads_to_a_file_or_a_tool() {
+        for name in ["oci:/etc", "oci-archive:/a.tar", "docker-archive:a.tar:x:y", "dir:/etc", "/etc", "./a"] {
+            assert_eq!(references(&format!(r#"{{"{BASE_NAME}":"{name}"}}"#)), None, "{name}");
+        }
+        // What reads as a short name of Docker Hub's is one, whatever it is elsewhere.
+        for name in ["docker-daemon:app", "containers-storage:app"] {
+            let (repository, tag) = name.split_once(':').unwrap();
+            let hub = vec![format!("docker.io/library/{repository}:{tag}")];
+            assert_eq!(references(&format!(r#"{{"{BASE_NAME}":"{name}"}}"#)), Some(hub), "{name}");
+        }
     }
 }
 
@@ -178,7 +192,7 @@ mod provenance_tests {
         ] {
             let clues = materials(&statement);
             assert_eq!(clues.len(), 1);
-            assert_eq!(clues[0].locations[0].to_string(), format!("docker.io/library/debian:12@sha256:{HEX}"));
+            assert_eq!(clues[0].references[0].to_string(), format!("docker.io/library/debian:12@sha256:{HEX}"));
         }
     }
 

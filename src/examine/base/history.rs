@@ -302,7 +302,7 @@ mod tests {
             let lines: Vec<_> = base.iter().chain(&own).copied().collect();
             let config = commented(&lines, layers, &json!({"Entrypoint": ["/app"]}));
             assert_eq!(seam(&config), Some(1), "{lines:?}");
-            let found: Vec<String> = names(&config).iter().map(|clue| clue.locations[0].to_string()).collect();
+            let found: Vec<String> = names(&config).iter().map(|clue| clue.references[0].to_string()).collect();
             assert_eq!(found, ["localhost/mybase:v1"], "{lines:?}");
         }
     }
@@ -317,7 +317,7 @@ mod tests {
         let comments: Vec<String> = (0..1000).map(|at| format!("FROM registry.example/a:{at}")).collect();
         let lines: Vec<_> = comments.iter().map(|comment| ("x", true, comment.as_str())).collect();
         let named = names(&commented(&lines, 0, &json!({})));
-        assert_eq!((named.len(), named[0].locations[0].to_string().as_str()), (MOST_NAMES, "registry.example/a:999"));
+        assert_eq!((named.len(), named[0].references[0].to_string().as_str()), (MOST_NAMES, "registry.example/a:999"));
     }
 
     #[test]

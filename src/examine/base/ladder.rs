@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::content::{self, Content};
 use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, clues, history};
 use crate::error::{Error, Kind, Result};
-use crate::oci::{Digest, Image, Location};
+use crate::oci::{Digest, Image, Location, Reference, RepositoryName};
 use crate::process::Command;
 
 /// An image that the run itself names, such as the new base, to be compared by diff ids.
@@ -28,7 +28,7 @@ enum Answer {
 
 /// A name that led nowhere, and why.
 struct PassedOver {
-    locations: Vec<Location>,
+    references: Vec<Reference>,
     why: String,
 }
 
@@ -112,8 +112,8 @@ pub fn find_named(
             Answer::Nothing | Answer::Doubted(_) => {}
             // An annotation and the history often name the same image: that is said once.
             Answer::PassedOver(names) => {
-                for PassedOver { locations, why } in names {
-                    let is_new = locations.into_iter().fold(false, |is_new, location| tried.insert(location) | is_new);
+                for PassedOver { references, why } in names {
+                    let is_new = references.into_iter().fold(false, |is_new, name| tried.insert(name) | is_new);
                     warnings.extend(is_new.then_some(why));
                 }
             }
@@ -177,22 +177,27 @@ fn by_digest(
     if let Some(image) = lookup.stored(digest).filter(fits) {
         return Ok(OldBase::image(Rung::Flag, &Location::Cache(digest), image));
     }
-    let mut places: Vec<Location> = Vec::new();
-    let named = named_repositories(source, index_annotations, lookup)?;
-    for place in known.iter().map(|known| known.location).chain(&named).map(|place| place.with_digest(digest)) {
-        if places.len() < MOST_MATERIALS && !places.contains(&place) {
-            places.push(place);
+    let mut looked_for: Vec<String> = Vec::new();
+    // What the user named is read wherever it is; that it has other images is no fault.
+    for place in known.iter().map(|known| known.location.with_digest(digest)) {
+        if let Some(image) = lookup.image(&place).ok().flatten().filter(fits) {
+            return Ok(OldBase::image(Rung::Flag, &place, image));
         }
+        looked_for.push(place.to_string());
     }
-    for place in &places {
-        if let Some(image) = lookup.clue(place)?.ok().filter(fits) {
-            return Ok(OldBase::image(Rung::Flag, place, image));
+    for name in named_repositories(source, index_annotations, lookup)? {
+        let name = Reference::by_digest(name, digest);
+        if looked_for.len() >= MOST_MATERIALS || looked_for.contains(&name.to_string()) {
+            continue;
         }
+        if let Some(image) = lookup.clue(&name)?.ok().filter(fits) {
+            return Ok(OldBase::image(Rung::Flag, &Location::Registry(name), image));
+        }
+        looked_for.push(name.to_string());
     }
-    let places: Vec<String> = places.iter().map(ToString::to_string).collect();
     Err(Error::missing("the old base cannot be found by its digest")
         .fact("digest", digest)
-        .fact("looked for", places.join(", "))
+        .fact("looked for", looked_for.join(", "))
         .hint("name a place that has it: --old-base REF"))
 }
 
@@ -201,14 +206,14 @@ fn named_repositories(
     source: &Image,
     index_annotations: &Map<String, Value>,
     lookup: &dyn Lookup,
-) -> Result<Vec<Location>> {
+) -> Result<Vec<RepositoryName>> {
     let annotations = [&source.manifest.annotations, index_annotations];
     let clues = annotations.into_iter().filter_map(Clue::from_annotations).chain(label_clue(source));
     let run_image = clues::buildpacks_run_image(&source.config).and_then(|run_image| run_image.clue);
     let statements = lookup.statements()?;
     let materials = statements.iter().flat_map(clues::materials).take(MOST_MATERIALS);
     let clues = clues.chain(run_image).chain(materials).chain(history::names(&source.config));
-    Ok(clues.flat_map(|clue| clue.locations).collect())
+    Ok(clues.flat_map(|clue| clue.references).map(|reference| reference.name().clone()).collect())
 }
 
 /// A name in the image only says where to look: it counts where the layers agree.
@@ -221,17 +226,17 @@ fn any_named(source: &Image, rung: Rung, clues: &[Clue], lookup: &dyn Lookup) ->
     let mut passed_over = Vec::new();
     for clue in clues {
         let mut why = Vec::new();
-        for location in &clue.locations {
-            match lookup.clue(location)? {
+        for name in &clue.references {
+            match lookup.clue(name)? {
                 Ok(image) if image.is_under(source) && !image.layers.is_empty() => {
-                    return Ok(Answer::found(OldBase::image(rung, location, image)));
+                    return Ok(Answer::found(OldBase::image(rung, &Location::Registry(name.clone()), image)));
                 }
-                Ok(image) => why.push(format!("{location}, which {}", differs(source, &image))),
-                Err(lost) => why.push(format!("{location}, which {lost}")),
+                Ok(image) => why.push(format!("{name}, which {}", differs(source, &image))),
+                Err(lost) => why.push(format!("{name}, which {lost}")),
             }
         }
         let why = format!("the {rung} names {}", why.join("; and "));
-        passed_over.push(PassedOver { locations: clue.locations.clone(), why });
+        passed_over.push(PassedOver { references: clue.references.clone(), why });
     }
     Ok(if passed_over.is_empty() { Answer::Nothing } else { Answer::PassedOver(passed_over) })
 }
@@ -262,10 +267,10 @@ fn label_clue(source: &Image) -> Option<Clue> {
 
 fn run_image(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let Some(run_image) = clues::buildpacks_run_image(&source.config) else { return Ok(Answer::Nothing) };
-    for location in run_image.clue.iter().flat_map(|clue| &clue.locations) {
-        match lookup.clue(location)? {
+    for name in run_image.clue.iter().flat_map(|clue| &clue.references) {
+        match lookup.clue(name)? {
             Ok(image) if image.is_under(source) && image.layers.len() == run_image.layers => {
-                return Ok(Answer::found(OldBase::image(Rung::Label, location, image)));
+                return Ok(Answer::found(OldBase::image(Rung::Label, &Location::Registry(name.clone()), image)));
             }
             _ => {}
         }
@@ -282,18 +287,18 @@ fn materials(source: &Image, lookup: &dyn Lookup) -> Result<Answer> {
     let statements = lookup.statements()?;
     let (mut best, mut lost): (Option<OldBase>, Vec<PassedOver>) = (None, Vec::new());
     for clue in statements.iter().flat_map(clues::materials).take(MOST_MATERIALS) {
-        let Some(location) = clue.locations.first() else { continue };
-        let image = match lookup.clue(location)? {
+        let Some(name) = clue.references.first() else { continue };
+        let image = match lookup.clue(name)? {
             Ok(image) => image,
             Err(why) => {
-                let why = format!("the provenance names {location}, which {why}");
-                lost.push(PassedOver { locations: vec![location.clone()], why });
+                let why = format!("the provenance names {name}, which {why}");
+                lost.push(PassedOver { references: vec![name.clone()], why });
                 continue;
             }
         };
         let longer = best.as_ref().is_none_or(|best| image.layers.len() > best.layers);
         if image.is_under(source) && !image.layers.is_empty() && longer {
-            best = Some(OldBase::image(Rung::Provenance, location, image));
+            best = Some(OldBase::image(Rung::Provenance, &Location::Registry(name.clone()), image));
         }
     }
     Ok(best.map_or(Answer::PassedOver(lost), Answer::found))

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::layer::LayerIndex;
-use crate::oci::{Digest, Image, Location};
+use crate::oci::{Digest, Image, Location, Reference};
 use crate::process::{Command, Container};
 
 /// The old base as the user names it.
@@ -192,16 +192,6 @@ impl OldBase {
             (None, layers) => format!("layers:{layers}"),
         }
     }
-
-    /// The answer as an option that leads to the same answer again, wherever it is asked.
-    #[must_use]
-    pub fn as_option(&self) -> String {
-        match (&self.reference, self.layers) {
-            (Some(reference), _) => reference.clone(),
-            (None, 0) => "scratch".to_owned(),
-            (None, layers) => format!("layers:{layers}"),
-        }
-    }
 }
 
 fn command_of(members: &Map<String, Value>) -> Command {
@@ -217,9 +207,9 @@ pub trait Lookup {
     /// The image that the user named; `None` where it is not for the source's platform.
     fn image(&self, location: &Location) -> Result<Option<Image>>;
 
-    /// The same for a name that was found in the image. One that leads to no image that can be used is
-    /// an answer, with the reason in words that follow "which".
-    fn clue(&self, location: &Location) -> Result<Result<Image, String>>;
+    /// The image that a name found in the source leads to. That it leads to none that can be used is an answer, with
+    /// the reason in words that follow "which".
+    fn clue(&self, reference: &Reference) -> Result<Result<Image, String>>;
 
     /// The image with this digest in the local store, where it is there.
     fn stored(&self, digest: Digest) -> Option<Image>;

@@ -97,7 +97,14 @@ impl Fetcher<'_> {
     pub fn leads_to(&self, (of, platform): (&BasedImage, &BasedPlatform), base: &Location, by: NamedBy) -> BaseAnswer {
         let layers = LayerReader::new(self, &of.opened);
         let looker = Looker::new(self, &of.opened, &platform.listed, &layers, Patience::Note);
-        match looker.forbids(base).filter(|_| by == NamedBy::Image) {
+        let forbidden = match (by, base) {
+            (NamedBy::User, _) => None,
+            (NamedBy::Image, Location::Registry(reference)) => looker.forbids(reference),
+            (NamedBy::Image, _) => {
+                Some("is not in a registry, and an image must not lead to a place on disk".to_owned())
+            }
+        };
+        match forbidden {
             Some(why) => Err(why),
             None => looker.answer(base).unwrap_or_else(|error| Err(format!("cannot be used ({})", error.what()))),
         }
