@@ -299,7 +299,10 @@ pub(super) fn fates(subject: &PlatformSubject, layers: &Layers, passed_on: bool)
         return base.chain(own).collect();
     }
     let gone = below.iter().map(|layer| inherited(layer, Fate::Stripped, "of the old base"));
-    let base = subject.base.layers.iter().map(|layer| inherited(layer, Fate::Base, "of the new base"));
+    let base = subject.base.layers.iter().enumerate().map(|(at, layer)| {
+        let read = subject.base_layers.get(at).map_or_else(|| layer.clone(), |index| truly(layer, index));
+        inherited(&read, Fate::Base, "of the new base")
+    });
     let own = layers.own.iter().map(own);
     let extracted = layers.extracted.iter().filter(|layer| !layer.is_empty());
     let extracted = extracted.map(|layer| written(layer, "extracted from the source".to_owned()));
@@ -308,9 +311,13 @@ pub(super) fn fates(subject: &PlatformSubject, layers: &Layers, passed_on: bool)
     gone.chain(base).chain(own).chain(extracted).chain(added).collect()
 }
 
+/// The layer as its bytes are, where they have been read: the media type that was declared may be wrong.
+fn truly(layer: &ImageLayer, index: &LayerIndex) -> ImageLayer {
+    ImageLayer { kind: LayerType(index.compression), ..layer.clone() }
+}
+
 fn own(of: &OwnLayer) -> PlannedLayer {
-    // The media type that was declared may be wrong; what the bytes are is known.
-    let truth = ImageLayer { kind: LayerType(of.index.compression), ..of.layer.clone() };
+    let truth = truly(&of.layer, &of.index);
     let (fate, why) = match (&of.becomes, of.staying.entries) {
         (Becomes::Kept, _) => (Fate::Kept, "of the application, byte for byte"),
         (Becomes::Filtered(_), _) => (Fate::Filtered, "of the application, without what belongs to the old system"),

@@ -6,6 +6,7 @@ use super::{Setup, good};
 use crate::support::fixtures;
 use crate::support::http::{Answer, serve};
 use crate::support::invocation::Sandbox;
+use crate::support::published::Published;
 use crate::support::proxy::{Action, on};
 use crate::support::recipe::{Content, Dialect, Document, index};
 use crate::support::registries::Registries;
@@ -216,6 +217,23 @@ fn old_foreign_and_encrypted_images_are_refused_by_name() {
         let content = good().with_manifest(|manifest| manifest["layers"][2]["mediaType"] = media_type.into());
         setup.refuses(media_type, &content, &["input"]).says(word);
     }
+}
+
+/// Bytes that are not what their media type says are read for what they are, and published as that.
+#[test]
+fn a_layer_is_published_under_the_type_of_its_bytes() {
+    let setup = Setup::new();
+    let plain = "application/vnd.oci.image.layer.v1.tar";
+    let new = fixtures::new_base("linux/amd64").build();
+    let of = |published: &Published, at: usize| published.only().manifest["layers"][at]["mediaType"].clone();
+    let right = of(&setup.accepts("the benign twin", &good()), 0);
+    assert_ne!(right, plain, "the layers of the fixture are compressed");
+    new.with_manifest(|manifest| manifest["layers"][0]["mediaType"] = plain.into())
+        .layout(&setup.sandbox.path("new"), "v1");
+    let own = good().with_manifest(|manifest| manifest["layers"][2]["mediaType"] = plain.into());
+    let published = setup.accepts("of the base, and the image's own", &own);
+    let count = published.only().manifest["layers"].as_array().unwrap().len();
+    (0..count).for_each(|at| assert_eq!(of(&published, at), right, "layer {at}"));
 }
 
 #[test]
