@@ -28,8 +28,13 @@ use underpin::store::{CacheChoice, Network, Notices, Progress, Session, SessionO
 
 fuzz_target!(|data: &[u8]| {
     let work = work_directory();
-    let _ = std::fs::remove_dir_all(work);
     std::fs::create_dir_all(work).unwrap();
+    try_image(data, work);
+    // What was found stays, to be looked at.
+    std::fs::remove_dir_all(work).unwrap();
+});
+
+fn try_image(data: &[u8], work: &Path) {
     let choices = &mut Choices::new(data);
     let old = image::made::base(choices, "old");
     let new = image::made::base(choices, "new");
@@ -50,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
         (Ok(Outcome::Refused), Ok(Outcome::Refused)) | (Err(_), Err(_)) => assert!(!work.join("out").exists()),
         (planned, rebased) => panic!("the plan is {planned:?}, and the move {rebased:?}"),
     }
-});
+}
 
 /// In memory, and one for each process: two may run side by side.
 fn work_directory() -> &'static Path {

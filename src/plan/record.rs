@@ -143,14 +143,9 @@ fn texts<T: ToString>(values: &[T]) -> Option<Value> {
 fn effective(pass: &Pass, options: &RebaseOptions) -> RecordedOptions {
     let mut kept = given(options);
     kept.retain(|key, _| !BY_OUTCOME.contains(&key.as_str()));
-    for single in single_values(&kept) {
-        let fewer = minus(&kept, &single);
-        let is_needless = options
-            .with(&fewer)
-            .is_ok_and(|options| pass.draft.makes_the_same_bytes(&draw(&pass.subject, &pass.facts, &options)));
-        if is_needless {
-            kept = fewer;
-        }
+    // Until nothing goes: what an option did may need another that is found needless after it.
+    while let Some(fewer) = without_needless(&kept, pass, options) {
+        kept = fewer;
     }
     let runner = pass.subject.runner.as_ref().filter(|_| pass.draft.form.uses_runner());
     let runner = runner.map(|runner| runner.image.digest().to_string().into());
@@ -158,6 +153,21 @@ fn effective(pass: &Pass, options: &RebaseOptions) -> RecordedOptions {
     kept.extend(texts(&needed_allowances(pass)).map(|allow| ("allow".to_owned(), allow)));
     kept.insert("old_base".to_owned(), pass.subject.old_base.as_record().into());
     kept
+}
+
+/// The options without those that could be left out one by one; `None` where each of them has an effect.
+fn without_needless(options: &RecordedOptions, pass: &Pass, given: &RebaseOptions) -> Option<RecordedOptions> {
+    let mut kept = options.clone();
+    for single in single_values(options) {
+        let fewer = minus(&kept, &single);
+        let is_needless = given
+            .with(&fewer)
+            .is_ok_and(|options| pass.draft.makes_the_same_bytes(&draw(&pass.subject, &pass.facts, &options)));
+        if is_needless {
+            kept = fewer;
+        }
+    }
+    (kept != *options).then_some(kept)
 }
 
 /// The refusals that were allowed, by what allowed them.
@@ -381,6 +391,10 @@ mod tests {
         let none = RebaseOptions::default;
         let paths = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
         let words = |word: &str| Some(CommandWords(vec![word.to_owned()]));
+        let logging = |word: &str| {
+            let script = format!("exec {word} >>/x.log 2>&1");
+            Some(CommandWords(["/bin/sh", "-c", &script].map(str::to_owned).to_vec()))
+        };
         let env = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
         for (options, expected) in [
             (none(), json!({})),
@@ -392,6 +406,11 @@ mod tests {
             (RebaseOptions { keep: paths(&["/app"]), ..none() }, json!({})),
             (RebaseOptions { drop: paths(&["/none", "/own"]), ..none() }, json!({"drop": ["/own"]})),
             (RebaseOptions { logs: LogChoice::Stdout, klog_style: KlogStyle::Dash, ..none() }, json!({})),
+            (RebaseOptions { logs: LogChoice::Stdout, entrypoint: logging("/app"), ..none() }, json!({})),
+            (
+                RebaseOptions { logs: LogChoice::Stdout, entrypoint: logging("/own"), ..none() },
+                json!({"entrypoint": ["/bin/sh", "-c", "exec /own >>/x.log 2>&1"], "logs": "stdout"}),
+            ),
             (RebaseOptions { freeze_env: vec!["A".to_owned()], ..none() }, json!({})),
             (RebaseOptions { source_date_epoch: Some(Epoch(7)), ..none() }, json!({"source_date_epoch": 7})),
             (RebaseOptions { on_missing_platform: OnMissing::Skip, ..none() }, json!({})),
