@@ -6,6 +6,7 @@
 
 mod command_line;
 mod printable;
+mod redacted;
 
 pub use command_line::{CommandLine, typed_word};
 
@@ -13,6 +14,7 @@ use std::fmt;
 use std::io;
 
 pub use printable::{ascii_json, printable, printable_lines};
+pub use redacted::{excerpt, redacted};
 
 /// The class of a failure. Stable: the word is shown in messages and in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +75,8 @@ impl Kind {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure with everything a person needs to act on it.
+/// A failure with everything a person needs to act on it. It holds no password of a URL or reference, whoever put one
+/// there: all text is redacted on its way in, so that neither a message nor a report can show it.
 ///
 /// Boxed inside, so that `Result<T>` stays one word wider than `T`.
 #[derive(Clone)]
@@ -90,7 +93,8 @@ struct ErrorParts {
 
 impl Error {
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self(Box::new(ErrorParts { kind, what: what.into(), facts: Vec::new(), causes: Vec::new(), hints: Vec::new() }))
+        let what = redacted(&what.into());
+        Self(Box::new(ErrorParts { kind, what, facts: Vec::new(), causes: Vec::new(), hints: Vec::new() }))
     }
 
     pub fn usage(what: impl Into<String>) -> Self {
@@ -128,7 +132,7 @@ impl Error {
     /// One aligned line `name  value` under the sentence. Repeated facts are dropped.
     #[must_use]
     pub fn fact(mut self, name: &'static str, value: impl fmt::Display) -> Self {
-        let fact = (name, value.to_string());
+        let fact = (name, redacted(&value.to_string()));
         if !self.0.facts.contains(&fact) {
             self.0.facts.push(fact);
         }
@@ -137,13 +141,13 @@ impl Error {
 
     #[must_use]
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
-        self.0.causes.push(cause.to_string());
+        self.0.causes.push(redacted(&cause.to_string()));
         self
     }
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hints.push(hint.into());
+        self.0.hints.push(redacted(&hint.into()));
         self
     }
 
@@ -223,6 +227,14 @@ mod tests {
             error.to_string(),
             "blob does not match its digest\n  expected  sha256:aa\n  got       sha256:bb\n  kind      integrity\ncause: connection was cut\nhint: run again"
         );
+    }
+
+    #[test]
+    fn no_part_of_it_holds_a_password() {
+        let url = "https://user:secret@host/x";
+        let error = Error::input(format!("cannot ask {url}")).fact("url", url).cause(url).hint(format!("not {url}"));
+        let parts = [error.what(), &error.facts()[0].1, &error.causes()[0], &error.hints()[0], &error.to_string()];
+        assert!(parts.iter().all(|part| part.contains("***@host/x") && !part.contains("secret")), "{error}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn outdated(session: &Session, run: &OutdatedRun<'_>) -> Result<Vec<Outdated
     parallel::map(&run.images, run.jobs, |asked| {
         let inquiry = Inquiry { session, fetcher: session.fetcher(), run, asked, changes: &changes };
         Ok(inquiry.answer().unwrap_or_else(|error| OutdatedAnswer {
-            row: OutdatedImage::unknown(asked.location.to_string(), error),
+            row: OutdatedImage::unknown(&asked.location.to_string(), error),
             refresh: None,
         }))
     })

@@ -171,7 +171,7 @@ fn row(session: &Session, asked: &Asked, policy: &BasePolicy) -> CheckedRow {
     let question = Question { job: &asked.job, policy, list: asked.list.as_deref() };
     match check(session, &question) {
         Ok(checked) => CheckedRow::Checked(Box::new(checked)),
-        Err(error) => CheckedRow::failed(asked.job.source.to_string(), error),
+        Err(error) => CheckedRow::failed(&asked.job.source.to_string(), error),
     }
 }
 

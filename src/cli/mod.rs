@@ -36,7 +36,7 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 use console::Console;
 use paint::ColorChoice;
 
-use crate::error::Error;
+use crate::error::{Error, redacted};
 use crate::report::Grade;
 
 pub use interruption::say_interrupted;
@@ -141,7 +141,13 @@ pub fn main() -> ExitCode {
 /// else about the words of a command line is clap's to say.
 fn misused(error: &clap::Error, color: ColorChoice) -> ExitCode {
     let Some(ours) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Error>()) else {
-        error.exit()
+        let text = error.render().to_string();
+        let shown = redacted(&text);
+        if shown == text {
+            error.exit()
+        }
+        Console::new(SayArgs::default(), color).say(&shown);
+        return ExitCode::from(2);
     };
     let json = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
     let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string);

@@ -150,7 +150,7 @@ impl Outdated {
             match question {
                 _ if !seen.insert(name) => {}
                 Question::Image(image) => images.push(image),
-                Question::Unknown(name, error) => unasked.push(OutdatedImage::unknown(name, error)),
+                Question::Unknown(name, error) => unasked.push(OutdatedImage::unknown(&name, error)),
             }
         }
         (images, unasked)

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 /// `sha256:` and 64 lower-case hex digits. Nothing else can be held.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,11 +42,14 @@ impl Digest {
     }
 }
 
+/// More of what is no digest is not repeated in a message.
+const SHOWN: usize = 100;
+
 impl FromStr for Digest {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let refuse = |why: &str| Err(Error::input(format!("not a digest: {why}")).fact("digest", clipped(text)));
+        let refuse = |why: &str| Err(Error::input(format!("not a digest: {why}")).fact("digest", excerpt(text, SHOWN)));
         let Some((algorithm, hex)) = text.split_once(':') else {
             return refuse("it has no algorithm, expected sha256:<64 hex digits>");
         };
@@ -73,11 +76,6 @@ const fn nibble(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     }
-}
-
-fn clipped(text: &str) -> String {
-    const SHOWN: usize = 100;
-    if text.chars().count() <= SHOWN { text.to_owned() } else { text.chars().take(SHOWN).chain(['…']).collect() }
 }
 
 impl fmt::Display for Digest {

@@ -11,7 +11,7 @@ use super::rows::{Grade, Row, RowFinding, RowOutcome, Rows};
 use super::rules::explain_hint;
 use super::text::{finding_lines, old_base_line};
 use super::{Reportable, to_json};
-use crate::error::{Error, printable};
+use crate::error::{Error, printable, redacted};
 use crate::oci::Platform;
 use crate::policy::exceptions::Exception;
 use crate::policy::{BaseVerdict, CurrentBase, Movable};
@@ -161,8 +161,8 @@ impl CheckReport {
 
 impl CheckedRow {
     #[must_use]
-    pub fn failed(reference: String, cause: Error) -> Self {
-        let image = Named { reference, digest: String::new() };
+    pub fn failed(reference: &str, cause: Error) -> Self {
+        let image = Named { reference: redacted(reference), digest: String::new() };
         Self::Failed { image, verdict: RowOutcome::Failed, error: cause.what().to_owned(), cause }
     }
 

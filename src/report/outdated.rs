@@ -9,7 +9,7 @@ use super::model::{Named, ReportedFinding, ReportedPackages};
 use super::rows::{Row, RowFinding, RowOutcome, Rows, counts};
 use super::text::finding_lines;
 use super::{Reportable, to_json};
-use crate::error::{Error, printable};
+use crate::error::{Error, printable, redacted};
 use crate::examine::base::Rung;
 use crate::examine::{BaseChange, FileChanges};
 use crate::oci::Digest;
@@ -169,9 +169,9 @@ impl OutdatedReport {
 impl OutdatedImage {
     /// An image of which nothing could be told.
     #[must_use]
-    pub fn unknown(reference: String, cause: Error) -> Self {
+    pub fn unknown(reference: &str, cause: Error) -> Self {
         Self {
-            image: Named { reference, digest: String::new() },
+            image: Named { reference: redacted(reference), digest: String::new() },
             outcome: RowOutcome::Unknown,
             platforms: Vec::new(),
             movable: None,

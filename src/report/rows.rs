@@ -6,7 +6,7 @@ use super::candidates::ReportedBase;
 use super::inspection::InspectionPlatform;
 use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
-use crate::error::Error;
+use crate::error::{Error, redacted};
 use crate::kube::Position;
 use crate::rules::{Level, Rule};
 
@@ -208,6 +208,7 @@ impl<'a> Row<'a> {
     /// The row of something that could not be examined.
     #[must_use]
     pub fn failed(name: impl Into<Cow<'a, str>>, error: &'a Error) -> Self {
+        let name = redacted(&name.into());
         Self { error: Some(error), ..Self::new(name, RowOutcome::Failed) }
     }
 

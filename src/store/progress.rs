@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Stream;
+use crate::error::redacted;
 
 /// One transfer that is under way.
 pub trait Meter: Send {
@@ -79,11 +80,11 @@ impl Notices {
     }
 
     pub fn warn(&self, line: impl Into<String>) {
-        (self.0)(Notice::Warning(line.into()));
+        (self.0)(Notice::Warning(redacted(&line.into())));
     }
 
     pub fn detail(&self, line: impl Into<String>) {
-        (self.0)(Notice::Detail(line.into()));
+        (self.0)(Notice::Detail(redacted(&line.into())));
     }
 }
 

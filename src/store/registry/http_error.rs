@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{About, By, RegistryAnswer};
 use super::url_policy::redacted;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, excerpt};
 
 /// What a registry says went wrong (distribution-spec, "Error Codes"). Bodies that are not in
 /// that form are shown as they begin.
@@ -24,7 +24,7 @@ impl Complaint {
     pub(super) fn of(body: &[u8]) -> Self {
         let first = serde_json::from_slice::<Value>(body).ok();
         let first = first.as_ref().and_then(|value| value.get("errors")?.get(0));
-        let text = |key: &str| first.and_then(|error| error.get(key)?.as_str()).map(|text| clipped(text, 500));
+        let text = |key: &str| first.and_then(|error| error.get(key)?.as_str()).map(|text| excerpt(text, 500));
         let (code, message) = (text("code"), text("message").filter(|text| !text.is_empty()));
         let message = message.or_else(|| beginning(body).filter(|_| code.is_none()));
         Self { code, message }
@@ -45,10 +45,6 @@ impl Complaint {
 pub(super) fn beginning(body: &[u8]) -> Option<String> {
     let shown = String::from_utf8_lossy(body.get(..80).unwrap_or(body)).trim().to_owned();
     (!shown.is_empty()).then_some(shown)
-}
-
-fn clipped(text: &str, most: usize) -> String {
-    text.chars().take(most).collect()
 }
 
 /// The error for an answer that `what` could not go on with.

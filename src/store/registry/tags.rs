@@ -13,7 +13,7 @@ use super::client::{Call, RegistryAnswer, To, Want};
 use super::http_error;
 use super::referrers::next_page;
 use super::repository::Repository;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, excerpt};
 use crate::oci::Reference;
 
 /// Tags asked for at a time; registries may give fewer, or all of them.
@@ -67,8 +67,8 @@ impl Repository {
         let tags = page.tags.unwrap_or_default();
         match tags.iter().find(|tag| format!("{}:{tag}", self.name()).parse::<Reference>().is_err()) {
             Some(wrong) => {
-                let shown: String = wrong.chars().take(200).collect();
-                Err(call.about().error(Kind::Input, "the registry lists a tag that cannot be one").fact("tag", shown))
+                let error = call.about().error(Kind::Input, "the registry lists a tag that cannot be one");
+                Err(error.fact("tag", excerpt(wrong, 200)))
             }
             None => Ok(tags),
         }
