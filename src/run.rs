@@ -19,6 +19,7 @@ use crate::report::{AskedFor, Ending, FileListing, Inspection, Outcome, Report, 
 use crate::rules::{Allow, Finding, Level, Rule};
 use crate::sandbox::PlatformStart;
 use crate::settings::Job;
+use crate::store::disk::resolved_location;
 use crate::store::fetch::{Fetcher, Request, SignatureSearch};
 use crate::store::publish::{self, EarlyAnswers, Publisher, Receipt};
 use crate::store::{LayerStore, Session};
@@ -265,8 +266,14 @@ fn demands<'a>(
     image: &'a Location,
     name: Option<&'a RecordedName>,
 ) -> impl Iterator<Item = &'a SignatureDemand> {
-    let is_named = move |demand: &SignatureDemand| name.is_some_and(|name| demand.covers_name(&name.to_string()));
-    job.demands.iter().filter(move |demand| demand.covers(image) || is_named(demand))
+    let places = [image.clone(), resolved_location(image)];
+    let is_named = move |demand: &SignatureDemand| match name {
+        Some(RecordedName::Registry(name)) => demand.covers_name(name),
+        _ => false,
+    };
+    let is_covered =
+        move |demand: &&SignatureDemand| places.iter().any(|place| demand.covers(place)) || is_named(demand);
+    job.demands.iter().filter(is_covered)
 }
 
 fn signature_missing(

@@ -1,5 +1,6 @@
 //! What a run was asked to do, checked before the world is touched.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::policy::exceptions::Exception;
 use crate::process::PodContainer;
 use crate::report::FileListing;
 use crate::rules::Allow;
-use crate::store::disk::read_file;
+use crate::store::disk::{Place, read_file};
 use crate::store::engine::not_a_target;
 use crate::store::fetch::Request;
 
@@ -96,9 +97,11 @@ impl Job {
         self
     }
 
-    /// Checks what only the parts together can show.
-    pub fn check(self) -> Result<Self> {
+    /// Checks what only the parts together can show. A target that is given twice, in whatever spelling, is one.
+    pub fn check(mut self) -> Result<Self> {
         self.options.check_start()?;
+        let mut seen = HashSet::new();
+        self.targets.retain(|target| seen.insert(Place::of(target)));
         for target in &self.targets {
             check_target(&self.source, target)?;
             if let Location::Engine(image) = target {
@@ -117,7 +120,8 @@ impl Job {
 /// The source's tag is only moved when it was written out.
 fn check_target(source: &Location, target: &Location) -> Result<()> {
     let (Location::Registry(source), Location::Registry(to)) = (source, target) else { return Ok(()) };
-    let same = source.name() == to.name() && source.effective_tag() == to.effective_tag();
+    let same = source.name().without_default_port() == to.name().without_default_port()
+        && source.effective_tag() == to.effective_tag();
     if same && to.tag().is_none() && to.digest().is_none() {
         return Err(Error::usage("--to would overwrite the source's tag without naming it")
             .fact("source", source)
@@ -244,11 +248,31 @@ mod tests {
             ("gcr.io/a/b:latest", "gcr.io/a/b:latest", true),
             ("gcr.io/a/b:v1", "gcr.io/a/b", true),
             ("gcr.io/a/b", "gcr.io/a/c", true),
+            ("gcr.io/a/b", "GCR.io:0443/a/b", false),
+            ("gcr.io/a/b", "gcr.io:80/a/b", false),
+            ("gcr.io/a/b", "gcr.io:5000/a/b", true),
+            ("debian", "index.docker.io/library/debian", false),
             ("oci:a", "oci:a", true),
         ] {
             let result = check_target(&source.parse().unwrap(), &target.parse().unwrap());
             assert_eq!(result.is_ok(), allowed, "{source} -> {target}");
         }
+    }
+}
+
+#[cfg(test)]
+mod target_tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_is_given_twice_is_written_once() {
+        let location = |text: &str| text.parse::<Location>().unwrap();
+        let mut job = Job::new(location("oci:in"), RebaseOptions::default());
+        let given =
+            ["gcr.io/a:v1", "oci:out:v1", "GCR.io:443/a:v1", "oci:./x/..//out/:v1", "gcr.io/a:v2", "oci:out:v2"];
+        job.targets = given.map(location).to_vec();
+        let kept: Vec<String> = job.check().unwrap().targets.iter().map(ToString::to_string).collect();
+        assert_eq!(kept, ["gcr.io/a:v1", "oci:out:v1", "gcr.io/a:v2", "oci:out:v2"]);
     }
 }
 

@@ -16,7 +16,8 @@ use super::notation::{EnvelopeForm, TrustedCertificate};
 use super::pem;
 use super::statement::SIGNATURE;
 use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, json as canonical};
+use crate::oci::{Digest, Location, RegistryHost, RepositoryName, json as canonical_json};
+use crate::policy::other_name;
 
 /// What cosign 1 and 2 sign: a document with the digest in it, under the tag `sha256-HEX.sig`.
 pub const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
@@ -39,12 +40,7 @@ pub struct SignatureDemand {
 impl SignatureDemand {
     /// A pattern is the name of a repository, in which `*` stands for anything but `/`, and `**` for anything.
     pub fn new(patterns: &[String], files: &[(String, String)]) -> Result<Self> {
-        let glob = |text: &String| {
-            let glob = GlobBuilder::new(text).literal_separator(true).build();
-            glob.map(|glob| glob.compile_matcher())
-                .map_err(|error| Error::usage("not a pattern of image names").fact("pattern", text).cause(error.kind()))
-        };
-        let patterns = patterns.iter().map(glob).collect::<Result<Vec<_>>>()?;
+        let patterns = patterns.iter().map(|text| matcher(text)).collect::<Result<Vec<_>>>()?;
         let (mut keys, mut certificates) = (Vec::new(), Vec::new());
         for (name, text) in files {
             let blocks = pem::blocks(text);
@@ -62,13 +58,19 @@ impl SignatureDemand {
     /// Whether the image must be signed.
     #[must_use]
     pub fn covers(&self, image: &Location) -> bool {
-        self.covers_name(&image.repository().map_or_else(|| image.without_digest(), ToString::to_string))
+        match image.repository() {
+            Some(name) => self.covers_name(name),
+            None => self.patterns.iter().any(|pattern| pattern.is_match(image.without_digest())),
+        }
     }
 
-    /// The same for a name under which it is recorded.
+    /// Whether an image that is recorded under this name must be signed. A pattern may have the host in any of its
+    /// spellings, and all ports that may be left out count as one: in doubt a signature is demanded.
     #[must_use]
-    pub fn covers_name(&self, name: &str) -> bool {
-        self.patterns.iter().any(|pattern| pattern.is_match(name))
+    pub fn covers_name(&self, name: &RepositoryName) -> bool {
+        let other = other_name(name);
+        let mut names = std::iter::once(name).chain(&other).flat_map(RepositoryName::spellings);
+        names.any(|name| self.patterns.iter().any(|pattern| pattern.is_match(&name)))
     }
 
     /// Whether a bundle is a signature of the image by one of the keys.
@@ -109,7 +111,7 @@ impl SignatureDemand {
         if !self.keys.iter().any(|key| key.verifies(payload, &signature)) {
             return Err(Rejection::OtherKey);
         }
-        let object = canonical::read_object(payload, "the payload").map_err(|error| malformed(error.what()))?;
+        let object = canonical_json::read_object(payload, "the payload").map_err(|error| malformed(error.what()))?;
         let critical = object.get("critical").ok_or_else(|| malformed("the payload names no image"))?;
         let kind = critical.get("type").and_then(Value::as_str).unwrap_or_default();
         if kind != SIMPLE_TYPE {
@@ -120,6 +122,62 @@ impl SignatureDemand {
         let digest: Digest =
             digest.and_then(|text| text.parse().ok()).ok_or_else(|| malformed("the payload names no digest"))?;
         if digest == image { Ok(()) } else { Err(Rejection::OtherDigest(vec![digest])) }
+    }
+}
+
+/// What makes a text a pattern.
+const MARKS: [char; 5] = ['*', '?', '[', '{', '\\'];
+/// Patterns of what is no registry: the case of a path counts.
+const TRANSPORTS: [&str; 5] = ["oci:", "oci-archive:", "docker-archive:", "docker-daemon:", "containers-storage:"];
+
+fn matcher(text: &str) -> Result<GlobMatcher> {
+    let refuse = || Error::usage("not a pattern of image names").fact("pattern", text);
+    let is_elsewhere = TRANSPORTS.iter().any(|transport| text.starts_with(transport));
+    let canonical = if is_elsewhere { text.to_owned() } else { canonical(text).map_err(|why| refuse().cause(why))? };
+    let glob = GlobBuilder::new(&canonical).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| refuse().cause(error.kind()))
+}
+
+/// The pattern in the spelling that names have: lower case, no zeros before a port, addresses and short names written
+/// out. One that could never match is refused, because whoever wrote it relies on it.
+fn canonical(pattern: &str) -> Result<String, String> {
+    let pattern = pattern.strip_prefix("docker://").unwrap_or(pattern).to_ascii_lowercase();
+    let Some((host, path)) = pattern.split_once('/') else { return one_word(pattern) };
+    // In braces there may be several names.
+    if host.contains('{') {
+        return Ok(pattern);
+    }
+    if path.contains([':', '@']) {
+        return Err("a pattern names repositories, without a tag or digest".to_owned());
+    }
+    let is_host = host.contains(['.', ':']) || host == "localhost";
+    match host.parse::<RegistryHost>() {
+        Ok(host) if is_host => {
+            let is_short = host.is_docker_hub() && !path.contains('/') && !path.contains("**");
+            Ok(format!("{}/{}{path}", globset::escape(host.as_str()), if is_short { "library/" } else { "" }))
+        }
+        Ok(_) => Ok(format!("docker.io/{pattern}")),
+        Err(_) if host.contains(MARKS) => Ok(format!("{}/{path}", without_zeros(host))),
+        Err(error) => Err(error.what().to_owned()),
+    }
+}
+
+/// A pattern without a slash: a short name of Docker Hub, or one that stands for everything.
+fn one_word(pattern: String) -> Result<String, String> {
+    match pattern.contains(MARKS) {
+        true => Ok(pattern),
+        false if pattern.contains(['.', ':', '@']) || pattern == "localhost" => {
+            Err("for all of a registry write HOST/**; a tag or digest is not part of a pattern".to_owned())
+        }
+        false => Ok(format!("docker.io/library/{pattern}")),
+    }
+}
+
+/// A pattern of hosts with its port as names have it.
+fn without_zeros(host: &str) -> String {
+    match host.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?))) {
+        Some((name, port)) => format!("{name}:{port}"),
+        None => host.to_owned(),
     }
 }
 
@@ -153,6 +211,66 @@ mod tests {
             assert_eq!(demand.covers(&image.parse().unwrap()), covered, "{image}");
         }
         assert!(SignatureDemand::new(&["a[".to_owned()], &[]).is_err());
+    }
+
+    #[test]
+    fn neither_a_pattern_nor_an_image_escapes_by_its_spelling() {
+        for (pattern, image, covered) in [
+            ("gcr.io/bases/*", "GCR.IO/bases/static", true),
+            ("gcr.io/bases/*", "gcr.io:443/bases/static", true),
+            ("gcr.io/bases/*", "gcr.io:00443/bases/static", true),
+            ("gcr.io/bases/*", "gcr.io:80/bases/static", true),
+            ("gcr.io/bases/*", "gcr.io:5000/bases/static", false),
+            ("gcr.io:443/bases/*", "gcr.io/bases/static", true),
+            ("gcr.io:0443/bases/*", "gcr.io/bases/static", true),
+            ("GCR.io/Bases/*", "gcr.io/bases/static", true),
+            ("docker://gcr.io/bases/*", "gcr.io/bases/static", true),
+            ("*.GCR.io/**", "eu.gcr.io/x/y", true),
+            ("*.gcr.io:0443/**", "eu.gcr.io/x/y", true),
+            ("*.gcr.io/**", "eu.gcr.io:443/x/y", true),
+            ("{GCR.io,quay.io}/**", "gcr.io/x", true),
+            ("{gcr.io/a,quay.io:5000/b}/*", "quay.io:5000/b/x", true),
+            ("127.0.0.1:5000/**", "127.0.0.1:05000/x", true),
+            ("127.0.0.1:05000/**", "127.0.0.1:5000/x", true),
+            ("127.0.0.1:5000/**", "[::ffff:127.0.0.1]:5000/x", true),
+            ("[::ffff:7f00:1]:5000/**", "127.0.0.1:5000/x", true),
+            ("[::1]:5000/**", "[0:0:0:0:0:0:0:1]:5000/x", true),
+            ("[0:0:0:0:0:0:0:1]:5000/**", "[::1]:5000/x", true),
+            ("[::1]/**", "[::1]:80/x", true),
+            ("localhost/**", "LOCALHOST:80/x", true),
+            ("localhost:443/**", "localhost/x", true),
+            ("localhost:5000/**", "localhost:5001/x", false),
+            ("docker.io/library/*", "debian", true),
+            ("index.docker.io/library/*", "debian:12", true),
+            ("registry-1.docker.io:443/library/debian", "docker.io/debian", true),
+            ("docker.io/debian", "index.docker.io/library/debian", true),
+            ("debian", "debian:12", true),
+            ("library/*", "debian:12", true),
+            ("grafana/*", "Docker.io/grafana/loki", true),
+            ("grafana/*", "gcr.io/grafana/loki", false),
+            ("docker.io/*/debian", "debian", true),
+            ("docker.io/deb*", "debian", true),
+            ("docker.io/**", "grafana/loki", true),
+            ("**", "gcr.io/x", true),
+            ("**/debian", "debian", true),
+            ("*/*", "gcr.io/x/y", false),
+            ("registry.k8s.io/**", "k8s.gcr.io/build-image/debian-base", true),
+            ("k8s.gcr.io/**", "Registry.k8s.io:443/pause", true),
+            ("gcr.io/*", "gcr.io.evil.io/x", false),
+            ("gcr.io/*", "gcrxio.example/x", false),
+        ] {
+            let demand = SignatureDemand::new(&[pattern.to_owned()], &[]).unwrap();
+            assert_eq!(demand.covers(&image.parse().unwrap()), covered, "{pattern} {image}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_could_never_match_is_refused() {
+        for pattern in
+            ["gcr.io./*", "127.1/*", "gcr.io:99999/x", "gcr.io/x:v1", "gcr.io/x@sha256:00", "debian:12", "gcr.io"]
+        {
+            assert!(SignatureDemand::new(&[pattern.to_owned()], &[]).is_err(), "{pattern}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::oci::Location;
 use crate::plan::{Epoch, FORMAT, RebaseOptions};
 use crate::settings::Job;
+use crate::store::disk::Place;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
 
 /// A larger file is refused; ten thousand images take about two mebibytes.
@@ -292,10 +293,10 @@ fn recipe(settings: &Settings<'_>, keys: &Keys, epoch: Option<Epoch>) -> Result<
 
 /// Two images that go to the same place would undo each other.
 fn check_targets(images: &[BatchEntry]) -> Result<()> {
-    let mut seen: HashMap<String, Position> = HashMap::new();
+    let mut seen: HashMap<Place, Position> = HashMap::new();
     for entry in images {
         for target in &entry.job.targets {
-            if let Some(first) = seen.insert(target.to_string(), entry.at) {
+            if let Some(first) = seen.insert(Place::of(target), entry.at) {
                 return Err(yaml::wrong("two images have the same target", entry.at)
                     .fact("target", target)
                     .fact("first at", first));
@@ -421,6 +422,16 @@ images:
             ("images:\n- source: a\n  platform: linux/a\n  platforms: [linux/b]\n", "the same option", "line 3"),
             ("images:\n- source: a\n  old_base: 'layers:x'\n", "whole number", "line 3"),
             ("images:\n- {source: a, target: z.io/b:c}\n- {source: d, target: z.io/b:c}\n", "same target", "line 3"),
+            (
+                "images:\n- {source: a, target: z.io/b:c}\n- {source: d, target: 'Z.io:0443/b:c'}\n",
+                "same target",
+                "line 3",
+            ),
+            (
+                "images:\n- {source: a, target: 'oci:o:t'}\n- {source: d, target: 'oci:./x/..//o/:t'}\n",
+                "same target",
+                "line 3",
+            ),
             ("defaults:\n  target: x\nimages: []\n", "unknown key `target`", "line 2, column 3"),
         ] {
             let error = BatchFile::read(text, None, &nothing).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::error::{Error, Result};
-use crate::oci::{Digest, Location};
+use crate::oci::{Digest, Location, RegistryHost, RepositoryName};
 use crate::yaml::{self, Position, YamlNode, YamlValue};
 
 /// Digests of one image, with their tags.
@@ -83,7 +83,7 @@ pub struct Promotion {
 impl Promotion {
     /// The names are relative to `prefix`, a registry with or without a path, else to the one registry of all targets.
     pub fn of<'a>(published: impl Iterator<Item = (&'a Location, &'a str)>, prefix: Option<&str>) -> Result<Self> {
-        let mut host: Option<String> = None;
+        let mut host: Option<RegistryHost> = None;
         let mut promotion = Self::default();
         for (target, digest) in published {
             let Location::Registry(reference) = target else {
@@ -91,15 +91,13 @@ impl Promotion {
             };
             let name = reference.name();
             let relative = match prefix {
-                Some(prefix) => below(&name.to_string(), prefix).ok_or_else(|| {
+                Some(prefix) => below(name, prefix).ok_or_else(|| {
                     Error::usage("a target is not below the prefix of the promoter's manifest")
                         .fact("target", target)
                         .fact("prefix", prefix)
                         .hint("name the registry, and the path, that all targets are in: --promoter-prefix REF")
                 })?,
-                None if host.get_or_insert_with(|| name.host().to_owned()) == name.host() => {
-                    name.repository().to_owned()
-                }
+                None if host.get_or_insert_with(|| name.host().clone()) == name.host() => name.repository().to_owned(),
                 None => {
                     return Err(Error::usage("--promoter can only list images of one registry")
                         .fact("target", target)
@@ -181,8 +179,11 @@ fn meaning(images: &[PromotedImage]) -> BTreeMap<String, TagsByDigest> {
 }
 
 /// The name without the registry and path that it is in.
-fn below(name: &str, prefix: &str) -> Option<String> {
-    let rest = name.strip_prefix(prefix.trim_end_matches('/'))?.strip_prefix('/')?;
+fn below(name: &RepositoryName, prefix: &str) -> Option<String> {
+    let (host, path) = prefix.split_once('/').unwrap_or((prefix, ""));
+    let path = path.trim_end_matches('/');
+    let repository = name.host().is(host).then(|| name.repository())?;
+    let rest = if path.is_empty() { repository } else { repository.strip_prefix(path)?.strip_prefix('/')? };
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 

@@ -11,7 +11,7 @@ use super::keys::SigningKeys;
 use super::policy_args::{PolicyArgs, read_text};
 use crate::error::{Error, Result};
 use crate::kube;
-use crate::oci::Location;
+use crate::oci::{HostPattern, Location};
 use crate::plan::{BaseChoice, CommandFrom, Epoch, RebaseOptions};
 use crate::process::PodContainer;
 use crate::settings::Job;
@@ -78,7 +78,7 @@ pub struct SessionArgs {
     offline: bool,
     /// Allow plain HTTP or an untrusted certificate for this host (repeatable); always allowed for loopback
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registries and cache")]
-    insecure: Vec<String>,
+    insecure: Vec<HostPattern>,
     /// Trust the certificates in this PEM file, in addition to the system's
     #[arg(long, value_name = "FILE", help_heading = "Registries and cache")]
     cacert: Option<PathBuf>,

@@ -165,6 +165,10 @@ impl Batch {
         for pattern in &self.only {
             let wrong = |error| Error::usage("the pattern is not valid").fact("pattern", pattern).cause(error);
             patterns.add(Glob::new(pattern).map_err(wrong)?);
+            // Hosts are in lower case, whatever the file has.
+            if let Some((host, rest)) = pattern.split_once('/') {
+                patterns.add(Glob::new(&format!("{}/{rest}", host.to_ascii_lowercase())).map_err(wrong)?);
+            }
         }
         let wrong = |error| Error::usage("the patterns of --only are not valid").cause(error);
         (!self.only.is_empty()).then(|| patterns.build().map_err(wrong)).transpose()

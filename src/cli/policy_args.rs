@@ -15,7 +15,7 @@ use crate::plan::BaseChoice;
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BasePolicy, Dependency, PolicyFile, PolicyPreset, SignedBy};
 use crate::settings::Job;
-use crate::store::disk::read_file;
+use crate::store::disk::{read_file, resolved_pattern};
 
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
@@ -82,7 +82,9 @@ fn versions(path: &Path, bases: &BasePolicy) -> Result<Vec<Location>> {
 fn demand(signed: &SignedBy, directory: &Path) -> Result<SignatureDemand> {
     let read = |name: &String| Ok((name.clone(), read_text(&directory.join(name), LARGEST)?));
     let keys = signed.keys.iter().map(read).collect::<Result<Vec<_>>>()?;
-    SignatureDemand::new(&signed.images, &keys).map_err(|error| error.fact("at", signed.at))
+    let resolved = signed.images.iter().filter_map(|pattern| resolved_pattern(pattern));
+    let patterns: Vec<String> = signed.images.iter().cloned().chain(resolved).collect();
+    SignatureDemand::new(&patterns, &keys).map_err(|error| error.fact("at", signed.at))
 }
 
 impl Policy {

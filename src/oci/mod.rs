@@ -18,6 +18,7 @@ mod media_type;
 mod platform;
 mod reference;
 mod referrer;
+mod registry_host;
 #[cfg(test)]
 pub mod testing;
 
@@ -35,3 +36,4 @@ pub use media_type::{Compression, DocumentKind, LayerType, MediaType};
 pub use platform::Platform;
 pub use reference::{Pinned, Reference, RepositoryName};
 pub use referrer::{REFERRER_LIMIT, Referrer, ReferrerList, artifact_type, fallback_tag, subject, too_many};
+pub use registry_host::{HostPattern, RegistryHost};

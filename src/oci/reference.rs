@@ -4,22 +4,39 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::digest::Digest;
-use crate::error::{Error, Result};
+use super::registry_host::{HUB, RegistryHost};
+use crate::error::{Error, Result, excerpt};
 
-const HUB: &str = "docker.io";
-
-/// A repository in a registry: `HOST[:PORT]/PATH`, always with the host written out.
+/// A repository in a registry: `HOST[:PORT]/PATH`, always with the host written out. One repository has one form,
+/// whatever was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepositoryName {
-    host: String,
+    host: RegistryHost,
     repository: String,
 }
 
 impl RepositoryName {
-    /// Host and port as a person writes them; Docker Hub is `docker.io`.
     #[must_use]
-    pub fn host(&self) -> &str {
+    pub fn host(&self) -> &RegistryHost {
         &self.host
+    }
+
+    /// The name with a host that has no port of its own: see [`RegistryHost::without_default_port`].
+    #[must_use]
+    pub fn without_default_port(&self) -> Self {
+        Self { host: self.host.without_default_port(), repository: self.repository.clone() }
+    }
+
+    /// The repository of this name in another registry.
+    #[must_use]
+    pub fn on(&self, host: RegistryHost) -> Self {
+        Self { host, repository: self.repository.clone() }
+    }
+
+    /// Everything that the repository may be called in a pattern, the canonical name first.
+    #[must_use]
+    pub fn spellings(&self) -> Vec<String> {
+        self.host.spellings().iter().map(|host| format!("{host}/{}", self.repository)).collect()
     }
 
     #[must_use]
@@ -120,34 +137,34 @@ impl Reference {
     }
 }
 
+/// More of a reference is not repeated in a message.
+const SHOWN: usize = 300;
+
 impl FromStr for Reference {
     type Err = Error;
 
     fn from_str(given: &str) -> Result<Self> {
         let text = given.strip_prefix("docker://").unwrap_or(given);
-        let refuse = |why: String| {
-            Error::input(format!("not an image reference: {why}"))
-                .fact("reference", given.chars().take(300).collect::<String>())
-        };
+        let refuse =
+            |why: &str| Error::input(format!("not an image reference: {why}")).fact("reference", excerpt(given, SHOWN));
         let (host, rest) = split_host(text);
-        check_host(host).map_err(|why| refuse(why.to_owned()))?;
+        let host = RegistryHost::read(host).map_err(refuse)?;
         let (rest, digest) = match rest.split_once('@') {
-            Some((rest, digest)) => (rest, Some(digest.parse()?)),
+            // Of what is no digest only the whole is shown: a part of a password may look like anything.
+            Some((rest, digest)) => (rest, Some(digest.parse().map_err(|error: Error| refuse(error.what()))?)),
             None => (rest, None),
         };
         let (path, tag) = match rest.split_once(':') {
             Some((path, tag)) => (path, Some(tag)),
             None => (rest, None),
         };
-        check_path(path).map_err(|why| refuse(why.to_owned()))?;
+        check_path(path).map_err(refuse)?;
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(refuse("a tag may have at most 128 letters, digits, dots, dashes and underscores".to_owned()));
+            return Err(refuse("a tag may have at most 128 letters, digits, dots, dashes and underscores"));
         }
-        let repository = match (host, path.contains('/')) {
-            (HUB, false) => format!("library/{path}"),
-            _ => path.to_owned(),
-        };
-        Ok(Self { name: RepositoryName { host: host.to_owned(), repository }, tag: tag.map(str::to_owned), digest })
+        let is_short = host.is_docker_hub() && !path.contains('/');
+        let repository = if is_short { format!("library/{path}") } else { path.to_owned() };
+        Ok(Self { name: RepositoryName { host, repository }, tag: tag.map(str::to_owned), digest })
     }
 }
 
@@ -196,38 +213,8 @@ impl fmt::Display for Reference {
 /// The first component is a host when it could not be a repository of Docker Hub.
 fn split_host(text: &str) -> (&str, &str) {
     match text.split_once('/') {
-        Some(("index.docker.io" | "registry-1.docker.io", rest)) => (HUB, rest),
-        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
+        Some((first, rest)) if first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost") => (first, rest),
         _ => (HUB, text),
-    }
-}
-
-fn check_host(host: &str) -> Result<(), &'static str> {
-    let (name, port) = if let Some(rest) = host.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or("an IPv6 host ends with ]")?;
-        address.parse::<std::net::Ipv6Addr>().map_err(|_| "the host is not an IPv6 address")?;
-        ("", port.strip_prefix(':').or((port.is_empty()).then_some("80")))
-    } else {
-        match host.split_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (host, Some("80")),
-        }
-    };
-    let port = port.ok_or("the port is not a number from 1 to 65535")?;
-    if !matches!(port.parse::<u16>(), Ok(1..)) || port.starts_with('+') {
-        return Err("the port is not a number from 1 to 65535");
-    }
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if host.starts_with('[') || name.split('.').all(label) {
-        Ok(())
-    } else {
-        Err("a host name may have only letters, digits, dots and dashes (write other names in punycode)")
     }
 }
 

@@ -18,7 +18,7 @@ use super::dependencies::Dependency;
 use super::exceptions::{is_short_for, without_architecture};
 use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
-use crate::oci::{Location, RepositoryName};
+use crate::oci::{Location, RegistryHost, RepositoryName};
 use crate::rules::Allow;
 use crate::yaml::{self, Position, YamlMap};
 
@@ -132,13 +132,24 @@ fn same_repository(one: &RepositoryName, other: &RepositoryName) -> bool {
 
 /// Whether both names are of one registry.
 #[must_use]
-pub(super) fn same_host(one: &str, other: &str) -> bool {
-    let today = |host: &str| -> bool { host == RETIRED || host == RETIRED_NOW };
+pub(super) fn same_host(one: &RegistryHost, other: &RegistryHost) -> bool {
+    let today = |host: &RegistryHost| -> bool { host.is(RETIRED) || host.is(RETIRED_NOW) };
     one == other || (today(one) && today(other))
 }
 
+/// The repository under the other name of its registry, where a retired registry and its successor serve one.
+#[must_use]
+pub fn other_name(name: &RepositoryName) -> Option<RepositoryName> {
+    let other = match name.host() {
+        host if host.is(RETIRED) => RETIRED_NOW,
+        host if host.is(RETIRED_NOW) => RETIRED,
+        _ => return None,
+    };
+    other.parse().ok().map(|host| name.on(host))
+}
+
 fn is_retired(location: &Location) -> bool {
-    location.repository().is_some_and(|name| name.host() == RETIRED)
+    location.repository().is_some_and(|name| name.host().is(RETIRED))
 }
 
 /// The two lists, and the rules that an exception covers.
@@ -210,7 +221,7 @@ impl BasePolicy {
     /// the user chose, and those of the policy in the registry that is asked for `base` in any case.
     #[must_use]
     pub fn comparable(&self, base: Option<&Location>) -> Vec<Location> {
-        let host = |location: &Location| location.repository().map(|name| name.host().to_owned());
+        let host = |location: &Location| location.repository().map(|name| name.host().clone());
         let asked = base.and_then(host);
         let beside = self.images().into_iter().filter(|location| asked.is_some() && host(location) == asked);
         let all = self.chosen.iter().cloned().chain(beside).map(|location| self.at_version(location));

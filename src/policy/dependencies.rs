@@ -13,13 +13,13 @@
 use super::base_policy::same_host;
 use super::exceptions::is_short_for;
 use crate::error::Result;
-use crate::oci::Location;
+use crate::oci::{Location, RegistryHost};
 use crate::yaml::{self, YamlNode, YamlValue, wrong};
 
 /// An image with the version that is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    host: String,
+    host: RegistryHost,
     /// The last part of its name.
     name: String,
     pub version: String,
@@ -44,11 +44,12 @@ impl Dependency {
         let Some((host, repository)) = image.split_once('/').filter(|(host, _)| host.contains(['.', ':'])) else {
             return Ok(None);
         };
+        let Ok(host) = host.parse() else { return Ok(None) };
         let Some(version) = member(entry, "version") else {
             return Err(wrong("the dependency has no `version`", entry.at));
         };
         let name = repository.rsplit('/').next().unwrap_or_default().to_owned();
-        Ok(Some(Self { host: host.to_owned(), name, version: version.text()?.to_owned() }))
+        Ok(Some(Self { host, name, version: version.text()?.to_owned() }))
     }
 
     pub(super) fn is_of(&self, base: &Location) -> bool {

@@ -21,7 +21,7 @@ mod tests;
 mod user;
 mod workdir;
 
-pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset, SignedBy};
+pub use base_policy::{BaseName, BasePolicy, CurrentBase, PolicyFile, PolicyPreset, SignedBy, other_name};
 pub use base_rules::{BaseVerdict, Movable, TriedMove, judge_base, removal};
 pub use dependencies::Dependency;
 pub use judge::{MissingPlatform, judge, judge_alone, missing_platforms};

@@ -8,13 +8,13 @@ use super::fetch::{Bases, Fetcher};
 use super::registry::{Credentials, Registry, RegistryOptions, Timeouts};
 use super::{Notices, OnceMap, Opener, Progress, StoreAccess, Traffic};
 use crate::error::Result;
-use crate::oci::{Digest, Location};
+use crate::oci::{Digest, HostPattern, Location};
 
 /// How a run deals with registries and the cache.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
     pub cache: CacheChoice,
-    pub insecure: Vec<String>,
+    pub insecure: Vec<HostPattern>,
     pub cacert: Option<PathBuf>,
     pub network: Network,
     pub jobs: usize,

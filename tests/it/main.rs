@@ -44,6 +44,7 @@ mod local_faults;
 mod logs;
 mod make;
 mod module_order;
+mod names;
 mod node;
 mod old_base;
 mod outdated;

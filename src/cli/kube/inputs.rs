@@ -13,7 +13,7 @@ use super::super::console::Console;
 use crate::error::{Error, Result};
 use crate::examine::{FullImage, Klog, ProgramAnswer};
 use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
-use crate::oci::Location;
+use crate::oci::{Location, Reference};
 use crate::store::Session;
 use crate::store::disk::{Symlinks, open_regular};
 
@@ -132,11 +132,12 @@ fn too_long() -> Error {
 }
 
 /// Images that were fetched, by the names that manifests have for them.
-pub(super) struct FetchedImages(BTreeMap<String, FullImage>);
+pub(super) struct FetchedImages(BTreeMap<ManifestName, FullImage>);
 
 impl Images for FetchedImages {
     fn facts(&self, image: &str, query: &ProgramQuery<'_>) -> Option<ProgramFacts> {
-        let whole = self.0.get(image).or_else(|| self.0.get(repository(image)))?;
+        let whole =
+            self.0.get(&ManifestName::of(image)).or_else(|| self.0.get(&ManifestName::without_version(image)))?;
         let program = [query.program.to_owned()];
         let words = if query.line.is_empty() { &program[..] } else { query.line };
         let shown = whole.platforms.iter().map(|one| (one, one.show(words, query.container)));
@@ -168,12 +169,27 @@ fn both(one: ProgramAnswer, two: ProgramAnswer) -> ProgramAnswer {
     }
 }
 
-/// The name of an image without its tag and digest.
-fn repository(image: &str) -> &str {
-    let name = image.split_once('@').map_or(image, |(name, _)| name);
-    match name.rsplit_once(':') {
-        Some((front, tag)) if !tag.contains('/') => front,
-        _ => name,
+/// An image as a manifest names it, in one form for all spellings: a repository, or one image of it. What is no
+/// reference, such as a variable of a template, stays as it is.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ManifestName(String);
+
+impl ManifestName {
+    fn of(image: &str) -> Self {
+        let canonical = image.parse::<Reference>().map(|reference| match (reference.tag(), reference.digest()) {
+            (None, None) => reference.name().to_string(),
+            _ => reference.to_string(),
+        });
+        Self(canonical.unwrap_or_else(|_| image.to_owned()))
+    }
+
+    /// The name of the image without its tag and digest.
+    fn without_version(image: &str) -> Self {
+        let name = image.split_once('@').map_or(image, |(name, _)| name);
+        match name.rsplit_once(':') {
+            Some((front, tag)) if !tag.contains('/') => Self::of(front),
+            _ => Self::of(name),
+        }
     }
 }
 
@@ -185,10 +201,10 @@ pub(super) fn fetch_images(flags: &[String], world: &SessionArgs, console: &Cons
     let wrong = |flag: &str| {
         Error::usage("an image must be given as NAME=LOCATION").fact("flag", "--image").fact("value", flag)
     };
-    let mut wanted: BTreeMap<String, Location> = BTreeMap::new();
+    let mut wanted: BTreeMap<ManifestName, Location> = BTreeMap::new();
     for flag in flags {
         let (name, location) = flag.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| wrong(flag))?;
-        if wanted.insert(name.to_owned(), location.parse()?).is_some() {
+        if wanted.insert(ManifestName::of(name), location.parse()?).is_some() {
             return Err(Error::usage("an image is given twice").fact("image", name));
         }
     }
@@ -205,12 +221,17 @@ mod tests {
     #[test]
     fn an_image_is_known_by_its_name_without_tag_and_digest() {
         for (image, expected) in [
-            ("a", "a"),
+            ("a", "docker.io/library/a"),
             ("r.example:5000/a", "r.example:5000/a"),
-            ("r.example:5000/a:v1", "r.example:5000/a"),
-            ("r.example/a:v1@sha256:00", "r.example/a"),
+            ("R.example:05000/a:v1", "r.example:5000/a"),
+            ("r.example:443/a:v1@sha256:00", "r.example/a"),
+            ("${REGISTRY}/a:v1", "${REGISTRY}/a"),
         ] {
-            assert_eq!(repository(image), expected);
+            assert_eq!(ManifestName::without_version(image).0, expected);
         }
+        for (one, other) in [("a", "docker.io/library/a"), ("R.example/a:v1", "r.example:443/a:v1")] {
+            assert_eq!(ManifestName::of(one), ManifestName::of(other));
+        }
+        assert_ne!(ManifestName::of("r.example/a"), ManifestName::of("r.example/a:latest"));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::image_record::ImageRecord;
 use super::lock::{self, LockMode, LockWait};
+use super::place::resolved_location;
 use super::timestamp::Timestamp;
 use crate::error::Result;
 use crate::oci::{Digest, Location, MediaType};
@@ -82,7 +83,7 @@ impl ImageUse<'_> {
 
     /// The image that the name led to until now gets a name by digest.
     fn retire(&self, directory: &Path, known: ImageRecord) -> Result<()> {
-        let reference = absolute(self.location).by_digest(known.digest);
+        let reference = resolved_location(self.location).by_digest(known.digest);
         let older = ImageRecord { reference, ..known };
         match ImageRecord::read(&directory.join(ImageRecord::file_name(&older.reference)))? {
             Some(there) => join(there, &older).write(directory),
@@ -96,20 +97,10 @@ fn join(mut known: ImageRecord, seen: &ImageRecord) -> ImageRecord {
     known
 }
 
-/// The name under which a location is recorded: paths are absolute, so that it means the same
-/// wherever it is read.
+/// The name under which a location is recorded: paths are absolute and without links, so that it means the same
+/// wherever it is read and however it was written.
 pub fn full_name(location: &Location) -> String {
-    absolute(location).to_string()
-}
-
-fn absolute(location: &Location) -> Location {
-    let mut location = location.clone();
-    if let Location::Layout(local) | Location::OciArchive(local) | Location::DockerArchive(local) = &mut location
-        && let Ok(path) = std::path::absolute(&local.path)
-    {
-        local.path = path;
-    }
-    location
+    resolved_location(location).to_string()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod layout_reader;
 mod lock;
 mod node_record;
 mod partial;
+mod place;
 mod private_directory;
 mod regular_file;
 mod tar_reader;
@@ -44,6 +45,7 @@ pub use layout::{Layout, LayoutSink};
 pub use lock::{LockGuard, LockMode, LockWait, directory as lock_directory};
 pub use node_record::{ImageTimes, NODES, NodeRecord};
 pub use partial::{Partial, Receiving};
+pub use place::{Place, resolved_location, resolved_pattern};
 pub use private_directory::{
     PATIENCE, PrivateDirectory, Purpose, end_private_directories, end_processes, name_of, proc_file, start_process,
     wait_if_ending,

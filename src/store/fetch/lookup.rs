@@ -1,6 +1,5 @@
 //! What the ladder asks of the world, for one platform of the source.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +10,7 @@ use super::{BaseAnswer, Fetcher, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::examine::base::Lookup;
 use crate::layer::LayerIndex;
-use crate::oci::{Descriptor, Digest, Image, Location, Reference};
+use crate::oci::{Descriptor, Digest, Image, Location, Reference, RegistryHost};
 
 /// What to do when a name leads to bytes that are not what they say they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,15 +140,9 @@ pub fn may_follow(source: &Location, name: &Reference) -> bool {
     source.repository().is_none_or(|source| is_public(name.name().host()) || !is_public(source.host()))
 }
 
-/// Whether a registry host is a name of the public network, as far as its spelling tells.
-fn is_public(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let all_digits = name.chars().all(|c| c.is_ascii_hexdigit() || c == 'x' || c == '.')
-        && name.starts_with(|c: char| c.is_ascii_digit());
-    name != "localhost" && name.parse::<IpAddr>().is_err() && !all_digits && name.contains('.')
+/// Whether a registry host is a name of the public network, as far as it tells.
+fn is_public(host: &RegistryHost) -> bool {
+    host.address().is_none() && !host.is_loopback() && host.name().contains('.')
 }
 
 #[cfg(test)]
@@ -163,6 +156,9 @@ mod clue_place_tests {
             ("gcr.io/a/b:c", "169.254.169.254/x:y", false),
             ("gcr.io/a/b:c", "127.0.0.1:5000/x:y", false),
             ("gcr.io/a/b:c", "localhost:5000/x:y", false),
+            ("gcr.io/a/b:c", "LocalHost:5000/x:y", false),
+            ("gcr.io/a/b:c", "a.localhost:5000/x:y", false),
+            ("gcr.io/a/b:c", "[::ffff:127.0.0.1]:5000/x:y", false),
             ("gcr.io/a/b:c", "[::1]:5000/x:y", false),
             ("127.0.0.1:5000/a:b", "127.0.0.1:5001/x:y", true),
             ("oci:a:b", "127.0.0.1:5001/x:y", true),

@@ -22,7 +22,9 @@ use crate::examine::{
     is_on_new_base,
 };
 use crate::layer::{FileDigests, LayerIndex, RootPath};
-use crate::oci::{BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform};
+use crate::oci::{
+    BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform, RegistryHost,
+};
 use crate::plan::{Need, RebaseOptions};
 use crate::process::{OwnStartup, PodContainer};
 
@@ -87,7 +89,7 @@ pub struct Fetcher<'a> {
 pub struct Bases {
     opened: OnceMap<Location, Arc<Opened>>,
     /// Hosts that did not answer when a base was looked for that nobody has to have: they are asked once.
-    silent: Mutex<HashSet<String>>,
+    silent: Mutex<HashSet<RegistryHost>>,
     /// What names led to, or why nowhere: also a name that leads nowhere is asked once.
     answers: OnceMap<(Location, Platform, Patience), BaseAnswer>,
     /// Bases whose signatures were looked for, with the files of the keys.
@@ -119,12 +121,12 @@ impl Bases {
 
     fn note_silent(&self, location: &Location) {
         if let Some(host) = host(location) {
-            self.silent.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned());
+            self.silent.lock().unwrap_or_else(PoisonError::into_inner).insert(host.clone());
         }
     }
 }
 
-fn host(location: &Location) -> Option<&str> {
+fn host(location: &Location) -> Option<&RegistryHost> {
     match location {
         Location::Registry(reference) => Some(reference.name().host()),
         _ => None,

@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::protection::ImageName;
+use super::protection::{ImageName, texts_of};
 use crate::error::{Error, Result};
 use crate::oci::{Digest, Location};
-use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files};
+use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files, resolved_location};
 
 #[derive(Debug, Default)]
 pub struct Inventory {
@@ -55,8 +55,8 @@ impl StoredImage {
         let ImageRecord { reference, digest, platforms, first_seen, last_use, parts, media_type: _ } = record;
         let location: Location = reference.parse()?;
         let name = ImageName {
-            texts: vec![reference.clone(), location.without_digest(), location.by_digest(digest)],
-            location: Some(location),
+            texts: std::iter::once(reference.clone()).chain(texts_of(&location, Some(digest))).collect(),
+            location: Some(resolved_location(&location)),
             digests: std::iter::once(digest).chain(platforms.values().copied()).collect(),
         };
         let names = vec![name];

@@ -12,8 +12,8 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::inventory::StoredImage;
 use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, Reference};
-use crate::store::disk::read_file;
+use crate::oci::{Digest, Location, Reference, RegistryHost};
+use crate::store::disk::{read_file, resolved_location};
 
 const LIST_LIMIT: u64 = 4 << 20;
 const MOST_ENTRIES: usize = 10_000;
@@ -111,8 +111,9 @@ pub struct ProtectedEntry {
 
 #[derive(Debug, Clone)]
 enum Rule {
+    /// With its path resolved, as records have it.
     Exact(Location),
-    Host(String),
+    Host(RegistryHost),
     Prefix(String),
     Pattern(Regex),
 }
@@ -129,7 +130,9 @@ impl ProtectedEntry {
         image.names.iter().any(|name| self.covers(name))
     }
 
-    fn covers(&self, name: &ImageName) -> bool {
+    /// Whether it keeps an image of this name.
+    #[must_use]
+    pub fn covers(&self, name: &ImageName) -> bool {
         match &self.rule {
             Rule::Exact(named) => name.is(named),
             Rule::Host(host) => name.is_on(host),
@@ -150,30 +153,38 @@ impl FromStr for ProtectedEntry {
         let rule = if let Some(host) = text.strip_prefix("host:") {
             Rule::Host(checked_host(host).ok_or_else(|| refuse("host: takes HOST[:PORT]"))?)
         } else if let Some(prefix) = text.strip_prefix("prefix:") {
-            let written_out = prefix.split_once('/').is_some_and(|(host, _)| !host.is_empty());
-            let prefix = written_out.then(|| prefix.to_owned());
-            Rule::Prefix(prefix.ok_or_else(|| refuse("prefix: takes HOST/ and how the repository begins"))?)
+            Rule::Prefix(
+                full_prefix(prefix).ok_or_else(|| refuse("prefix: takes HOST/ and how the repository begins"))?,
+            )
         } else if let Some(pattern) = text.strip_prefix("regex:") {
             Rule::Pattern(compile(pattern).map_err(|error| refuse("regex: takes a regular expression").cause(error))?)
         } else {
-            Rule::Exact(text.parse::<Location>().map_err(|error| refuse(error.what()))?)
+            let location = text.parse::<Location>().map_err(|error| refuse(error.what()))?;
+            Rule::Exact(resolved_location(&location))
         };
         Ok(Self { text: text.to_owned(), rule })
     }
 }
 
-/// The host as references have it.
-fn checked_host(host: &str) -> Option<String> {
+/// The host of references that begin so: a word alone would be a repository of Docker Hub.
+fn checked_host(host: &str) -> Option<RegistryHost> {
     let reference = format!("{host}/x").parse::<Reference>().ok()?;
-    let hub = matches!(host, "index.docker.io" | "registry-1.docker.io");
-    (hub || reference.name().host() == host).then(|| reference.name().host().to_owned())
+    reference.name().host().is(host).then(|| reference.name().host().clone())
+}
+
+/// A prefix with its host as references have it. What is in no registry stays as it is.
+fn full_prefix(prefix: &str) -> Option<String> {
+    let (host, rest) = prefix.split_once('/').filter(|(host, _)| !host.is_empty())?;
+    Some(checked_host(host).map_or_else(|| prefix.to_owned(), |host| format!("{host}/{rest}")))
 }
 
 fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     if pattern.is_empty() {
         return Err(regex::Error::Syntax("the pattern is empty, which would match everything".to_owned()));
     }
-    RegexBuilder::new(pattern).unicode(false).size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE).build()
+    // Hosts have no case, and it is better to keep an image too many.
+    let mut builder = RegexBuilder::new(pattern);
+    builder.unicode(false).case_insensitive(true).size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE).build()
 }
 
 impl fmt::Display for ProtectedEntry {
@@ -201,8 +212,8 @@ impl ImageName {
     pub fn written(text: &str, manifest: Option<Digest>) -> Self {
         let location = text.parse::<Location>().ok();
         let said = location.as_ref().and_then(Location::digest);
-        let pinned = location.as_ref().zip(manifest).map(|(location, digest)| location.by_digest(digest));
-        let texts = std::iter::once(text.to_owned()).chain(pinned.filter(|pinned| pinned != text)).collect();
+        let texts = std::iter::once(text.to_owned());
+        let texts = texts.chain(location.iter().flat_map(|location| texts_of(location, manifest))).collect();
         Self { texts, location, digests: said.into_iter().chain(manifest).collect() }
     }
 
@@ -222,9 +233,18 @@ impl ImageName {
         }
     }
 
-    pub(super) fn is_on(&self, host: &str) -> bool {
-        matches!(&self.location, Some(Location::Registry(at)) if at.name().host().eq_ignore_ascii_case(host))
+    pub(super) fn is_on(&self, host: &RegistryHost) -> bool {
+        matches!(&self.location, Some(Location::Registry(at)) if at.name().host() == host)
     }
+}
+
+/// How an image there can be written, by tag and by the digest that it leads to; its host in every spelling.
+pub(super) fn texts_of(location: &Location, digest: Option<Digest>) -> Vec<String> {
+    let whole = [Some(location.without_digest()), digest.map(|digest| location.by_digest(digest))];
+    let Some(name) = location.repository() else { return whole.into_iter().flatten().collect() };
+    let canonical = name.to_string();
+    let ends: Vec<&str> = whole.iter().flatten().filter_map(|text| text.strip_prefix(&canonical)).collect();
+    name.spellings().iter().flat_map(|name| ends.iter().map(move |end| format!("{name}{end}"))).collect()
 }
 
 #[cfg(test)]
@@ -292,6 +312,18 @@ mod tests {
             ("host:gcr.io".to_owned(), "gcr.io:5000/a/b:c", false),
             ("host:gcr.io:5000".to_owned(), "gcr.io:5000/a/b:c", true),
             ("host:index.docker.io".to_owned(), "docker.io/library/debian:12", true),
+            ("GCR.io:443/a/b:c".to_owned(), "gcr.io/a/b:c", true),
+            ("host:GCR.io".to_owned(), "gcr.io/a/b:c", true),
+            ("host:gcr.io:0443".to_owned(), "gcr.io/a/b:c", true),
+            ("host:Registry-1.docker.io:443".to_owned(), "docker.io/library/debian:12", true),
+            ("host:[0::1]:5000".to_owned(), "[::1]:5000/b:c", true),
+            ("prefix:GCR.io:443/a/".to_owned(), "gcr.io/a/b:c", true),
+            ("prefix:index.docker.io/library/".to_owned(), "docker.io/library/debian:12", true),
+            ("regex:^GCR\\.io/a/b:c$".to_owned(), "gcr.io/a/b:c", true),
+            ("regex:^gcr\\.io:443/".to_owned(), "gcr.io/a/b:c", true),
+            ("regex:^index\\.docker\\.io/".to_owned(), "docker.io/library/debian:12", true),
+            ("oci:/a/../a/b:c".to_owned(), "oci:/a/b:c", true),
+            ("oci:/a//./b/:c".to_owned(), "oci:/a/b:c", true),
             ("prefix:gcr.io/a".to_owned(), "gcr.io/a/b:c", true),
             ("prefix:gcr.io/a/b:".to_owned(), "gcr.io/a/b:c", true),
             ("prefix:gcr.io/b".to_owned(), "gcr.io/a/b:c", false),

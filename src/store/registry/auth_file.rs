@@ -1,4 +1,4 @@
-//! One file of credentials: docker's `config.json`, podman's `auth.json`. Hosts match exactly.
+//! One file of credentials: docker's `config.json`, podman's `auth.json`. Hosts match exactly, in any spelling.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,6 @@ use crate::oci::RepositoryName;
 use crate::store::disk::read_file;
 
 const LARGEST: u64 = 10 << 20;
-const HUB_HOSTS: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 /// The name under which docker stores what belongs to Docker Hub.
 const HUB_SERVER: &str = "https://index.docker.io/v1/";
 
@@ -64,16 +63,17 @@ impl AuthFile {
                 helper.as_str().ok_or_else(|| self.refuse("names a credential helper that is not a string"))?;
             return Ok(Some(AuthEntry::Helper { helper: helper.to_owned(), server: server(key, name) }));
         }
-        if let Some((_, stored)) = self.best("auths", name)
-            && let Some(credential) = self.stored(stored)?
-        {
+        let listed = self.best("auths", name);
+        if let Some(credential) = listed.map(|(_, stored)| self.stored(stored)).transpose()?.flatten() {
             return Ok(Some(AuthEntry::Credential(credential)));
         }
         match self.object.get("credsStore") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(store)) if store.is_empty() => Ok(None),
             Some(Value::String(store)) => {
-                Ok(Some(AuthEntry::Helper { helper: store.clone(), server: server("", name) }))
+                // The store knows the host as `docker login` was given it, which an empty entry repeats.
+                let key = listed.map(|(key, _)| key).filter(|key| !key.contains('/')).unwrap_or_default();
+                Ok(Some(AuthEntry::Helper { helper: store.clone(), server: server(key, name) }))
             }
             Some(_) => Err(self.refuse("has a `credsStore` that is not a string")),
         }
@@ -124,7 +124,7 @@ fn password_of(user: &str, password: &str) -> Credential {
 fn fit(key: &str, name: &RepositoryName) -> Option<usize> {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
     let (host, path) = bare.unwrap_or(key).split_once('/').unwrap_or((bare.unwrap_or(key), ""));
-    if !same_host(host, name.host()) {
+    if !name.host().is(host) {
         return None;
     }
     // A URL stands for its host; so do the API prefixes that docker appends.
@@ -136,17 +136,12 @@ fn fit(key: &str, name: &RepositoryName) -> Option<usize> {
     (below.is_empty() || below.starts_with('/')).then_some(path.len())
 }
 
-fn same_host(one: &str, other: &str) -> bool {
-    let hub = |host: &str| HUB_HOSTS.iter().any(|alias| alias.eq_ignore_ascii_case(host));
-    one.eq_ignore_ascii_case(other) || (hub(one) && hub(other))
-}
-
 /// The name that a helper knows the registry by: the key as written, or what docker would ask for.
 fn server(key: &str, name: &RepositoryName) -> String {
     match name.host() {
-        host if HUB_HOSTS.contains(&host) => HUB_SERVER.to_owned(),
+        host if host.is_docker_hub() => HUB_SERVER.to_owned(),
         _ if !key.is_empty() && !key.contains("://") => key.to_owned(),
-        host => host.to_owned(),
+        host => host.to_string(),
     }
 }
 
@@ -200,6 +195,15 @@ mod tests {
             ("docker.io/library", "debian", true),
             ("docker.io/lib", "debian", false),
             ("127.0.0.1:5000", "127.0.0.1:5000/a", true),
+            ("127.0.0.1:05000", "[::ffff:127.0.0.1]:5000/a", true),
+            ("ghcr.io", "GHCR.io:443/a", true),
+            ("ghcr.io:443", "ghcr.io/a", true),
+            ("https://ghcr.io:443/v2/", "ghcr.io/a", true),
+            ("ghcr.io", "ghcr.io:80/a", false),
+            ("http://ghcr.io:80", "ghcr.io/a", false),
+            ("ghcr.io.", "ghcr.io/a", false),
+            ("index.docker.io:443", "Docker.io/library/debian", true),
+            ("[::1]:5000", "[0:0:0:0:0:0:0:1]:05000/a", true),
             ("127.0.0.1:5000", "127.0.0.1:5001/a", false),
             ("", "ghcr.io/a", false),
         ] {
@@ -226,6 +230,8 @@ mod tests {
             (r#"{"auths":{"a.io":{"auth":"dTpwOnE"}}}"#, "u/p:q"),
             (r#"{"auths":{"a.io":{"auth":"dTpw","identitytoken":"t"}}}"#, "identity t"),
             (r#"{"auths":{"a.io":{}},"credsStore":"desktop"}"#, "desktop a.io"),
+            (r#"{"auths":{"A.io:443":{}},"credsStore":"desktop"}"#, "desktop A.io:443"),
+            (r#"{"auths":{"a.io/x":{}},"credsStore":"desktop"}"#, "desktop a.io"),
             (r#"{"auths":{"a.io":{"auth":"dTpw"}},"credHelpers":{"a.io":"gcloud"}}"#, "gcloud a.io"),
             (r#"{"credHelpers":{"b.io":"gcloud"},"credsStore":""}"#, "none"),
             (r#"{"auths":{"a.io":{"auth":""}}}"#, "none"),

@@ -19,13 +19,13 @@ use super::token::{RegistryOrigin, TokenScope, Tokens};
 use super::url_policy::{self, Errand, MOST_HOPS, redacted, same_origin};
 use super::{RegistryOptions, challenge, retry};
 use crate::error::{Error, Kind, Result};
-use crate::oci::RepositoryName;
+use crate::oci::{RegistryHost, RepositoryName};
 use crate::store::{Notices, Traffic};
 
 pub(super) struct Client {
     pub(super) http: HttpClient,
     tokens: Tokens,
-    hosts: Mutex<HashMap<String, Arc<Host>>>,
+    hosts: Mutex<HashMap<RegistryHost, Arc<Host>>>,
     options: RegistryOptions,
 }
 
@@ -36,10 +36,10 @@ impl Client {
         Ok(Self { http, tokens, hosts: Mutex::default(), options })
     }
 
-    pub(super) fn host(&self, name: &str) -> Arc<Host> {
+    pub(super) fn host(&self, name: &RegistryHost) -> Arc<Host> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Host::new(name, &self.options.insecure, self.options.cacert.is_some()));
-        Arc::clone(hosts.entry(name.to_ascii_lowercase()).or_insert_with(new))
+        Arc::clone(hosts.entry(name.clone()).or_insert_with(new))
     }
 
     /// Makes a call until its answer is final, which may be a refusal.
@@ -77,7 +77,9 @@ impl Client {
     /// The call with what it shows; a password is tried by one call first.
     async fn show(&self, call: &Call<'_>, authorization: Option<&Secret>) -> Result<RegistryAnswer, RequestFault> {
         match authorization.filter(|authorization| authorization.is_basic()) {
-            Some(basic) => self.tokens.trials.ask(call.host.name(), basic, self.travel(call, Some(basic))).await,
+            Some(basic) => {
+                self.tokens.trials.ask(call.host.name().as_str(), basic, self.travel(call, Some(basic))).await
+            }
             None => self.travel(call, authorization).await,
         }
     }
@@ -326,7 +328,7 @@ impl<'a> Call<'a> {
             self.host.transport().or_else(|| self.host.transports().first().copied()).unwrap_or(Transport::Tls);
         let url = self.url(transport).map_or_else(|_| "?".to_owned(), |url| redacted(&url));
         About {
-            registry: self.host.name().to_owned(),
+            registry: self.host.name().to_string(),
             image: self.image.clone(),
             request: format!("{} {url}", self.method),
         }

@@ -10,8 +10,11 @@ use super::challenge::Challenge;
 use super::holdings::Holdings;
 use super::http_client::TlsTrust;
 use super::http_error::RequestFault;
-use super::url_policy::AddressReach;
 use crate::error::{Error, Result};
+use crate::oci::{HostPattern, RegistryHost};
+
+/// Where Docker Hub has its API.
+const HUB_API: &str = "registry-1.docker.io";
 
 /// How a registry is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub(super) enum Fit {
 }
 
 pub(super) struct Host {
-    name: String,
+    name: RegistryHost,
     authority: String,
     transports: Vec<Transport>,
     settled: OnceLock<Transport>,
@@ -61,16 +64,16 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// `insecure` are hosts, with or without a port, that the user allows to be unsafe.
-    pub(super) fn new(name: &str, insecure: &[String], has_cacert: bool) -> Self {
-        let authority = if name == "docker.io" { "registry-1.docker.io" } else { name };
-        let transports = transports(authority, insecure, has_cacert);
+    /// `insecure` are the hosts that the user allows to be unsafe.
+    pub(super) fn new(name: &RegistryHost, insecure: &[HostPattern], has_cacert: bool) -> Self {
+        let authority = if name.is_docker_hub() { HUB_API } else { name.as_str() };
+        let transports = transports(name, insecure, has_cacert);
         let settled = match transports[..] {
             [only] => OnceLock::from(only),
             _ => OnceLock::new(),
         };
         Self {
-            name: name.to_owned(),
+            name: name.clone(),
             authority: authority.to_owned(),
             transports,
             settled,
@@ -82,8 +85,7 @@ impl Host {
         }
     }
 
-    /// The host as people write it.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &RegistryHost {
         &self.name
     }
 
@@ -134,27 +136,13 @@ impl Host {
     }
 }
 
-fn transports(authority: &str, insecure: &[String], has_cacert: bool) -> Vec<Transport> {
-    let local = AddressReach::of_host(without_port(authority)) == AddressReach::Loopback;
-    match (local, is_listed(authority, insecure), has_cacert) {
+fn transports(name: &RegistryHost, insecure: &[HostPattern], has_cacert: bool) -> Vec<Transport> {
+    let is_listed = insecure.iter().any(|entry| entry.covers(name));
+    match (name.is_loopback(), is_listed, has_cacert) {
         (true, _, false) => vec![Transport::Plain, Transport::UncheckedTls],
         (true, false, true) => vec![Transport::Tls, Transport::Plain],
         (_, true, _) => vec![Transport::UncheckedTls, Transport::Plain],
         (false, false, _) => vec![Transport::Tls],
-    }
-}
-
-/// Whether the user named this host, or this host and port, as one that may be unsafe.
-pub(super) fn is_listed(authority: &str, insecure: &[String]) -> bool {
-    insecure
-        .iter()
-        .any(|entry| entry.eq_ignore_ascii_case(authority) || entry.eq_ignore_ascii_case(without_port(authority)))
-}
-
-fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
-        _ => authority,
     }
 }
 
@@ -182,7 +170,7 @@ mod tests {
 
     #[test]
     fn only_named_and_local_hosts_may_be_unsafe() {
-        let insecure = ["corp.example".to_owned(), "other.example:5000".to_owned(), "[fd00::1]:5000".to_owned()];
+        let insecure = ["Corp.example", "other.example:05000", "[fd00:0::1]:5000"].map(|entry| entry.parse().unwrap());
         for (name, has_cacert, expected) in [
             ("gcr.io", false, &[Transport::Tls][..]),
             ("docker.io", true, &[Transport::Tls]),
@@ -191,22 +179,27 @@ mod tests {
             ("corp.example.evil.io", false, &[Transport::Tls]),
             ("other.example", false, &[Transport::Tls]),
             ("10.0.0.1:5000", false, &[Transport::Tls]),
+            ("CORP.EXAMPLE", false, &[Transport::UncheckedTls, Transport::Plain]),
             ("corp.example:8443", false, &[Transport::UncheckedTls, Transport::Plain]),
             ("other.example:5000", true, &[Transport::UncheckedTls, Transport::Plain]),
             ("[fd00::1]:5000", true, &[Transport::UncheckedTls, Transport::Plain]),
+            ("LOCALHOST:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
+            ("[::ffff:127.0.0.1]:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
             ("localhost:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
             ("[::1]:5000", false, &[Transport::Plain, Transport::UncheckedTls]),
             ("127.0.0.1", true, &[Transport::Tls, Transport::Plain]),
         ] {
-            assert_eq!(Host::new(name, &insecure, has_cacert).transports(), expected, "{name}");
+            assert_eq!(Host::new(&name.parse().unwrap(), &insecure, has_cacert).transports(), expected, "{name}");
         }
     }
 
     #[test]
     fn docker_hub_has_its_api_elsewhere() {
-        let hub = Host::new("docker.io", &[], false);
-        assert_eq!(hub.url(Transport::Tls, "/v2/x").unwrap().as_str(), "https://registry-1.docker.io/v2/x");
-        assert_eq!(hub.transport(), Some(Transport::Tls));
+        for name in ["docker.io", "Index.Docker.io:443", "registry-1.docker.io"] {
+            let hub = Host::new(&name.parse().unwrap(), &[], false);
+            assert_eq!(hub.url(Transport::Tls, "/v2/x").unwrap().as_str(), "https://registry-1.docker.io/v2/x");
+            assert_eq!(hub.transport(), Some(Transport::Tls));
+        }
     }
 
     #[test]

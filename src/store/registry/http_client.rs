@@ -12,13 +12,14 @@ use reqwest::{Certificate, Method, Request, Response, Url};
 use tokio::time::{sleep, timeout};
 
 use super::RegistryOptions;
-use super::host::{Transport, is_listed};
+use super::host::Transport;
 use super::host_limits::HostLimits;
 use super::http_error::RequestFault;
 use super::timeouts::{FLOOR, Timeouts};
 use super::upload_body::{Phase, Pump};
 use super::url_policy::{AddressReach, redacted, same_authority};
 use crate::error::{Error, Kind, Result};
+use crate::oci::{HostPattern, RegistryHost};
 use crate::store::disk::read_file;
 use crate::store::parallel::aside;
 use crate::store::{Notices, Stream, Traffic};
@@ -60,7 +61,7 @@ pub(super) struct HttpClient {
     pub(super) timeouts: Timeouts,
     pub(super) traffic: Traffic,
     pub(super) notices: Notices,
-    insecure: Vec<String>,
+    insecure: Vec<HostPattern>,
     jobs: usize,
     certificates: Vec<Certificate>,
     /// By trust and by whether a proxy may be used; built when first needed.
@@ -196,11 +197,12 @@ impl HttpClient {
     /// Whether the certificate of `url` is checked, asked for on behalf of `registry`. What holds
     /// for the registry holds for its own host and port only.
     pub(super) fn trust(&self, url: &Url, registry: &Url, transport: Transport) -> TlsTrust {
-        let host = url.host_str().unwrap_or_default();
-        let authority = format!("{host}:{}", url.port_or_known_default().unwrap_or(0));
+        let port = url.port_or_known_default().unwrap_or(0);
+        let host = format!("{}:{port}", url.host_str().unwrap_or_default()).parse::<RegistryHost>();
+        let is_listed = |host: &RegistryHost| self.insecure.iter().any(|entry| entry.covers(host));
         if same_authority(url, registry) {
             transport.trust()
-        } else if is_listed(&authority, &self.insecure) {
+        } else if host.is_ok_and(|host| is_listed(&host)) {
             TlsTrust::Unchecked
         } else {
             TlsTrust::Checked

@@ -60,7 +60,7 @@ use repository::RepositoryRole;
 pub use timeouts::Timeouts;
 
 use crate::error::Result;
-use crate::oci::{Digest, Reference, RepositoryName};
+use crate::oci::{Digest, HostPattern, Reference, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::{Notices, Traffic};
 
@@ -68,7 +68,7 @@ use crate::store::{Notices, Traffic};
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
     /// `HOST` or `HOST:PORT` that may have any certificate, or plain HTTP.
-    pub insecure: Vec<String>,
+    pub insecure: Vec<HostPattern>,
     /// Certificates, in PEM form, that are trusted beside the system's.
     pub cacert: Option<PathBuf>,
     /// Refuse every request.

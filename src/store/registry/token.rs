@@ -20,8 +20,8 @@ use super::http_error::RequestFault;
 use super::password_trial::PasswordTrials;
 use super::token_request::{Granted, TokenRequest};
 use super::url_policy;
-use crate::error::{Kind, Result};
-use crate::oci::RepositoryName;
+use crate::error::{Kind, Result, excerpt};
+use crate::oci::{RegistryHost, RepositoryName};
 
 const PULL: &str = "pull";
 const PUSH: &str = "pull,push";
@@ -93,7 +93,7 @@ struct Held {
 type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
 
 /// By registry and repository; each has few scopes.
-type Slots = HashMap<(String, String), Vec<(TokenScope, SharedSlot)>>;
+type Slots = HashMap<(RegistryHost, String), Vec<(TokenScope, SharedSlot)>>;
 
 pub(super) struct Tokens {
     credentials: Credentials,
@@ -182,7 +182,7 @@ impl Tokens {
         let realm = url_policy::accept_realm(&origin.url, &bearer.realm).map_err(|why| {
             call.about()
                 .error(Kind::Auth, "the registry names a token server that is not safe to contact")
-                .fact("realm", bearer.realm.chars().take(300).collect::<String>())
+                .fact("realm", excerpt(&bearer.realm, 300))
                 .cause(why)
         })?;
         if credential.is_some() {
@@ -211,7 +211,7 @@ impl Tokens {
 
     fn slot(&self, call: &Call<'_>) -> SharedSlot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = slots.entry((call.host.name().to_owned(), call.scope.repository.clone())).or_default();
+        let slots = slots.entry((call.host.name().clone(), call.scope.repository.clone())).or_default();
         if let Some((_, slot)) = slots.iter().find(|(scope, _)| *scope == call.scope) {
             return Arc::clone(slot);
         }
@@ -224,7 +224,7 @@ impl Tokens {
     /// call is asked for.
     fn wider(&self, call: &Call<'_>) -> Option<Secret> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = slots.get(&(call.host.name().to_owned(), call.scope.repository.clone()))?;
+        let slots = slots.get(&(call.host.name().clone(), call.scope.repository.clone()))?;
         let covering = slots.iter().filter(|(scope, _)| *scope != call.scope && scope.covers(&call.scope));
         let held = |(_, slot): &(TokenScope, SharedSlot)| slot.try_lock().ok()?.held.clone().filter(Held::is_fresh);
         covering.filter_map(held).map(|held| held.authorization).next()

@@ -5,6 +5,7 @@ mod offer;
 mod pull;
 mod push;
 mod safety;
+mod spellings;
 
 use super::testing::{End, FakeRegistry, Reply, Rig, SeenRequest};
 use crate::oci::{Descriptor, Digest, Document, MediaType};

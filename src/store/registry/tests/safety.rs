@@ -76,7 +76,7 @@ fn an_insecure_host_may_have_any_certificate() {
     let (server, _) = certificate();
     let fake = FakeRegistry::start_tls(server, |_, _| manifest_reply());
     let (options, _dir) = cacert(&certificate().1);
-    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.clone()], ..options });
+    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.parse().unwrap()], ..options });
     assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
 }
 
@@ -89,12 +89,12 @@ fn a_token_server_is_not_trusted_because_the_registry_is() {
         Some("Bearer t") => manifest_reply(),
         _ => Reply::new(401).with("WWW-Authenticate", &realm),
     });
-    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.clone()], ..RegistryOptions::default() });
+    let rig = Rig::with(RegistryOptions { insecure: vec![fake.host.parse().unwrap()], ..RegistryOptions::default() });
     let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
     assert!(error.what().contains("certificate"), "{error}");
     assert!(tokens.lines().is_empty());
     let rig = Rig::with(RegistryOptions {
-        insecure: vec![fake.host.clone(), tokens.host.clone()],
+        insecure: vec![fake.host.parse().unwrap(), tokens.host.parse().unwrap()],
         ..RegistryOptions::default()
     });
     assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
