@@ -150,6 +150,20 @@ fn tokens_are_asked_for_with_the_password_and_the_right_scopes() {
     }
 }
 
+#[test]
+fn a_token_server_at_another_port_of_this_machine_must_be_named() {
+    let guest = Guest::Basic { user: USER.to_owned(), password: PASSWORD.to_owned() };
+    let guarded = or_skip!(Guarded::new(Manners { guest, ..Manners::default() }));
+    let basic = STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    let auths = json!({"auths": {guarded.proxy.host(): {"auth": basic}}});
+    write(&guarded.sandbox.path("home/.docker/config.json"), &auths.to_string());
+    let run = silent_about_secrets(guarded.rebase_unnamed(&guarded.layout("out")).run()).fails("authentication");
+    let named = format!("--insecure {}", guarded.tokens.host());
+    let run = run.says("credentials are not sent").says(&named);
+    assert!(guarded.tokens.seen().is_empty(), "{run}");
+    guarded.rebase_unnamed(&guarded.layout("out")).args(named.split(' ')).run().ok();
+}
+
 fn is_basic(seen: &crate::support::proxy::Seen) -> bool {
     seen.headers.get("authorization").is_some_and(|value| value.to_lowercase().starts_with("basic"))
 }

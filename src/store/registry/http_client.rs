@@ -197,16 +197,20 @@ impl HttpClient {
     /// Whether the certificate of `url` is checked, asked for on behalf of `registry`. What holds
     /// for the registry holds for its own host and port only.
     pub(super) fn trust(&self, url: &Url, registry: &Url, transport: Transport) -> TlsTrust {
-        let port = url.port_or_known_default().unwrap_or(0);
-        let host = format!("{}:{port}", url.host_str().unwrap_or_default()).parse::<RegistryHost>();
-        let is_listed = |host: &RegistryHost| self.insecure.iter().any(|entry| entry.covers(host));
         if same_authority(url, registry) {
             transport.trust()
-        } else if host.is_ok_and(|host| is_listed(&host)) {
+        } else if self.is_named(url) {
             TlsTrust::Unchecked
         } else {
             TlsTrust::Checked
         }
+    }
+
+    /// Whether the user has named the host of `url` as one that may be unsafe.
+    pub(super) fn is_named(&self, url: &Url) -> bool {
+        let port = url.port_or_known_default().unwrap_or(0);
+        let host = format!("{}:{port}", url.host_str().unwrap_or_default()).parse::<RegistryHost>();
+        host.is_ok_and(|host| self.insecure.iter().any(|entry| entry.covers(&host)))
     }
 
     fn client(&self, trust: TlsTrust, url: &Url) -> Result<reqwest::Client> {

@@ -19,8 +19,8 @@ use super::http_client::HttpClient;
 use super::http_error::RequestFault;
 use super::password_trial::PasswordTrials;
 use super::token_request::{Granted, TokenRequest};
-use super::url_policy;
-use crate::error::{Kind, Result, excerpt};
+use super::url_policy::{self, RealmTrust, redacted};
+use crate::error::{Error, Kind, Result, excerpt};
 use crate::oci::{RegistryHost, RepositoryName};
 
 const PULL: &str = "pull";
@@ -179,13 +179,17 @@ impl Tokens {
         bearer: &Bearer,
         credential: Option<Credential>,
     ) -> Result<Held, RequestFault> {
-        let realm = url_policy::accept_realm(&origin.url, &bearer.realm).map_err(|why| {
-            call.about()
-                .error(Kind::Auth, "the registry names a token server that is not safe to contact")
-                .fact("realm", excerpt(&bearer.realm, 300))
-                .cause(why)
-        })?;
+        let (realm, trust) =
+            url_policy::accept_realm(&origin.url, &bearer.realm, |url| http.is_named(url)).map_err(|why| {
+                call.about()
+                    .error(Kind::Auth, "the registry names a token server that is not safe to contact")
+                    .fact("realm", excerpt(&bearer.realm, 300))
+                    .cause(why)
+            })?;
         if credential.is_some() {
+            if trust == RealmTrust::Nothing {
+                return Err(unnamed(call, &realm).into());
+            }
             self.warn_of_stranger(http, call, origin, &realm);
         }
         let scopes = call.scope.texts(&bearer.scopes);
@@ -253,6 +257,16 @@ impl Held {
 /// How long a token is used that lives for `lifetime`: a bit less, for the way there.
 fn usable(lifetime: Duration) -> Duration {
     lifetime.saturating_sub((lifetime / 4).min(Duration::from_secs(10)))
+}
+
+/// Why nobody is shown credentials at a port of this machine that the user has not named.
+fn unnamed(call: &Call<'_>, realm: &Url) -> Error {
+    let place = format!("{}:{}", realm.host_str().unwrap_or_default(), realm.port_or_known_default().unwrap_or(0));
+    call.about()
+        .error(Kind::Auth, "the credentials are not sent to the token server that the registry names")
+        .fact("realm", redacted(realm))
+        .cause("it is at another port of this machine, which may be somebody else's")
+        .hint(format!("if it is the registry's token server, allow it: --insecure {place}"))
 }
 
 fn basic(call: &Call<'_>, credential: Option<Credential>) -> Result<Option<Secret>> {

@@ -156,39 +156,58 @@ fn check_redirect(from: &Url, to: &Url, errand: Errand) -> Result<(), String> {
 // Which token server a registry may send us, and our credentials, to.
 //
 // CVE-2026-48978 and its kin: a realm is chosen by the registry, so it must be https, or the very
-// place the registry is at, and must not point into a network that only we can reach.
+// place the registry is at, and must not point into a network that only we can reach. On this machine
+// every port may be somebody else's, so credentials go to another port only where the user has named it.
 
-/// The realm as a URL that may be asked for tokens of `registry`; or why not.
-pub(super) fn accept_realm(registry: &Url, realm: &str) -> Result<Url, String> {
+/// What a token server may be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RealmTrust {
+    /// The credentials for the registry.
+    Credentials,
+    /// Questions that anybody may ask.
+    Nothing,
+}
+
+/// The realm as a URL that may be asked for tokens of `registry`, and what it may be shown; or why not. `is_named` tells
+/// whether the user has named a host as one that may be unsafe.
+pub(super) fn accept_realm(
+    registry: &Url,
+    realm: &str,
+    is_named: impl Fn(&Url) -> bool,
+) -> Result<(Url, RealmTrust), String> {
     if realm.len() > 4096 {
         return Err("the realm is longer than 4 KiB".to_owned());
     }
     let realm: Url = realm.parse().map_err(|_| "the realm is not a URL".to_owned())?;
-    check_realm(registry, &realm)?;
-    Ok(realm)
+    let trust = check_realm(registry, &realm, is_named)?;
+    Ok((realm, trust))
 }
 
-/// The same rule for a URL, as needed at each redirect of a token request.
-pub(super) fn check_realm(registry: &Url, realm: &Url) -> Result<(), String> {
+/// What a URL may be shown, as needed also at each redirect of a token request.
+pub(super) fn check_realm(registry: &Url, realm: &Url, is_named: impl Fn(&Url) -> bool) -> Result<RealmTrust, String> {
     if !matches!(realm.scheme(), "http" | "https") {
         return Err(format!("the realm is a `{}` URL", realm.scheme()));
     }
     if !realm.username().is_empty() || realm.password().is_some() {
         return Err("the realm has a user in it".to_owned());
     }
-    if same_origin(registry, realm) {
-        return Ok(());
+    let (here, there) = (AddressReach::of(registry), AddressReach::of(realm));
+    if same_origin(registry, realm) || (there == AddressReach::Public && realm.scheme() == "https") {
+        return Ok(RealmTrust::Credentials);
     }
-    let both_local =
-        (AddressReach::of(registry), AddressReach::of(realm)) == (AddressReach::Loopback, AddressReach::Loopback);
-    if AddressReach::of(realm) != AddressReach::Public && !both_local && !same_authority(registry, realm) {
+    if there != AddressReach::Public && there != here && !same_authority(registry, realm) {
         return Err("the realm is at a private or local address".to_owned());
     }
-    let plain_here = registry.scheme() == "http" && (both_local || registry.host_str() == realm.host_str());
-    if realm.scheme() == "http" && !plain_here {
+    if realm.scheme() == "http" && registry.scheme() == "https" {
         return Err("the realm is plain http".to_owned());
     }
-    Ok(())
+    // Somebody else's port, or plain http beyond the registry: only the user can know whose it is.
+    match there {
+        _ if is_named(realm) => Ok(RealmTrust::Credentials),
+        AddressReach::Loopback => Ok(RealmTrust::Nothing),
+        AddressReach::Public => Err("the realm is plain http".to_owned()),
+        AddressReach::Private | AddressReach::Special => Err("the realm is at a private or local address".to_owned()),
+    }
 }
 
 /// Whether the realm belongs to somebody else than the registry, as far as names tell.
@@ -334,6 +353,14 @@ mod tests {
         assert!(to("http://10.0.0.5:5000/v2/", "http://127.0.0.1/u", Errand::Read).is_err());
     }
 
+    fn accepted(registry: &str, realm: &str, named: &[&str]) -> Result<RealmTrust, String> {
+        let is_named = |url: &Url| {
+            let authority = format!("{}:{}", url.host_str().unwrap(), url.port_or_known_default().unwrap());
+            named.contains(&authority.as_str())
+        };
+        accept_realm(&registry.parse().unwrap(), realm, is_named).map(|(_, trust)| trust)
+    }
+
     #[test]
     fn accepts_https_anywhere_public_and_the_registry_itself() {
         for (registry, realm) in [
@@ -341,13 +368,47 @@ mod tests {
             ("https://a.io/", "https://b.io/token?x=y"),
             ("https://a.io:8443/", "https://a.io:8443/token"),
             ("http://127.0.0.1:5000/", "http://127.0.0.1:5000/token"),
-            ("http://127.0.0.1:5000/", "http://127.0.0.1:5001/token"),
-            ("http://localhost:5000/", "http://[::1]:5001/token"),
+            ("http://127.0.0.1:5000/", "https://b.io/token"),
             ("http://10.0.0.1:5000/", "http://10.0.0.1:5000/token"),
-            ("http://a.io/", "http://a.io:81/token"),
             ("http://a.io/", "https://b.io/token"),
         ] {
-            assert!(accept_realm(&registry.parse().unwrap(), realm).is_ok(), "{registry} {realm}");
+            assert_eq!(accepted(registry, realm, &[]), Ok(RealmTrust::Credentials), "{registry} {realm}");
+        }
+    }
+
+    /// Another port of this machine may be another user's.
+    #[test]
+    fn another_port_of_this_machine_is_shown_credentials_only_where_it_is_named() {
+        for (registry, realm, named) in [
+            ("http://127.0.0.1:5000/", "http://127.0.0.1:5001/token", "127.0.0.1:5001"),
+            ("http://127.0.0.1:5000/", "https://127.0.0.1:5001/token", "127.0.0.1:5001"),
+            ("https://127.0.0.1:5000/", "https://127.0.0.1:5001/token", "127.0.0.1:5001"),
+            ("http://localhost:5000/", "http://[::1]:5001/token", "[::1]:5001"),
+            ("http://localhost:5000/", "http://127.0.0.1:5000/token", "127.0.0.1:5000"),
+        ] {
+            assert_eq!(accepted(registry, realm, &[]), Ok(RealmTrust::Nothing), "{registry} {realm}");
+            assert_eq!(accepted(registry, realm, &["127.0.0.1:1"]), Ok(RealmTrust::Nothing), "{registry} {realm}");
+            assert_eq!(accepted(registry, realm, &[named]), Ok(RealmTrust::Credentials), "{registry} {realm}");
+        }
+    }
+
+    /// What a user has named for another reason does not let a registry far away reach it.
+    #[test]
+    fn a_named_host_is_a_realm_of_its_neighbours_only() {
+        for (registry, realm, named, is_accepted) in [
+            ("http://a.io/", "http://a.io:81/token", "a.io:81", true),
+            ("http://10.0.0.1:5000/", "http://10.0.0.1:5001/token", "10.0.0.1:5001", true),
+            ("http://10.0.0.1:5000/", "http://10.0.0.2:5001/token", "10.0.0.2:5001", true),
+            ("https://a.io/", "http://127.0.0.1:5001/token", "127.0.0.1:5001", false),
+            ("https://a.io/", "https://127.0.0.1:5001/token", "127.0.0.1:5001", false),
+            ("https://a.io/", "https://10.0.0.1:5001/token", "10.0.0.1:5001", false),
+            ("https://a.io/", "http://b.io:80/token", "b.io:80", false),
+            ("https://127.0.0.1:5000/", "http://127.0.0.1:5001/token", "127.0.0.1:5001", false),
+            ("http://127.0.0.1:5000/", "http://169.254.169.254:80/token", "169.254.169.254:80", false),
+        ] {
+            assert!(accepted(registry, realm, &[]) != Ok(RealmTrust::Credentials), "{registry} {realm}");
+            let with_name = accepted(registry, realm, &[named]);
+            assert_eq!(with_name == Ok(RealmTrust::Credentials), is_accepted, "{registry} {realm}: {with_name:?}");
         }
     }
 
@@ -357,6 +418,7 @@ mod tests {
             ("https://a.io/", "http://a.io/token"),
             ("https://a.io/", "http://b.io/token"),
             ("http://a.io/", "http://b.io/token"),
+            ("http://a.io/", "http://a.io:81/token"),
             ("https://a.io/", "https://127.0.0.1/token"),
             ("https://a.io/", "https://localhost/token"),
             ("https://a.io/", "https://[::1]/token"),
@@ -366,6 +428,8 @@ mod tests {
             ("https://a.io/", "https://2130706433/token"),
             ("https://a.io/", "https://0x7f000001/token"),
             ("https://a.io/", "https://0251.0376.0251.0376/token"),
+            ("https://127.0.0.1:5000/", "http://127.0.0.1:5000/token"),
+            ("https://127.0.0.1:5000/", "http://127.0.0.1:5001/token"),
             ("http://127.0.0.1:5000/", "http://169.254.169.254/token"),
             ("http://127.0.0.1:5000/", "http://0.0.0.0:5000/token"),
             ("http://127.0.0.1:5000/", "http://10.0.0.1/token"),
@@ -379,7 +443,7 @@ mod tests {
             ("https://a.io/", "token"),
             ("https://a.io/", ""),
         ] {
-            assert!(accept_realm(&registry.parse().unwrap(), realm).is_err(), "{registry} {realm}");
+            assert!(accepted(registry, realm, &[]).is_err(), "{registry} {realm}");
         }
     }
 

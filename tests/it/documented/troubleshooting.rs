@@ -151,6 +151,12 @@ fn of_registries() -> Part<Vec<String>> {
 
     push_fixtures(plain.host());
     let proxy = Proxy::before(plain.host());
+    let elsewhere = format!("Bearer realm=\"http://{}/token\"", dead_host());
+    let asks = Answer::new(401).header("WWW-Authenticate", elsewhere);
+    proxy.script([on("*", "").always().does(Action::Answer(asks))]);
+    let login = json!({"auths": {proxy.host(): {"auth": "YW5uOnNlY3JldA=="}}}).to_string();
+    std::fs::write(sandbox.path("login.json"), login).unwrap();
+    all.push(said(inspect(&proxy.host()).env("REGISTRY_AUTH_FILE", sandbox.path("login.json"))));
     let limit = Answer::error(429, "TOOMANYREQUESTS", "You have reached your pull rate limit.");
     proxy.script([on("GET", "/manifests/").always().does(Action::Answer(limit))]);
     all.push(said(inspect(&proxy.host())));

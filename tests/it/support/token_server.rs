@@ -80,7 +80,11 @@ impl TokenServer {
     }
 
     pub fn realm(&self) -> String {
-        format!("http://{}/token", self.listener.host())
+        format!("http://{}/token", self.host())
+    }
+
+    pub fn host(&self) -> String {
+        self.listener.host()
     }
 
     /// The authority that the registry believes.
@@ -220,8 +224,14 @@ impl Guarded {
         format!("{}/{rest}", self.proxy.host())
     }
 
-    /// A rebase of the fixture application to `to`, without a cache. Forgets earlier tokens.
+    /// A rebase of the fixture application to `to`, without a cache. Forgets earlier tokens. The token server is named:
+    /// at another port than the registry's, it would get no credentials otherwise.
     pub fn rebase(&self, to: &str) -> Invocation {
+        self.rebase_unnamed(to).args(["--insecure", &self.tokens.host()])
+    }
+
+    /// The same without naming the token server.
+    pub fn rebase_unnamed(&self, to: &str) -> Invocation {
         self.tokens.forget();
         rebase_at(&self.sandbox, &self.proxy.host(), to)
     }

@@ -7,12 +7,17 @@ use crate::store::{Notice, Sink, Source};
 
 /// A client that has USER `u` and password `CANARY-password` for every double in `hosts`.
 fn rig_with(hosts: &[&str], entry: &str) -> (Rig, tempfile::TempDir) {
+    let (options, dir) = options_with(hosts, entry);
+    (Rig::with(options), dir)
+}
+
+fn options_with(hosts: &[&str], entry: &str) -> (RegistryOptions, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
     let entries: Vec<String> = hosts.iter().map(|host| format!(r#""{host}":{entry}"#)).collect();
     std::fs::write(&path, format!(r#"{{"auths":{{{}}}}}"#, entries.join(","))).unwrap();
     let credentials = Credentials { registry_auth_file: Some(path), ..Credentials::default() };
-    (Rig::with(RegistryOptions { credentials, ..RegistryOptions::default() }), dir)
+    (RegistryOptions { credentials, ..RegistryOptions::default() }, dir)
 }
 
 const PASSWORD: &str = r#"{"username":"u","password":"CANARY-password"}"#;
@@ -213,6 +218,30 @@ fn credentials_are_not_looked_for_when_nobody_asks() {
     std::fs::write(dir.path().join("auth.json"), "{broken").unwrap();
     assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
     assert_eq!(fake.seen()[0].header("authorization"), None);
+}
+
+/// Whoever has a port of this machine may have put up a token server, or made the registry name one.
+#[test]
+fn a_token_server_at_another_local_port_gets_credentials_only_where_the_user_names_it() {
+    let tokens = FakeRegistry::start(|_, _| Reply::new(200).body(r#"{"token":"t"}"#));
+    let realm = format!("http://{}/token", tokens.host);
+    let fake = FakeRegistry::start(move |seen, _| match seen.header("authorization") {
+        Some("Bearer t") => manifest_reply(),
+        _ => challenge(&realm),
+    });
+    for entry in [PASSWORD, r#"{"auth":"dTpw","identitytoken":"CANARY id"}"#] {
+        let (rig, _dir) = rig_with(&[&fake.host, &tokens.host], entry);
+        let error = rig.registry.source(&fake.image("a/b:c")).top().unwrap_err();
+        assert_eq!((error.kind(), tokens.seen().len()), (Kind::Auth, 0), "{error}");
+        assert!(error.hints()[0].ends_with(&format!("--insecure {}", tokens.host)), "{error}");
+        assert!(!error.to_string().contains("CANARY"), "{error}");
+    }
+    assert!(Rig::new().registry.source(&fake.image("a/b:c")).top().is_ok(), "without credentials there is no harm");
+    assert_eq!(tokens.seen()[0].header("authorization"), None);
+    let (options, _dir) = options_with(&[&fake.host], PASSWORD);
+    let rig = Rig::with(RegistryOptions { insecure: vec![tokens.host.clone()], ..options });
+    assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
+    assert_eq!(tokens.seen()[1].header("authorization"), Some(BASIC));
 }
 
 #[test]
