@@ -33,9 +33,9 @@ impl Referrer {
         Self { descriptor, artifact_type: artifact_type(document).to_owned() }
     }
 
-    pub fn read(value: &Value, what: &str) -> Result<Self> {
+    fn read(value: &Value) -> Result<Self> {
         let artifact_type = value.get("artifactType").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Self { descriptor: Descriptor::read(value, what)?, artifact_type })
+        Ok(Self { descriptor: Descriptor::read(value, "an entry of the list of referrers")?, artifact_type })
     }
 
     #[must_use]
@@ -92,19 +92,15 @@ impl ReferrerList {
         Self { object, entries: Vec::new() }
     }
 
-    /// Reads the index. `None` where the document is another kind of thing, such as an image that somebody tagged so.
+    /// Reads the index. `None` where the document is another kind of thing, such as an image that somebody tagged so. An
+    /// entry that cannot be read leads nowhere, and hides no other.
     pub fn read(document: &Document) -> Result<Option<Self>> {
         if document.kind() != DocumentKind::Index {
             return Ok(None);
         }
         let object = document.object().clone();
         let entries = match object.get("manifests") {
-            Some(Value::Array(list)) if list.len() <= REFERRER_LIMIT => list
-                .iter()
-                .enumerate()
-                .map(|(at, entry)| Referrer::read(entry, &format!("entry {} of the list of referrers", at + 1)))
-                .collect::<Result<Vec<_>>>()?,
-            Some(Value::Array(list)) => return Err(too_many(list.len())),
+            Some(Value::Array(list)) => list.iter().filter_map(|entry| Referrer::read(entry).ok()).collect(),
             Some(Value::Null) | None => Vec::new(),
             Some(_) => return Err(Error::input("the list of referrers has no list of manifests")),
         };
@@ -119,6 +115,13 @@ impl ReferrerList {
     #[must_use]
     pub fn has(&self, digest: &Digest) -> bool {
         self.entries.iter().any(|entry| entry.descriptor.digest == *digest)
+    }
+
+    /// Leaves out entries; what is not known in the list stays.
+    #[must_use]
+    pub fn only(mut self, is_wanted: impl Fn(&Referrer) -> bool) -> Self {
+        self.entries.retain(is_wanted);
+        self
     }
 
     /// Adds what is not in it.
@@ -186,5 +189,18 @@ mod tests {
         assert_eq!(object["manifests"].as_array().unwrap().len(), 2);
         assert_eq!(ReferrerList::read(&written).unwrap().unwrap().entries()[1], new);
         assert!(ReferrerList::read(&manifest(&json!({}))).unwrap().is_none(), "not a list");
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_hides_no_other_and_stays() {
+        let good = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": D, "size": 1});
+        let mut list = vec![json!(7), json!({}), json!(null), json!({"digest": "x"}), json!([good])];
+        list.extend([-1, 1].map(|size| json!({"mediaType": "a/b", "digest": "sha512:00", "size": size})));
+        list.push(good);
+        let text = json!({"schemaVersion": 2, "mediaType": MediaType::oci_index().as_str(), "manifests": list});
+        let document = Document::read(text.to_string().into_bytes(), None).unwrap();
+        let list = ReferrerList::read(&document).unwrap().unwrap();
+        assert_eq!(list.entries().iter().map(|one| one.descriptor.digest.to_string()).collect::<Vec<_>>(), [D]);
+        assert_eq!(list.document().unwrap().object()["manifests"].as_array().unwrap().len(), 8);
     }
 }

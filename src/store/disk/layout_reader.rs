@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::layout_index::LayoutIndex;
 use super::regular_file::Section;
 use super::verified;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::oci::{
     DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, REFERRER_LIMIT, Referrer, RepositoryName,
     json, subject, too_many,
@@ -67,6 +67,14 @@ pub fn blob(files: &impl LayoutFiles, of: &Descriptor) -> Result<Section> {
     Ok(section)
 }
 
+/// Whether the blob is there, with its size and its digest.
+pub fn is_whole(files: &impl LayoutFiles, of: &Descriptor) -> Result<bool> {
+    match files.open(&blob_name(&of.digest))?.filter(|section| section.len() == of.size) {
+        Some(section) => Ok(verified::hash(&mut section.reader(0))?.digest == of.digest),
+        None => Ok(false),
+    }
+}
+
 /// The verified document that `of` describes.
 pub fn document(files: &impl LayoutFiles, of: &Descriptor) -> Result<Document> {
     let bytes = blob(files, of)?.bytes(DOCUMENT_LIMIT, "the manifest")?;
@@ -90,7 +98,8 @@ fn verified_document(bytes: Vec<u8>, digest: Digest, declared: Option<&MediaType
     Document::read(bytes, declared)
 }
 
-/// The manifests in `index.json` that say they are about `of`, whatever their entries say.
+/// The manifests in `index.json` that say they are about `of`, whatever their entries say, and those that cannot be read:
+/// what they are about, and of which type they are, nobody knows.
 pub fn referrers(files: &impl LayoutFiles, contents: &LayoutIndex, of: Digest) -> Result<Vec<Referrer>> {
     let candidates: Vec<&Descriptor> = contents.unnamed_manifests().filter(|entry| entry.digest != of).collect();
     if candidates.len() > REFERRER_LIMIT {
@@ -98,10 +107,14 @@ pub fn referrers(files: &impl LayoutFiles, contents: &LayoutIndex, of: Digest) -
     }
     let mut found: Vec<Referrer> = Vec::new();
     for entry in candidates {
-        let document = document(files, entry)?;
-        let is_new = |document: &Document| found.iter().all(|other| other.descriptor.digest != document.digest());
-        if subject(&document) == Some(of) && is_new(&document) {
-            found.push(Referrer::of(&document));
+        if found.iter().any(|other| other.descriptor.digest == entry.digest) {
+            continue;
+        }
+        match document(files, entry) {
+            Ok(document) if subject(&document) == Some(of) => found.push(Referrer::of(&document)),
+            Ok(_) => {}
+            Err(error) if error.kind() == Kind::Io => return Err(error),
+            Err(_) => found.push(Referrer { descriptor: entry.clone(), artifact_type: String::new() }),
         }
     }
     Ok(found)
@@ -161,7 +174,7 @@ impl<F: LayoutFiles> Source for LayoutReader<F> {
             None => Ok(Vec::new()),
         };
         let mut found = listed().map_err(|error| self.named(error))?;
-        found.retain(|referrer| filter.is_none_or(|filter| referrer.artifact_type == filter));
+        found.retain(|referrer| filter.is_none_or(|filter| ["", filter].contains(&referrer.artifact_type.as_str())));
         Ok(found)
     }
 

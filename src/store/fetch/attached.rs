@@ -1,5 +1,6 @@
 //! What others have stated about an image: its referrers, and cosign's tags of old.
 
+use super::signatures::is_unreadable;
 use super::{Fetcher, Opened};
 use crate::attest::{BUNDLE, IN_TOTO, ReadStatement, SourceReferrer, unchecked_statement};
 use crate::error::Result;
@@ -39,22 +40,37 @@ impl Opened {
     /// The in-toto statements that are attached to a manifest or index, signed or not. What cannot be read is none.
     pub fn statements(&self, fetcher: &Fetcher<'_>, about: Digest) -> Result<Vec<AttachedStatement>> {
         let mut found = Vec::new();
-        for referrer in self.place.referrers(about, None)?.into_iter().take(MOST) {
-            if !["", EMPTY, BUNDLE, IN_TOTO].contains(&referrer.artifact_type.as_str()) {
-                continue;
-            }
-            let document = self.place.document(&referrer.descriptor)?;
-            let layer = document.object().get("layers").and_then(|layers| layers.get(0));
-            let layer = layer.and_then(|layer| Descriptor::read(layer, "the statement").ok());
-            let Some(layer) = layer.filter(|_| subject(&document) == Some(about)) else { continue };
-            let statement = match layer.media_type.as_str() {
-                IN_TOTO => ReadStatement::read(&self.loader(fetcher).small_blob(&layer)?).ok(),
-                BUNDLE => unchecked_statement(&self.loader(fetcher).small_blob(&layer)?),
-                _ => None,
-            };
-            found.extend(statement.map(|statement| AttachedStatement { digest: document.digest(), statement }));
+        let may_be_one = |referrer: &Referrer| ["", EMPTY, BUNDLE, IN_TOTO].contains(&referrer.artifact_type.as_str());
+        for referrer in self.place.referrers(about, None)?.into_iter().filter(may_be_one).take(MOST) {
+            found.extend(readable(self.statement(fetcher, &referrer, about))?.flatten());
         }
         Ok(found)
+    }
+
+    fn statement(
+        &self,
+        fetcher: &Fetcher<'_>,
+        referrer: &Referrer,
+        about: Digest,
+    ) -> Result<Option<AttachedStatement>> {
+        let document = self.place.document(&referrer.descriptor)?;
+        let layer = document.object().get("layers").and_then(|layers| layers.get(0));
+        let layer = layer.and_then(|layer| Descriptor::read(layer, "the statement").ok());
+        let Some(layer) = layer.filter(|_| subject(&document) == Some(about)) else { return Ok(None) };
+        let statement = match layer.media_type.as_str() {
+            IN_TOTO => ReadStatement::read(&self.loader(fetcher).small_blob(&layer)?).ok(),
+            BUNDLE => unchecked_statement(&self.loader(fetcher).small_blob(&layer)?),
+            _ => None,
+        };
+        Ok(statement.map(|statement| AttachedStatement { digest: document.digest(), statement }))
+    }
+}
+
+/// What was read; `None` where it cannot be, however often one tries.
+fn readable<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if is_unreadable(&error) => Ok(None),
+        outcome => outcome.map(Some),
     }
 }
 
@@ -69,7 +85,7 @@ fn about(opened: &Opened, of: Digest) -> Result<Vec<SourceReferrer>> {
         found.push(SourceReferrer { digest, kind, found: "referrer".to_owned() });
     }
     for suffix in SUFFIXES {
-        if let Some(document) = opened.place.tagged(&format!("{}{suffix}", fallback_tag(&of)))? {
+        if let Some(document) = readable(opened.place.tagged(&format!("{}{suffix}", fallback_tag(&of))))?.flatten() {
             let layer = document.object().get("layers").and_then(|layers| layers.get(0));
             let kind = layer.and_then(|layer| layer.get("mediaType")).and_then(|kind| kind.as_str());
             let kind = kind.unwrap_or_else(|| artifact_type(&document)).to_owned();
@@ -79,11 +95,13 @@ fn about(opened: &Opened, of: Digest) -> Result<Vec<SourceReferrer>> {
     Ok(found)
 }
 
-/// The type of a referrer; where the list does not say it, as the manifest does. `None` for one that is about something else.
+/// The type of a referrer; where the list does not say it, as the manifest does. `None` for one that is about something
+/// else, or that cannot be read.
 fn kind(opened: &Opened, referrer: Referrer, of: Digest) -> Result<Option<String>> {
     if !["", EMPTY].contains(&referrer.artifact_type.as_str()) {
         return Ok(Some(referrer.artifact_type));
     }
-    let document = opened.place.document(&referrer.descriptor)?;
-    Ok((subject(&document) == Some(of)).then(|| artifact_type(&document).to_owned()))
+    let document = readable(opened.place.document(&referrer.descriptor))?;
+    let document = document.filter(|document| subject(document) == Some(of));
+    Ok(document.map(|document| artifact_type(&document).to_owned()))
 }
