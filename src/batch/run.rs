@@ -12,8 +12,7 @@ use crate::report::{BatchRow, BatchTarget, Outcome, Report, ReportedFinding, Row
 use crate::rules::{Level, Rule};
 use crate::run as flow;
 use crate::settings::Job;
-use crate::store::Session;
-use crate::store::parallel;
+use crate::store::{Session, parallel, publish};
 
 /// How the lock is used in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,10 +195,10 @@ fn ended(entry: &BatchEntry, report: Report) -> Result<(BatchRow, LockChange)> {
     Ok((moved(&entry.job, report), change))
 }
 
-/// Whether every target has the result: one request for each.
+/// Whether every target has the result, with all of its parts.
 fn is_finished(session: &Session, targets: &[Location], result: Digest) -> Result<bool> {
     for target in targets {
-        if session.tools.places.sink(target)?.current()? != Some(result) {
+        if !publish::is_published(&session.tools, target, result)? {
             return Ok(false);
         }
     }

@@ -24,5 +24,5 @@ pub use parallel::OnceMap;
 pub use progress::{Meter, Notice, Notices, Progress, Tally, Traffic};
 pub use session::{CacheChoice, Network, Session, SessionOptions};
 pub use source_sink::{
-    Blob, Delivery, ImageTurn, Offer, OfferWish, Opener, PutUnder, Sink, Source, StoreAccess, Stream,
+    Blob, Delivery, ImageParts, ImageTurn, Offer, OfferWish, Opener, PutUnder, Sink, Source, StoreAccess, Stream,
 };

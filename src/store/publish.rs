@@ -7,11 +7,13 @@ use super::disk::{ImageAccess, ImageUse};
 use super::layer_store::inherited;
 use super::registry::{EarlyDigest, PendingDigest};
 use super::standing;
-use super::{Blob, Offer, OfferWish, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
+use super::{Blob, ImageParts, Offer, OfferWish, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
-use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Digest, Document, DocumentKind, Location, Manifest, RepositoryName};
+use crate::error::{Error, Kind, Result};
+use crate::oci::{
+    DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, Index, Location, Manifest, RepositoryName,
+};
 
 pub use super::standing::{Standing, stop};
 
@@ -35,10 +37,11 @@ impl Published {
     }
 }
 
-/// Whether the target named the result before.
+/// What was done to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Publication {
     Written,
+    /// Nothing: it named the result before, and every part was seen to be there.
     AlreadyThere,
 }
 
@@ -63,7 +66,7 @@ pub struct Publisher<'a> {
 }
 
 impl Publisher<'_> {
-    /// Makes every target name the result. A target that already does is left alone.
+    /// Makes every target name the result. A target that already does, and has all of it, is left alone.
     pub fn publish(&self, assembled: &Assembled, targets: &[Location], early: EarlyAnswers) -> Result<Receipt> {
         let origins =
             Origins { source: self.tools.places.source(self.source)?, base: self.tools.places.source(self.base)? };
@@ -78,11 +81,12 @@ impl Publisher<'_> {
             }
             let mut published = Vec::new();
             for ((target, sink), early) in targets.iter().zip(sinks).zip(early.0) {
-                let outcome = match current(assembled, sink.as_ref(), early) {
-                    Ok(Some(digest)) if digest == assembled.top.digest() => Ok(Publication::AlreadyThere),
-                    Ok(current) => self.publish_to(assembled, (target, current), sink.as_ref(), &origins),
-                    Err(error) => Err(error),
-                };
+                let outcome = current(assembled, sink.as_ref(), early).and_then(|current| match current {
+                    Some(digest) if digest == assembled.top.digest() => {
+                        self.mend(assembled, target, sink.as_ref(), &origins)
+                    }
+                    current => self.publish_to(assembled, (target, current), sink.as_ref(), &origins),
+                });
                 let change = outcome.map_err(|error| published.iter().fold(error, Published::told))?;
                 self.remember(assembled, target);
                 published.push(Published { location: target.clone(), digest: assembled.top.digest(), change });
@@ -152,6 +156,25 @@ impl Publisher<'_> {
         self.tools.places.sink(target)
     }
 
+    /// A target that names the result may have lost some of it: what is missing is put there again.
+    fn mend(
+        &self,
+        assembled: &Assembled,
+        target: &Location,
+        sink: &dyn Sink,
+        origins: &Origins,
+    ) -> Result<Publication> {
+        let missing = sink.missing_parts(&ImageParts::of(assembled), self.tools.jobs())?;
+        let Some(first) = missing.first() else { return Ok(Publication::AlreadyThere) };
+        let (count, digest) = (missing.len(), first.short());
+        self.tools.notices.warn(format!(
+            "{target} names the result but lacks {count} of its parts ({digest}): putting them there again"
+        ));
+        let blobs: Vec<&NeededBlob> = assembled.blobs.iter().collect();
+        let children: Vec<&Document> = assembled.children.iter().collect();
+        self.put_all(assembled, target, sink, (&blobs, &children, origins))
+    }
+
     fn publish_to(
         &self,
         assembled: &Assembled,
@@ -159,8 +182,7 @@ impl Publisher<'_> {
         sink: &dyn Sink,
         origins: &Origins,
     ) -> Result<Publication> {
-        // An archive is one stream of bytes: its parts go in one after the other, in a fixed order.
-        let jobs = if matches!(target, Location::Registry(_)) { self.tools.jobs() } else { 1 };
+        let jobs = self.jobs_at(target);
         let mut blobs: Vec<&NeededBlob> = assembled.blobs.iter().collect();
         if matches!(target, Location::Registry(_)) {
             // To send one takes two requests, to mount one takes one.
@@ -186,11 +208,30 @@ impl Publisher<'_> {
             return Ok(Publication::Written);
         }
         blobs.retain(|blob| !offered.is_there(blob));
-        parallel::map(&blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
         let children: Vec<&Document> = assembled.children.iter().filter(|child| !offered.is_taken(child)).collect();
-        parallel::map(&children, jobs, |child| sink.put_document(child))?;
+        self.put_all(assembled, target, sink, (&blobs, &children, origins))
+    }
+
+    /// Blobs, then manifests, the tag last.
+    fn put_all(
+        &self,
+        assembled: &Assembled,
+        target: &Location,
+        sink: &dyn Sink,
+        (blobs, children, origins): (&[&NeededBlob], &[&Document], &Origins),
+    ) -> Result<Publication> {
+        let jobs = self.jobs_at(target);
+        parallel::map(blobs, jobs, |blob| self.put_blob(sink, blob, origins))?;
+        parallel::map(children, jobs, |child| sink.put_document(child))?;
+        let pinned = target.pinned(assembled.top.digest());
         standing::published(&pinned, || sink.tag(&assembled.top), |()| true)?;
         Ok(Publication::Written)
+    }
+
+    /// How many parts are put at once. An archive is one stream of bytes: its parts go in one after the other, in a fixed
+    /// order.
+    fn jobs_at(&self, target: &Location) -> usize {
+        if matches!(target, Location::Registry(_)) { self.tools.jobs() } else { 1 }
     }
 
     fn put_blob(&self, sink: &dyn Sink, blob: &NeededBlob, origins: &Origins) -> Result<()> {
@@ -254,6 +295,57 @@ fn current(assembled: &Assembled, sink: &dyn Sink, early: Option<PendingDigest>)
         Some(EarlyDigest::Nothing) => Ok(None),
         Some(EarlyDigest::Is(other)) if other != assembled.top.digest() => Ok(Some(other)),
         Some(EarlyDigest::Is(_) | EarlyDigest::Unclear) | None => sink.current(),
+    }
+}
+
+impl ImageParts {
+    fn of(assembled: &Assembled) -> Self {
+        Self {
+            top: assembled.top.descriptor(),
+            children: assembled.children.iter().map(Document::descriptor).collect(),
+            blobs: assembled.blobs.iter().map(|blob| blob.descriptor.clone()).collect(),
+        }
+    }
+
+    /// The parts of a published image, by its documents: those of the cache, else those of its place.
+    fn read(tools: &StoreAccess, target: &Location, digest: Digest) -> Result<Self> {
+        let place = tools.places.source(&target.with_digest(digest))?;
+        let top = match tools.cache.small(&digest) {
+            Some(bytes) => Document::read(bytes, None)?,
+            None => place.top()?,
+        };
+        let children = match top.kind() {
+            DocumentKind::Index => Index::read(&top)?.children.into_iter().map(|child| child.descriptor).collect(),
+            DocumentKind::Manifest => Vec::new(),
+        };
+        let manifests = parallel::map(&children, tools.jobs(), |child| match tools.cache.small(&child.digest) {
+            Some(bytes) => Document::read(bytes, Some(&child.media_type)),
+            None => place.document(child),
+        })?;
+        let manifests = manifests.iter().chain((top.kind() == DocumentKind::Manifest).then_some(&top));
+        let mut blobs: Vec<Descriptor> = Vec::new();
+        for manifest in manifests {
+            let Manifest { config, layers, .. } = Manifest::read(manifest)?;
+            blobs.extend(layers.into_iter().chain([config]));
+        }
+        let mut seen = HashSet::new();
+        blobs.retain(|blob| seen.insert(blob.digest));
+        Ok(Self { top: top.descriptor(), children, blobs })
+    }
+}
+
+/// Whether the target names the image and has all of it. What cannot be read of it counts as missing: publishing it again
+/// puts it right.
+pub fn is_published(tools: &StoreAccess, target: &Location, digest: Digest) -> Result<bool> {
+    let sink = tools.places.sink(target)?;
+    if sink.current()? != Some(digest) {
+        return Ok(false);
+    }
+    let missing = ImageParts::read(tools, target, digest).and_then(|parts| sink.missing_parts(&parts, tools.jobs()));
+    match missing {
+        Ok(missing) => Ok(missing.is_empty()),
+        Err(error) if matches!(error.kind(), Kind::Missing | Kind::Input | Kind::Integrity) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -50,6 +50,10 @@ pub trait Sink: Send + Sync {
     /// The digest that the target names now, or `None` where there is nothing.
     fn current(&self) -> Result<Option<Digest>>;
 
+    /// The parts of an image that are not there whole, though the target names it: every part is looked at that this run
+    /// has not seen there, registries by asking, files by reading. Up to `jobs` at once.
+    fn missing_parts(&self, parts: &ImageParts, jobs: usize) -> Result<Vec<Digest>>;
+
     /// Makes sure that the blob is there. Success means that the place has verified its digest.
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery>;
 
@@ -73,6 +77,16 @@ pub trait Sink: Send + Sync {
     /// Makes sure that the statements are attached to their subjects, which are there, as `image` says just put or found.
     /// Yields those that were not.
     fn attach(&self, attachments: &[Attachment], image: Publication) -> Result<Vec<Digest>>;
+}
+
+/// An image as the list of what a place must have of it.
+#[derive(Debug, Clone)]
+pub struct ImageParts {
+    /// What the target names.
+    pub top: Descriptor,
+    /// The manifests below an index.
+    pub children: Vec<Descriptor>,
+    pub blobs: Vec<Descriptor>,
 }
 
 /// A blob that a sink should have.

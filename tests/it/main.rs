@@ -43,6 +43,7 @@ mod limits;
 mod local_faults;
 mod logs;
 mod make;
+mod mended;
 mod module_order;
 mod names;
 mod node;

@@ -80,7 +80,8 @@ fn requests_that_do_not_depend_on_each_other_go_out_together() {
     assert!(warm <= 4, "warm: {warm}\n{requests}");
     assert_eq!(distant.proxy.count("POST", "?mount="), 14, "every layer is mounted\n{requests}");
     let (unchanged, requests) = distant.steps("out/two:v1");
-    assert!(unchanged <= 2, "unchanged: {unchanged}\n{requests}");
+    // What the target names, and then all of its parts at once.
+    assert!(unchanged <= 3, "unchanged: {unchanged}\n{requests}");
     assert_eq!(distant.registry.tag("out/one", "v1"), distant.registry.tag("out/two", "v1"));
 }
 

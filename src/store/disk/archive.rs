@@ -23,7 +23,7 @@ use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest, Referrer};
 use crate::store::publish::Publication;
-use crate::store::{Blob, Delivery, Notices, Sink, Source, Stream};
+use crate::store::{Blob, Delivery, ImageParts, Notices, Sink, Source, Stream};
 
 /// `oci-archive:FILE[:TAG][@DIGEST]`
 pub struct OciArchive;
@@ -179,12 +179,12 @@ impl ArchiveSink {
         let _held = lock::directory(directory, LockMode::Exclusive, LockWait::default(), &self.notices)?;
         let old = self.old()?.ok_or_else(|| Error::input("there is no archive to attach statements to"))?;
         let mut contents = layout_reader::contents(&old)?.unwrap_or_else(LayoutIndex::empty);
-        let missing = not_in(&contents, attachments);
+        let missing = not_in(&contents, attachments, |part| layout_reader::is_whole(&old, part))?;
         if missing.is_empty() {
             return Ok(Vec::new());
         }
         let mut draft = self.start()?;
-        keep_others(&mut draft, &old)?;
+        // Before what is kept: a damaged part is not kept.
         for new in &missing {
             let manifest = (new.manifest.descriptor(), new.manifest.bytes().to_vec());
             for (of, bytes) in [&new.config, &new.layer, &manifest] {
@@ -194,11 +194,40 @@ impl ArchiveSink {
                 }
             }
         }
+        keep_others(&mut draft, &old)?;
         let referrers: Vec<Referrer> = missing.iter().map(|new| new.referrer()).collect();
         contents.attach(&referrers);
         draft.add(INDEX, &contents.bytes()?)?;
         draft.commit(&self.path)?;
         Ok(missing.iter().map(|new| new.manifest.digest()).collect())
+    }
+
+    fn find_missing(&self, parts: &ImageParts) -> Result<Vec<Digest>> {
+        let all = || [&parts.top].into_iter().chain(&parts.children).chain(&parts.blobs);
+        let Some(old) = self.old()? else { return Ok(all().map(|part| part.digest).collect()) };
+        let mut missing = Vec::new();
+        for part in all() {
+            if !layout_reader::is_whole(&old, part)? {
+                missing.push(part.digest);
+            }
+        }
+        let contents = layout_reader::contents(&old)?.unwrap_or_else(LayoutIndex::empty);
+        let is_listed = contents.describes(&self.wanted, &parts.top)?;
+        if missing.is_empty() && !(is_listed && self.is_known_to_docker(&old, &parts.top)?) {
+            missing.push(parts.top.digest);
+        }
+        Ok(missing)
+    }
+
+    /// Whether the image is also what Docker's list has under its name.
+    fn is_known_to_docker(&self, old: &TarReader, top: &Descriptor) -> Result<bool> {
+        if self.flavor == Flavor::Oci {
+            return Ok(true);
+        }
+        let manifest = Manifest::read(&layout_reader::document(old, top)?)?;
+        Ok(DockerManifest::open(old)
+            .and_then(|list| list.pick(&self.wanted).map(|item| item.is(&manifest)))
+            .unwrap_or(false))
     }
 
     fn check_kind(&self, top: &Document) -> Result<()> {
@@ -260,6 +289,10 @@ impl Sink for ArchiveSink {
             None => Ok(None),
         };
         current().map_err(|error| self.named(error))
+    }
+
+    fn missing_parts(&self, parts: &ImageParts, _: usize) -> Result<Vec<Digest>> {
+        self.find_missing(parts).map_err(|error| self.named(error))
     }
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {

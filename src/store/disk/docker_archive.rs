@@ -143,7 +143,7 @@ impl DockerArchive {
 }
 
 impl DockerImage {
-    fn is(&self, manifest: &Manifest) -> bool {
+    pub(super) fn is(&self, manifest: &Manifest) -> bool {
         self.config == layout_reader::blob_name(&manifest.config.digest)
             && self.layers.len() == manifest.layers.len()
             && self.layers.iter().zip(&manifest.layers).all(|(name, of)| *name == layout_reader::blob_name(&of.digest))

@@ -20,7 +20,7 @@ use crate::attest::Attachment;
 use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, LocalImage, Referrer};
 use crate::store::publish::Publication;
-use crate::store::{Blob, Delivery, Notices, Sink, Source};
+use crate::store::{Blob, Delivery, ImageParts, Notices, Sink, Source};
 
 /// `oci:DIR[:TAG][@DIGEST]`
 pub struct Layout;
@@ -172,6 +172,19 @@ impl LayoutSink {
         Ok(true)
     }
 
+    fn find_missing(&self, parts: &ImageParts) -> Result<Vec<Digest>> {
+        let mut missing = Vec::new();
+        for part in [&parts.top].into_iter().chain(&parts.children).chain(&parts.blobs) {
+            if !self.has(part)? {
+                missing.push(part.digest);
+            }
+        }
+        if !self.contents()?.describes(&self.wanted, &parts.top)? {
+            missing.push(parts.top.digest);
+        }
+        Ok(missing)
+    }
+
     fn put_tag(&self, top: &Document) -> Result<()> {
         layout_index::check_target(self.wanted.digest, top)?;
         self.put_top(top)?;
@@ -185,7 +198,7 @@ impl LayoutSink {
 
     fn put_attachments(&self, attachments: &[Attachment]) -> Result<Vec<Digest>> {
         let there = self.contents()?;
-        let missing = not_in(&there, attachments);
+        let missing = not_in(&there, attachments, |part| self.has(part))?;
         if missing.is_empty() {
             return Ok(Vec::new());
         }
@@ -220,6 +233,10 @@ impl Sink for LayoutSink {
         current().map_err(|error| self.named(error))
     }
 
+    fn missing_parts(&self, parts: &ImageParts, _: usize) -> Result<Vec<Digest>> {
+        self.find_missing(parts).map_err(|error| self.named(error))
+    }
+
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {
         self.write_blob(blob.descriptor, &blob.open).map_err(|error| self.named(error))
     }
@@ -237,10 +254,24 @@ impl Sink for LayoutSink {
     }
 }
 
-/// The attachments that `index.json` does not list.
-pub(super) fn not_in<'a>(contents: &LayoutIndex, attachments: &'a [Attachment]) -> Vec<&'a Attachment> {
-    let is_listed = |new: &Attachment| contents.entries().iter().any(|entry| entry.digest == new.manifest.digest());
-    attachments.iter().filter(|new| !is_listed(new)).collect()
+/// The attachments that `index.json` does not list, or of which a part is not there whole.
+pub(super) fn not_in<'a>(
+    contents: &LayoutIndex,
+    attachments: &'a [Attachment],
+    is_whole: impl Fn(&Descriptor) -> Result<bool>,
+) -> Result<Vec<&'a Attachment>> {
+    let mut missing = Vec::new();
+    for new in attachments {
+        let manifest = new.manifest.descriptor();
+        let mut is_there = contents.entries().iter().any(|entry| entry.digest == manifest.digest);
+        for part in [&manifest, &new.config.0, &new.layer.0] {
+            is_there = is_there && is_whole(part)?;
+        }
+        if !is_there {
+            missing.push(new);
+        }
+    }
+    Ok(missing)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

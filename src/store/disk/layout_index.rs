@@ -90,11 +90,22 @@ impl LayoutIndex {
 
     /// The digest that `target` names now.
     pub fn current(&self, target: &LocalImage) -> Result<Option<Digest>> {
-        let entry = match &target.tag {
-            Some(tag) => self.named(tag)?,
-            None => self.unnamed(),
+        Ok(self.entry(target)?.map(|entry| entry.digest))
+    }
+
+    /// Whether the entry of `target` is the one that `top` must have: who reads it compares size and type.
+    pub fn describes(&self, target: &LocalImage, top: &Descriptor) -> Result<bool> {
+        let is_right = |entry: &Descriptor| {
+            (entry.digest, entry.size, &entry.media_type) == (top.digest, top.size, &top.media_type)
         };
-        Ok(entry.map(|entry| entry.digest))
+        Ok(self.entry(target)?.is_some_and(is_right))
+    }
+
+    fn entry(&self, target: &LocalImage) -> Result<Option<&Descriptor>> {
+        match &target.tag {
+            Some(tag) => self.named(tag),
+            None => Ok(self.unnamed()),
+        }
     }
 
     /// The entry that `wanted` means: by digest, by tag, or the only image there is. `None` where

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::oci::{
     Compression, Descriptor, Digest, Document, LayerType, LocalImage, Manifest, MediaType, json as codec,
 };
-use crate::store::{Blob, Delivery, Sink, Source, Stream};
+use crate::store::{Blob, Delivery, ImageParts, Sink, Source, Stream};
 
 pub struct SampleImage {
     pub config: (Descriptor, Vec<u8>),
@@ -46,6 +46,11 @@ impl SampleImage {
         self.put_blobs(sink).unwrap();
         sink.tag(&self.manifest).unwrap();
         assert_eq!(sink.current().unwrap(), Some(self.manifest.digest()));
+    }
+
+    pub fn parts(&self) -> ImageParts {
+        let blobs = vec![self.config.0.clone(), self.layer.0.clone()];
+        ImageParts { top: self.manifest.descriptor(), children: Vec::new(), blobs }
     }
 
     /// The source has this image, byte for byte.

@@ -60,7 +60,7 @@ impl Repository {
             .map_err(|error| error.fact("registry", about.registry).fact("image", about.image))
     }
 
-    fn manifest_call<'a>(&self, method: Method, target: &str) -> Call<'a> {
+    pub(super) fn manifest_call<'a>(&self, method: Method, target: &str) -> Call<'a> {
         let call = self.call(method, &format!("/manifests/{target}"));
         MediaType::accepted().iter().fold(call, |call, accepted| call.header(ACCEPT, accepted))
     }

@@ -4,6 +4,7 @@
 //! repository     the interface: Source and Sink of one repository
 //!   manifest       manifests and indexes by tag and digest
 //!   offer          manifests before their parts;     holdings  what repositories are known to have
+//!   presence       whether the parts of an image are still there
 //!   referrers      manifests about a manifest: the API, and the tag schema
 //!   tags           the tags of a repository, page by page
 //!   download       blobs down, resumed after a break
@@ -34,6 +35,7 @@ mod http_error;
 mod manifest;
 mod offer;
 mod password_trial;
+mod presence;
 mod referrers;
 mod repository;
 mod retry;

@@ -5,6 +5,7 @@
 //! list under a tag that every writer replaces: after writing it is read again, and repaired where another writer's
 //! list took its place. Without conditional requests it cannot be made perfect, only right again.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::oci::{
     too_many,
 };
 use crate::store::publish::Publication;
-use crate::store::{Blob, Stream, parallel};
+use crate::store::{Blob, ImageParts, Stream, parallel};
 
 pub(super) const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
@@ -52,10 +53,11 @@ struct ListedReferrers {
 impl Repository {
     /// The manifests that are about `subject`. With a filter those of that type, and those whose type the list does not say.
     pub(super) async fn list_referrers(&self, subject: Digest, filter: Option<&str>) -> Result<Vec<Referrer>> {
-        let listed = self.listed(subject, filter).await?;
-        let is_wanted =
-            |entry: &&Referrer| filter.is_none_or(|filter| ["", EMPTY, filter].contains(&entry.artifact_type.as_str()));
-        Ok(listed.list.entries().iter().filter(is_wanted).cloned().collect())
+        let listed = self.listed(subject, filter).await?.list.only(|entry| is_wanted(entry, filter));
+        match listed.entries() {
+            entries if entries.len() <= REFERRER_LIMIT => Ok(entries.to_vec()),
+            entries => Err(too_many(entries.len())),
+        }
     }
 
     async fn listed(&self, subject: Digest, filter: Option<&str>) -> Result<ListedReferrers> {
@@ -89,10 +91,13 @@ impl Repository {
             if filter.is_some() && !is_filtered {
                 self.client().http.notices.detail(format!("{}: not filtered by the registry", call.about().request));
             }
-            all.add(list.entries());
-            if all.entries().len() > REFERRER_LIMIT {
-                return Err(too_many(all.entries().len()));
+            // What is not asked for does not count, however much of it there is.
+            let list = list.only(|entry| is_wanted(entry, filter));
+            let count = all.entries().len() + list.entries().len();
+            if count > REFERRER_LIMIT {
+                return Err(too_many(count));
             }
+            all.add(list.entries());
             match next_page(&answer) {
                 Some(next) => call = self.call_to(Method::GET, To::Place(next)),
                 None => return Ok(Some(all)),
@@ -145,8 +150,11 @@ impl Repository {
             Publication::Written => Vec::new(),
             Publication::AlreadyThere => self.lists(&groups)?,
         };
-        let is_known = |new: &&Attachment| known.iter().any(|listed| listed.list.has(&new.manifest.digest()));
-        let missing: Vec<&Attachment> = attachments.iter().filter(|new| !is_known(new)).collect();
+        let is_listed = |new: &&&Attachment| known.iter().any(|listed| listed.list.has(&new.manifest.digest()));
+        let all: Vec<&Attachment> = attachments.iter().collect();
+        let lost = self.lost(all.iter().filter(is_listed).copied())?;
+        let missing: Vec<&Attachment> =
+            all.into_iter().filter(|new| !is_listed(&new) || lost.contains(&new.manifest.digest())).collect();
         let Some(first) = missing.first() else { return Ok(Vec::new()) };
         let blobs: Vec<_> = std::iter::once(&first.config).chain(missing.iter().map(|new| &new.layer)).collect();
         let runtime = self.runtime();
@@ -160,6 +168,23 @@ impl Repository {
             runtime.run(self.settle_list(*subject, new, listed))
         })?;
         Ok(missing.iter().map(|new| new.manifest.digest()).collect())
+    }
+
+    /// Those of the listed statements of which something is gone.
+    fn lost<'a>(&self, listed: impl Iterator<Item = &'a Attachment>) -> Result<HashSet<Digest>> {
+        let listed: Vec<&Attachment> = listed.collect();
+        let Some(first) = listed.first() else { return Ok(HashSet::new()) };
+        let manifests: Vec<Descriptor> = listed.iter().map(|new| new.manifest.descriptor()).collect();
+        // The config is the same for all.
+        let blobs = std::iter::once(&first.config).chain(listed.iter().map(|new| &new.layer));
+        let blobs = blobs.map(|(of, _)| of.clone()).collect();
+        let parts = ImageParts { top: first.manifest.descriptor(), children: manifests, blobs };
+        let missing = self.missing(&parts, JOBS)?;
+        let is_lost = |new: &&&Attachment| {
+            let digests = [new.manifest.digest(), new.config.0.digest, new.layer.0.digest];
+            digests.iter().any(|digest| missing.contains(digest))
+        };
+        Ok(listed.iter().filter(is_lost).map(|new| new.manifest.digest()).collect())
     }
 
     /// The lists of several subjects. The first answer tells whether there is an API to ask for the others.
@@ -226,6 +251,11 @@ impl Repository {
         let least = self.client().http.timeouts.settle / 8;
         least + least.mul_f32(fastrand::f32()) * round
     }
+}
+
+/// Whether an entry is of that type, or of one that the list does not say.
+fn is_wanted(entry: &Referrer, filter: Option<&str>) -> bool {
+    filter.is_none_or(|filter| ["", EMPTY, filter].contains(&entry.artifact_type.as_str()))
 }
 
 /// Whether the registry said that it put a manifest into the list of its subject.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::publish::Publication;
-use crate::store::{Blob, Delivery, Offer, OfferWish, PutUnder, Sink, Source, Stream};
+use crate::store::{Blob, Delivery, ImageParts, Offer, OfferWish, PutUnder, Sink, Source, Stream};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,10 @@ impl Source for Repository {
 impl Sink for Repository {
     fn current(&self) -> Result<Option<Digest>> {
         self.runtime.run(self.resolve(&self.target()))
+    }
+
+    fn missing_parts(&self, parts: &ImageParts, jobs: usize) -> Result<Vec<Digest>> {
+        self.missing(parts, jobs)
     }
 
     fn put_blob(&self, blob: &Blob<'_>) -> Result<Delivery> {

@@ -89,7 +89,8 @@ fn pages_are_followed_on_the_same_registry_only() {
     };
     let next = format!("</v2/pages/app/referrers/{digest}?last=1>; rel=\"next\"");
     let image = registries.target.name("pages/app:v1");
-    registries.rebase(&image, "cache").run().ok();
+    // What is listed is also there.
+    attesting(&registries, &image, &words).run().ok();
     registries.target.proxy.script([
         on("GET", "/v2/pages/app/referrers/*last=1").always().does(Action::Answer(page(json!([entry])))),
         on("GET", "/v2/pages/app/referrers/").always().does(Action::Answer(page(json!([])).header("Link", next))),

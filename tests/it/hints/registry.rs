@@ -6,11 +6,13 @@ use serde_json::json;
 use super::{advice, again};
 use crate::support::docker_registry::{Door, Registry};
 use crate::support::fixtures;
-use crate::support::invocation::Sandbox;
+use crate::support::invocation::{Sandbox, files_under};
 use crate::support::layouts::Layouts;
+use crate::support::published;
+use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
 use crate::support::tls::{Authority, STRANGER, Validity};
-use crate::support::token_server::push_fixtures;
+use crate::support::token_server::{Guarded, Guest, Manners, push_fixtures};
 use crate::support::tunnel::Tunnel;
 
 #[test]
@@ -27,6 +29,41 @@ fn of_a_login_that_is_missing_or_wrong() {
     let login = json!({"auths": {registry.host(): {"auth": auth}}}).to_string();
     std::fs::write(sandbox.path("home/.docker/config.json"), login).unwrap();
     inspect().run().ok();
+}
+
+#[test]
+fn of_a_token_server_at_another_port() {
+    let guest = Guest::Basic { user: "ann".to_owned(), password: "secret".to_owned() };
+    let guarded = or_skip!(Guarded::new(Manners { guest, ..Manners::default() }));
+    let auth = base64::engine::general_purpose::STANDARD.encode("ann:secret");
+    std::fs::create_dir_all(guarded.sandbox.path("home/.docker")).unwrap();
+    let login = json!({"auths": {guarded.proxy.host(): {"auth": auth}}}).to_string();
+    std::fs::write(guarded.sandbox.path("home/.docker/config.json"), login).unwrap();
+    let image = guarded.name("in/app:v1");
+    let inspect = || guarded.sandbox.underpin(["inspect", &image, "--no-cache"]).hurried();
+    let run = inspect().run().fails("authentication");
+    let written = "if it is the registry's token server, allow it: --insecure {place}";
+    again(inspect, &advice(&run, written).flag("--insecure")).ok();
+}
+
+#[test]
+fn of_a_layer_that_the_target_has_damaged() {
+    let registries = or_skip!(Registries::one(1000));
+    let host = registries.target.registry.host().to_owned();
+    let rebase = || registries.rebase(&registries.target.name("out/app:v1"), "cache").run();
+    rebase().ok();
+    let layer = published::registry(&host, "out/app", "v1").unwrap().only().layers.last().unwrap().clone();
+    let data = format!("{}/data", layer.strip_prefix("sha256:").unwrap());
+    let stored = files_under(registries.target.registry.folder());
+    let file = stored.iter().find(|file| file.ends_with(&data)).unwrap();
+    std::fs::write(file, "").unwrap();
+    // The source is at the same registry, which shares its blobs: what was read of it is in the cache.
+    let run = rebase().fails("integrity").says("damaged bytes").says(&layer);
+    let written = "delete the blob in the registry, which keeps what it has under a digest; then run again";
+    advice(&run, written).by_hand("delete the blob in the registry");
+    std::fs::remove_file(file).unwrap();
+    rebase().ok();
+    assert!(published::registry(&host, "out/app", "v1").is_ok());
 }
 
 #[test]

@@ -115,6 +115,11 @@ impl Registry {
         &self.host
     }
 
+    /// Where it keeps what it has.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The digest that a tag names, or `None`.
     pub fn tag(&self, repository: &str, tag: &str) -> Option<String> {
         let accept: Vec<(&str, &str)> = ACCEPT.iter().map(|media_type| ("Accept", *media_type)).collect();

@@ -141,6 +141,42 @@ fn a_damaged_blob_of_the_old_archive_is_sent_again() {
 }
 
 #[test]
+fn a_part_that_is_damaged_is_missing_and_what_docker_reads_is_looked_at_too() {
+    let sample = SampleImage::new("a layer to find in the file");
+    for flavor in FLAVORS {
+        for (mark, digest) in [
+            ("a layer to", sample.layer.0.digest),
+            ("\"architecture\"", sample.config.0.digest),
+            ("dev.underpin.test", sample.manifest.digest()),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.tar");
+            sample.publish(&sink(&path, flavor, Some("v1")).unwrap());
+            let whole = fs::read(&path).unwrap();
+            assert_eq!(sink(&path, flavor, Some("v1")).unwrap().missing_parts(&sample.parts(), 1).unwrap(), []);
+            let at = whole.windows(mark.len()).position(|window| window == mark.as_bytes()).unwrap();
+            let mut bytes = whole.clone();
+            bytes[at + 1] ^= 1;
+            fs::write(&path, bytes).unwrap();
+            let sink = sink(&path, flavor, Some("v1")).unwrap();
+            assert_eq!(sink.missing_parts(&sample.parts(), 1).unwrap(), [digest], "{flavor:?} {mark}");
+            sample.publish(&sink);
+            assert!(fs::read(&path).unwrap() == whole, "{flavor:?} {mark}");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    sample.publish(&sink(&path, Flavor::Docker, Some("v1")).unwrap());
+    let text = fs::read(&path).unwrap();
+    let at = text.windows(13).position(|window| window == b"\"underpin:v1\"").unwrap();
+    let mut other = text.clone();
+    other[at + 11] = b'2';
+    fs::write(&path, other).unwrap();
+    let docker = sink(&path, Flavor::Docker, Some("v1")).unwrap();
+    assert_eq!(docker.missing_parts(&sample.parts(), 1).unwrap(), [sample.manifest.digest()]);
+}
+
+#[test]
 fn an_unfinished_archive_leaves_no_trace_and_orphans_go() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");

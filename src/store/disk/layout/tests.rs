@@ -8,6 +8,7 @@ use crate::store::disk::Layout;
 use crate::store::disk::testing::{self, SampleImage, local, names};
 
 type Harm = fn(&Path, &SampleImage);
+type Damage = fn(&Path);
 
 /// Each row does one harm to a good layout; the good layout itself is the benign twin.
 #[test]
@@ -175,6 +176,50 @@ fn a_damaged_blob_is_replaced() {
         assert_eq!(sample.put_blobs(&sink).unwrap(), [Delivery::AlreadyThere, Delivery::Sent]);
     }
     sample.check(&Layout::source(&local(dir.path(), None)).unwrap());
+}
+
+#[test]
+fn a_part_that_is_lost_or_damaged_is_missing_whichever_it_is() {
+    let sample = SampleImage::new("layer");
+    for digest in [sample.config.0.digest, sample.layer.0.digest, sample.manifest.digest()] {
+        let harms: [(&str, Damage); 4] = [
+            ("gone", |path| fs::remove_file(path).unwrap()),
+            ("cut", |path| fs::write(path, &fs::read(path).unwrap()[1..]).unwrap()),
+            ("empty", |path| fs::write(path, "").unwrap()),
+            ("changed", |path| {
+                let mut bytes = fs::read(path).unwrap();
+                bytes[0] ^= 1;
+                fs::write(path, bytes).unwrap();
+            }),
+        ];
+        for (harm, harms) in harms {
+            let dir = tempfile::tempdir().unwrap();
+            let sink = sink(dir.path(), Some("v1"));
+            sample.publish(&sink);
+            assert_eq!(sink.missing_parts(&sample.parts(), 1).unwrap(), []);
+            harms(&testing::blob_path(dir.path(), &digest));
+            assert_eq!(sink.missing_parts(&sample.parts(), 1).unwrap(), [digest], "{harm}");
+            sample.publish(&sink);
+            assert_eq!(sink.missing_parts(&sample.parts(), 1).unwrap(), [], "{harm}");
+            sample.check(&Layout::source(&local(dir.path(), Some("v1"))).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_describes_its_image_wrongly_is_put_right() {
+    for (from, to) in [("\"size\":", "\"size\":1"), ("image.manifest.v1+json", "image.index.v1+json")] {
+        let dir = tempfile::tempdir().unwrap();
+        let (sample, sink) = (SampleImage::new("layer"), sink(dir.path(), Some("v1")));
+        sample.publish(&sink);
+        let index = dir.path().join("index.json");
+        let text = fs::read_to_string(&index).unwrap();
+        fs::write(&index, text.replace(from, to)).unwrap();
+        assert_eq!(sink.current().unwrap(), Some(sample.manifest.digest()));
+        assert_eq!(sink.missing_parts(&sample.parts(), 1).unwrap(), [sample.manifest.digest()]);
+        sample.publish(&sink);
+        assert_eq!(fs::read_to_string(&index).unwrap(), text);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod auth;
 mod offer;
+mod presence;
 mod pull;
 mod push;
 mod safety;
