@@ -1,24 +1,31 @@
-//! Calls to the runtime of a node: gRPC over its Unix socket. Every call has a limit of time and of
-//! size, and every failure names the endpoint and the method.
+//! Calls to the runtime of a node: gRPC over its Unix socket. Every call has a limit of time, of size and of entries, and
+//! every failure names the endpoint and the method.
 
 use std::io;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Buf as _;
 use http::uri::PathAndQuery;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint as Address};
 use tonic::{Code, Request, Status};
-use tonic_prost::ProstCodec;
+use tonic_prost::ProstEncoder;
 
 use super::runtime::Endpoint;
 use crate::error::{Error, Kind, Result};
 use crate::store::parallel::AsyncRuntime;
 
-/// Some hundred bytes are needed for an image; no node has a hundred thousand of them.
-const ANSWER_LIMIT: usize = 64 << 20;
+/// The kubelet's own limit: a node that needs more than that has no kubelet.
+const ANSWER_LIMIT: usize = 16 << 20;
+/// Some hundred bytes are needed for an image or a container; no node has so many of them. An entry of two bytes takes a
+/// hundred in memory, so that the limit of bytes would not do.
+pub const ENTRY_LIMIT: usize = 100_000;
 
 const STRANGER: &str = "is it the socket of a CRI runtime, such as /run/containerd/containerd.sock?";
 
@@ -28,11 +35,14 @@ pub struct Deadlines {
     pub connect: Duration,
     /// For one call. The kubelet's own limit.
     pub call: Duration,
+    /// For the calls about all containers.
+    pub containers: Duration,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), call: Duration::from_secs(120) }
+        let seconds = Duration::from_secs;
+        Self { connect: seconds(10), call: seconds(120), containers: seconds(600) }
     }
 }
 
@@ -67,6 +77,10 @@ impl GrpcConnection {
         &self.endpoint
     }
 
+    pub fn deadlines(&self) -> Deadlines {
+        self.deadlines
+    }
+
     /// A call whose failure, whatever it is, is the end.
     pub fn ask<Q, A>(&self, method: Method, message: Q) -> Result<A>
     where
@@ -88,7 +102,7 @@ impl GrpcConnection {
         let mut client = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_LIMIT);
         let calling = async {
             client.ready().await.map_err(disconnected)?;
-            client.unary(request, PathAndQuery::from_static(method.path), ProstCodec::default()).await
+            client.unary(request, PathAndQuery::from_static(method.path), LimitedCodec::<Q, A>(PhantomData)).await
         };
         let limited = async { Ok(tokio::time::timeout(self.deadlines.call, calling).await) };
         match self.engine.run(limited) {
@@ -120,6 +134,51 @@ impl GrpcConnection {
         // What else listens there may be found out only after the connection was made.
         let is_stranger = is_lost_on_the_way && !self.has_answered.load(Ordering::Relaxed);
         CallFailure { how, error: if is_stranger { error.hint(STRANGER) } else { error } }
+    }
+}
+
+/// Messages, of which an answer has a limited number of entries.
+struct LimitedCodec<Q, A>(PhantomData<(Q, A)>);
+
+impl<Q, A> Codec for LimitedCodec<Q, A>
+where
+    Q: prost::Message + 'static,
+    A: prost::Message + Default + 'static,
+{
+    type Encode = Q;
+    type Decode = A;
+    type Encoder = ProstEncoder<Q>;
+    type Decoder = LimitedDecoder<A>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstEncoder::default()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        LimitedDecoder(PhantomData)
+    }
+}
+
+struct LimitedDecoder<A>(PhantomData<A>);
+
+impl<A: prost::Message + Default> Decoder for LimitedDecoder<A> {
+    type Item = A;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<A>, Status> {
+        let bytes = buffer.copy_to_bytes(buffer.remaining());
+        let malformed = |error: prost::DecodeError| Status::internal(error.to_string());
+        let mut rest = bytes.clone();
+        let mut entries = 0;
+        while rest.has_remaining() {
+            entries += 1;
+            if entries > ENTRY_LIMIT {
+                return Err(Status::out_of_range(format!("the answer has more than {ENTRY_LIMIT} entries")));
+            }
+            let (tag, wire_type) = decode_key(&mut rest).map_err(malformed)?;
+            skip_field(wire_type, tag, &mut rest, DecodeContext::default()).map_err(malformed)?;
+        }
+        A::decode(bytes).map(Some).map_err(malformed)
     }
 }
 

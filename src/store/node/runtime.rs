@@ -7,13 +7,26 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Instant;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::containerd;
 use super::cri::{self, FilesystemUsage, ImageSpec, Nothing};
-use super::grpc::{CallFailure, Deadlines, FailureKind, GrpcConnection, Method};
+use super::grpc::{CallFailure, Deadlines, ENTRY_LIMIT, FailureKind, GrpcConnection, Method};
 use crate::error::{Error, Kind, Result};
+
+/// Longer names are an attack.
+const LONGEST_NAME: usize = 4096;
+/// Of a text of the runtime's, so much is shown.
+const LONGEST_SHOWN: usize = 100;
+
+/// The part of a runtime's configuration that is read; nothing else of it is kept.
+#[derive(Deserialize)]
+struct RuntimeConfig {
+    #[serde(rename = "sandboxImage")]
+    sandbox_image: Option<String>,
+}
 
 pub struct Runtime {
     wire: GrpcConnection,
@@ -65,7 +78,8 @@ impl Runtime {
             }
             Err(failure) => return Err(failure.error),
         };
-        let name = format!("{} {}", version.runtime_name, version.runtime_version).trim().to_owned();
+        let name = format!("{} {}", version.runtime_name, version.runtime_version);
+        let name = name.trim().chars().take(LONGEST_SHOWN).collect();
         Ok(Self { wire, name, pins: PinSupport::of(&version.runtime_version) })
     }
 
@@ -82,7 +96,17 @@ impl Runtime {
     }
 
     pub fn images(&self) -> Result<Vec<cri::CriImage>> {
-        Ok(self.wire.ask::<_, cri::CriListImagesResponse>(cri::LIST_IMAGES, Nothing {})?.images)
+        let images = self.wire.ask::<_, cri::CriListImagesResponse>(cri::LIST_IMAGES, Nothing {})?.images;
+        let names = images.iter().map(|image| image.repo_tags.len() + image.repo_digests.len()).sum::<usize>();
+        let texts =
+            images.iter().flat_map(|image| image.repo_tags.iter().chain(&image.repo_digests).chain([&image.id]));
+        if names > ENTRY_LIMIT || texts.map(String::len).any(|length| length > LONGEST_NAME) {
+            return Err(Error::input("the runtime lists images with names that no image has")
+                .fact("node", self.endpoint())
+                .fact("images", images.len())
+                .fact("names", names));
+        }
+        Ok(images)
     }
 
     /// containerd's references, or `None` where it is not containerd.
@@ -95,7 +119,15 @@ impl Runtime {
     pub fn used(&self) -> Result<Vec<String>> {
         let answer: cri::CriListContainersResponse = self.wire.ask(cri::LIST_CONTAINERS, Nothing {})?;
         let mut used: Vec<String> = Vec::new();
+        let until = Instant::now() + self.wire.deadlines().containers;
         for container in answer.containers {
+            if Instant::now() > until {
+                return Err(Error::new(
+                    Kind::Network,
+                    "the runtime of the node takes too long to describe its containers",
+                )
+                .fact("node", self.endpoint()));
+            }
             used.extend(self.image_volumes(&container.id)?);
             used.extend(container.image.map(|spec| spec.image));
             used.extend([container.image_ref, container.image_id]);
@@ -125,12 +157,12 @@ impl Runtime {
     fn sandbox_image(&self) -> Result<Option<String>> {
         let status: cri::StatusResponse = self.wire.ask(cri::STATUS, cri::StatusRequest { verbose: true })?;
         let Some(config) = status.info.get("config") else { return Ok(None) };
-        let config: Value = serde_json::from_str(config).map_err(|error| {
+        let config: RuntimeConfig = serde_json::from_str(config).map_err(|error| {
             Error::new(Kind::Network, "the runtime's status cannot be parsed")
                 .fact("node", self.endpoint())
                 .cause(error)
         })?;
-        Ok(config.get("sandboxImage").and_then(Value::as_str).map(str::to_owned))
+        Ok(config.sandbox_image)
     }
 
     pub fn image_disks(&self) -> Result<Vec<FilesystemUsage>> {

@@ -108,8 +108,10 @@ impl Survey {
 /// The id of an image: the digest of its config, which CRI-O writes without `sha256:`.
 fn id(text: &str) -> Result<Digest> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
-    Digest::from_hex(hex)
-        .map_err(|_| Error::input("the runtime lists an image whose id is not a digest").fact("image", text))
+    Digest::from_hex(hex).map_err(|_| {
+        Error::input("the runtime lists an image whose id is not a digest")
+            .fact("image", text.chars().take(100).collect::<String>())
+    })
 }
 
 /// The references that containerd keeps for the image: by tag, by digest and by id.

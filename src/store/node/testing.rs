@@ -20,6 +20,10 @@ pub enum Answer {
     Message(Vec<u8>),
     /// A gRPC status.
     Status(u16),
+    /// Bytes instead of a message with its length.
+    Raw(Vec<u8>),
+    /// The beginning of an answer that does not go on.
+    Stall(Vec<u8>),
     Hang,
 }
 
@@ -97,16 +101,23 @@ async fn reply(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, s
             Some(answers) => answers[0].clone(),
         }
     };
-    let (message, status) = match answer {
+    let stalls = matches!(answer, Answer::Stall(_));
+    let (bytes, status) = match answer {
         Answer::Hang => return std::future::pending().await,
-        Answer::Status(status) => (None, status),
-        Answer::Message(message) => (Some(message), 0),
+        Answer::Status(status) => (Vec::new(), status),
+        Answer::Raw(bytes) | Answer::Stall(bytes) => (bytes, 0),
+        Answer::Message(message) => {
+            let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+            ([&[0][..], &length, &message].concat(), 0)
+        }
     };
     let head = Response::builder().header("content-type", "application/grpc").body(()).unwrap();
     let mut send = respond.send_response(head, false).unwrap();
-    if let Some(message) = message {
-        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-        let _ = send.send_data([&[0][..], &length, &message].concat().into(), false);
+    if !bytes.is_empty() {
+        let _ = send.send_data(bytes.into(), false);
+    }
+    if stalls {
+        return std::future::pending().await;
     }
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", status.into());

@@ -1,5 +1,7 @@
 //! The collector on a runtime that fails, hangs and changes its mind.
 
+mod hostile;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -64,7 +66,8 @@ impl Stage {
     }
 
     fn node(&self) -> ClusterNode {
-        let deadlines = Deadlines { connect: Duration::from_secs(5), call: Duration::from_millis(500) };
+        let deadlines =
+            Deadlines { connect: Duration::from_secs(5), call: Duration::from_millis(500), ..Deadlines::default() };
         let runtime = Runtime::connect(&self.testing.endpoint(), deadlines).unwrap();
         ClusterNode { runtime, root: self.directory.path().to_owned(), notices: Notices::silent() }
     }
@@ -217,7 +220,7 @@ fn a_runtime_that_hangs_or_talks_without_end_is_left() {
     stage.testing.answers(cri::LIST_IMAGES, &[Answer::Hang]);
     let error = stage.collect(GcTarget::Any, &[], PinMode::Leave).unwrap_err();
     assert!(error.to_string().contains("did not answer in time"), "{error}");
-    stage.testing.answers(cri::LIST_IMAGES, &[Answer::Message(vec![0; (64 << 20) + 1])]);
+    stage.testing.answers(cri::LIST_IMAGES, &[Answer::Message(vec![0; (16 << 20) + 1])]);
     let node = ClusterNode {
         runtime: Runtime::connect(&stage.testing.endpoint(), Deadlines::default()).unwrap(),
         ..stage.node()

@@ -157,7 +157,11 @@ pub(super) fn judge(transport: Transport, outcome: Result<(StatusCode, &[u8]), &
             let wants_tls = text.is_empty() || TLS_WANTED.iter().any(|phrase| text.contains(phrase));
             if wants_tls { Fit::Wrong } else { Fit::Right }
         }
-        (_, Ok(_)) | (Transport::Tls | Transport::UncheckedTls, Err(RequestFault::Certificate(_))) => Fit::Right,
+        (_, Ok(_))
+        | (
+            Transport::Tls | Transport::UncheckedTls,
+            Err(RequestFault::Certificate(_) | RequestFault::ClientCertificate(_)),
+        ) => Fit::Right,
         (Transport::Plain, Err(RequestFault::NoAnswer(_) | RequestFault::BrokenBody(_)))
         | (Transport::Tls | Transport::UncheckedTls, Err(RequestFault::NotTls(_))) => Fit::Wrong,
         (_, Err(_)) => Fit::Unknown,

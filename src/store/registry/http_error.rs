@@ -92,6 +92,9 @@ pub(super) fn lost(about: &About, fault: RequestFault, attempts: u32) -> Error {
         RequestFault::Certificate(text) => error("the registry's certificate is not accepted")
             .cause(text)
             .hint("name the CA with --cacert FILE, or allow this host with --insecure HOST"),
+        RequestFault::ClientCertificate(text) => {
+            error("the registry demands a client certificate, which underpin does not have").cause(text)
+        }
         RequestFault::UnknownHost(text) => error("there is no such host").cause(text),
         RequestFault::Unreachable(text) => error("the registry cannot be reached").cause(text),
         RequestFault::NotTls(text) => {
@@ -112,8 +115,10 @@ pub(super) fn lost(about: &About, fault: RequestFault, attempts: u32) -> Error {
 pub(super) enum RequestFault {
     /// Ours to report as it is: asking again cannot help.
     Final(Error),
-    /// The peer's certificate is not accepted, or it does not accept ours.
+    /// The peer's certificate is not accepted.
     Certificate(String),
+    /// The peer wants one of ours.
+    ClientCertificate(String),
     /// There is no host of this name.
     UnknownHost(String),
     /// No connection came about.
@@ -157,11 +162,13 @@ impl RequestFault {
         use rustls::AlertDescription as Alert;
         match error {
             rustls::Error::InvalidMessage(_) => Self::NotTls("the peer does not speak TLS".to_owned()),
-            rustls::Error::InvalidCertificate(_)
-            | rustls::Error::NoCertificatesPresented
-            | rustls::Error::AlertReceived(
+            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+                Self::Certificate(error.to_string())
+            }
+            // What a server complains of is the client's.
+            rustls::Error::AlertReceived(
                 Alert::CertificateRequired | Alert::BadCertificate | Alert::UnknownCA | Alert::AccessDenied,
-            ) => Self::Certificate(error.to_string()),
+            ) => Self::ClientCertificate(error.to_string()),
             other => Self::Unreachable(other.to_string()),
         }
     }
@@ -176,18 +183,26 @@ impl RequestFault {
     }
 
     pub(super) fn is_worth_another_try(&self) -> bool {
-        !matches!(self, Self::Final(_) | Self::Certificate(_) | Self::UnknownHost(_))
+        !matches!(self, Self::Final(_) | Self::Certificate(_) | Self::ClientCertificate(_) | Self::UnknownHost(_))
     }
 
     /// Whether it never came to a request: there was no connection to send it on.
     pub(super) fn is_before_request(&self) -> bool {
-        matches!(self, Self::Certificate(_) | Self::UnknownHost(_) | Self::Unreachable(_) | Self::NotTls(_))
+        matches!(
+            self,
+            Self::Certificate(_)
+                | Self::ClientCertificate(_)
+                | Self::UnknownHost(_)
+                | Self::Unreachable(_)
+                | Self::NotTls(_)
+        )
     }
 
     pub(super) fn text(&self) -> String {
         match self {
             Self::Final(error) => error.what().to_owned(),
             Self::Certificate(text)
+            | Self::ClientCertificate(text)
             | Self::UnknownHost(text)
             | Self::Unreachable(text)
             | Self::NotTls(text)

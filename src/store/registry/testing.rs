@@ -232,6 +232,10 @@ impl Rig {
         let seconds = Duration::from_secs;
         let timeouts =
             Timeouts { connect: seconds(10), header: seconds(10), idle: seconds(1), ..Timeouts::scaled(200) };
+        Self::paced(options, timeouts)
+    }
+
+    pub(super) fn paced(options: RegistryOptions, timeouts: Timeouts) -> Self {
         let options = RegistryOptions { timeouts, ..options };
         let (traffic, said) = (Traffic::default(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);

@@ -7,6 +7,8 @@ mod pull;
 mod push;
 mod safety;
 mod spellings;
+mod tls;
+mod wire;
 
 use super::testing::{End, FakeRegistry, Reply, Rig, SeenRequest};
 use crate::oci::{Descriptor, Digest, Document, MediaType};
