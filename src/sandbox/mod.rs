@@ -5,16 +5,20 @@
 //! layers ► merged root ► private directory ► overlay that is thrown away ► runtime ► Observation ► compare ► findings
 //! ```
 //!
-//! The rules it owns: nothing is written outside the directory of the run (`unpack`, `run_directory`); the process
-//! sees no network, no path of the host that was not named, and has limits (`bundle`); whatever happens, nothing
-//! stays behind for longer than until the next run (`run_directory`). `docs/security.md` says it to users.
+//! The rules it owns: nothing is written outside the directory of the run (`unpack`, `run_directory`), and no path of an
+//! image is followed on the host (`image_root`); the process sees no network, no path of the host that was not named
+//! (`mounts`), and has limits (`bundle`, `seccomp`); whatever happens, nothing stays behind for longer than until the next
+//! run (`run_directory`). `docs/security.md` says it to users.
 
 mod bundle;
 mod compare;
 mod emulator;
+mod image_root;
+mod mounts;
 mod opened;
 mod run_directory;
 mod runtime;
+mod seccomp;
 mod subordinate;
 mod syscalls;
 mod unpack;
@@ -47,13 +51,15 @@ use bundle::{Bundle, EmptyVolume, HostMount, StartRights, WRITTEN};
 use emulator::Machine;
 use opened::Watch;
 use run_directory::RunDirectory;
-use runtime::{HealthCheck, RunOutcome};
+use runtime::{HEALTH_FILE, HealthCheck, RunOutcome};
 use subordinate::UserNamespace;
 use unpack::{OwnedNode, Ownership, Unpacked, Unpacking, WrittenFiles};
 use worker::StartJob;
 
 /// The directory of what was unpacked, below the one of an image.
 const LOWER: &str = "lower";
+/// The directory that the root of the container is mounted on, there.
+const ROOT: &str = "root";
 
 /// A layer, and what is in it.
 #[derive(Debug, Clone)]
@@ -235,25 +241,23 @@ impl Sandbox {
         observation.left_out = left_out;
         observation.left_out.extend(self.without_owners(&mut owners));
         let id = format!("{}-{name}", self.run.name());
-        let mounts = self.host_mounts(emulator)?;
-        let volumes = self.volumes(&name, &image.container.pod)?;
-        let seen = self.run.directory(&format!("{name}/root"), 0o755)?;
+        self.run.directory(&format!("{name}/{ROOT}"), 0o755)?;
         self.run.directory(&format!("{name}/writable"), 0o700)?;
         let credentials = start.credentials();
         let bundle = Bundle {
-            root: &seen,
-            id: &id,
-            start,
-            argv,
+            place: place.clone(),
+            id: id.clone(),
+            argv: argv.to_vec(),
             environment: start.environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
-            who: &credentials,
-            volumes: &volumes,
+            working_dir: start.working_dir.written.clone(),
+            uid: credentials.uid,
+            gid: credentials.gid,
+            groups: credentials.groups,
+            volumes: self.volumes(&name, &image.container.pod)?,
             has_read_only_root: image.container.pod.has_read_only_root,
-            mounts: &mounts,
+            mounts: self.host_mounts(emulator)?,
             rights: if self.namespace.is_none() { StartRights::Root } else { StartRights::Namespace },
         };
-        self.run.file(&format!("{name}/config.json"), bundle.config().to_string().as_bytes())?;
-        let health = health_check(image.container, &bundle).filter(|_| emulator.is_none());
         let container = runtime::Container {
             runtime: self.runtime.clone(),
             run: self.run.path().to_owned(),
@@ -261,14 +265,16 @@ impl Sandbox {
             id,
             program: argv.first().cloned().unwrap_or_default(),
         };
-        let job = StartJob { container, seconds: self.options.seconds.duration(), health, owners };
+        let health = health_check(image.container).filter(|_| emulator.is_none());
+        let job = StartJob { container, bundle, seconds: self.options.seconds.duration(), health, owners };
         let (outcome, opened) = match &self.namespace {
-            None => start_as_root(&job, &seen, emulator)?,
+            None => start_as_root(&job, emulator)?,
             Some(namespace) => {
                 (worker::start(namespace, job)?, OpenedFiles::NotWatched("that takes root's rights".to_owned()))
             }
         };
-        let RunOutcome { end, stdout, stderr, ports, health } = outcome;
+        let RunOutcome { end, stdout, stderr, ports, health, replaced } = outcome;
+        observation.left_out.extend(replaced);
         (observation.end, observation.ports, observation.health) = (end, ports, health);
         (observation.stdout, observation.stderr, observation.opened) = (stdout, stderr, opened);
         Ok(())
@@ -297,7 +303,8 @@ impl Sandbox {
             None => (Ownership::Kept, Some(&mut self.written)),
             Some(_) => (Ownership::Ours, None),
         };
-        Unpacking { root, layers: image.layers, open: image.open, into, ownership }.run(shared)
+        let unpacked = Unpacking { root, layers: image.layers, open: image.open, into, ownership }.run(shared);
+        unpacked.map_err(|error| error.fact("into", into.display()))
     }
 
     /// Gives to root what belongs to users that the namespace does not have, and says so.
@@ -317,30 +324,64 @@ impl Sandbox {
         let hosts = b"127.0.0.1\tlocalhost underpin\n::1\tlocalhost ip6-localhost ip6-loopback\n";
         let mut mounts = Vec::new();
         for (name, content) in [("hosts", hosts.as_slice()), ("hostname", b"underpin\n"), ("resolv.conf", b"")] {
-            mounts.push(HostMount { from: self.run.file(name, content)?, to: format!("/etc/{name}") });
+            mounts.push(HostMount { from: self.run.file(name, content)?, to: format!("/etc/{name}"), is_own: true });
         }
         let named = self.options.mounts.iter();
-        mounts.extend(named.map(|mount| HostMount { from: mount.from.clone(), to: mount.to.to_string() }));
-        mounts.extend(emulator.map(|path| HostMount { from: path.to_owned(), to: emulator::PLACE.to_owned() }));
+        mounts.extend(named.map(|mount| HostMount {
+            from: mount.from.clone(),
+            to: mount.to.to_string(),
+            is_own: false,
+        }));
+        mounts.extend(emulator.map(|path| HostMount {
+            from: path.to_owned(),
+            to: emulator::PLACE.to_owned(),
+            is_own: true,
+        }));
         Ok(mounts)
     }
 }
 
 /// In this process, with opened files watched where that is possible.
-fn start_as_root(job: &StartJob, root: &Path, emulator: Option<&Path>) -> Result<(RunOutcome, OpenedFiles)> {
+fn start_as_root(job: &StartJob, emulator: Option<&Path>) -> Result<(RunOutcome, OpenedFiles)> {
     in_own_mounts(|| {
-        mount_root(&job.container.bundle, StartRights::Root)?;
-        let watch = match emulator {
-            None => Watch::begin(root).map_err(|error| format!("fanotify is not allowed here: {error}")),
-            Some(_) => Err("an emulator opens its files".to_owned()),
-        };
-        let outcome = job.container.run(job.seconds, job.health.as_ref());
+        let mut watch = Err("it was not executed".to_owned());
+        let outcome = job.run(|| {
+            watch = match emulator {
+                None => {
+                    Watch::begin(&job.bundle.root()).map_err(|error| format!("fanotify is not allowed here: {error}"))
+                }
+                Some(_) => Err("an emulator opens its files".to_owned()),
+            };
+        });
         let opened = match watch {
             Ok(watch) => OpenedFiles::Seen(watch.end()),
             Err(reason) => OpenedFiles::NotWatched(reason),
         };
         Ok((outcome?, opened))
     })
+}
+
+impl StartJob {
+    /// Mounts everything, tells it to the runtime, and runs. `watch` is called when only the runtime is left to come.
+    fn run(&self, watch: impl FnOnce()) -> Result<RunOutcome> {
+        mount_root(&self.bundle.place, self.bundle.rights)?;
+        let mut replaced = Vec::new();
+        let prepared = match self.bundle.prepare(&mut replaced)? {
+            Ok(prepared) => prepared,
+            Err(reason) => return Ok(RunOutcome::not_executed(reason, replaced)),
+        };
+        self.container.write("config.json", &prepared.config()?)?;
+        let health = match &self.health {
+            None => None,
+            Some(check) => {
+                self.container.write(HEALTH_FILE, &prepared.process(&check.argv))?;
+                Some(check)
+            }
+        };
+        watch();
+        let outcome = self.container.run(self.seconds, health)?;
+        Ok(RunOutcome { replaced, ..outcome })
+    }
 }
 
 /// Does `work` on a thread whose mounts nobody else sees. They are gone with its last process, whatever ends it.
@@ -394,11 +435,10 @@ fn mount_root(place: &Path, rights: StartRights) -> Result<()> {
 
 /// The root of an overlay has the attributes of its upper directory.
 fn copy_root_attributes() -> rustix::io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, Gid, Uid, chmodat, chownat, statat};
-    let found = statat(CWD, "lower", AtFlags::SYMLINK_NOFOLLOW)?;
-    let (uid, gid) = (Uid::from_raw(found.st_uid), Gid::from_raw(found.st_gid));
-    chownat(CWD, "writable/upper", Some(uid), Some(gid), AtFlags::empty())?;
-    chmodat(CWD, "writable/upper", Mode::from_raw_mode(found.st_mode), AtFlags::empty())
+    use rustix::fs::{Gid, Uid, chmod, chown, lstat};
+    let found = lstat("lower")?;
+    chown("writable/upper", Some(Uid::from_raw(found.st_uid)), Some(Gid::from_raw(found.st_gid)))?;
+    chmod("writable/upper", Mode::from_raw_mode(found.st_mode))
 }
 
 /// A deep directory is removed with one open file for each level.
@@ -409,7 +449,7 @@ fn raise_file_limit() {
 }
 
 /// The image's health check, as a process of its container.
-fn health_check(container: &Container, bundle: &Bundle<'_>) -> Option<HealthCheck> {
+fn health_check(container: &Container) -> Option<HealthCheck> {
     const LONGEST: Duration = Duration::from_secs(30);
     let check = container.members.get("Healthcheck")?;
     let words: Vec<String> =
@@ -428,5 +468,5 @@ fn health_check(container: &Container, bundle: &Bundle<'_>) -> Option<HealthChec
     };
     let timeout = check.get("Timeout").and_then(Value::as_u64).filter(|nanoseconds| *nanoseconds > 0);
     let patience = timeout.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
-    Some(HealthCheck { process: bundle.process(&argv).to_string(), argv, patience })
+    Some(HealthCheck { argv, patience })
 }

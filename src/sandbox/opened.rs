@@ -5,18 +5,18 @@
 //! that took its place.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, readlinkat, statat};
 
+use super::image_root::ImageRoot;
 use super::syscalls::{event_file, fanotify_group, fanotify_watch};
 use crate::layer::RootPath;
 
@@ -48,10 +48,11 @@ pub(super) struct Watch {
 impl Watch {
     /// Watches the file system that is mounted at `root`, in the namespace of the calling thread.
     pub(super) fn begin(root: &Path) -> io::Result<Self> {
+        let image = ImageRoot::open(root).map_err(|error| io::Error::other(error.what().to_owned()))?;
         let group = fanotify_group()?;
         fanotify_watch(&group, root)?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let events = Events { group: group.into(), root: root.to_owned(), seen: BTreeSet::new() };
+        let events = Events { group: group.into(), root: root.to_owned(), image, seen: BTreeSet::new() };
         let until = Arc::clone(&is_over);
         let reader = std::thread::Builder::new().name("fanotify".to_owned()).spawn(move || events.answer(&until))?;
         Ok(Self { is_over, reader })
@@ -66,6 +67,7 @@ impl Watch {
 struct Events {
     group: std::fs::File,
     root: PathBuf,
+    image: ImageRoot,
     seen: BTreeSet<OpenedFile>,
 }
 
@@ -120,18 +122,17 @@ impl Events {
     fn opened(&self, file: &OwnedFd, pid: u32) -> Option<OpenedFile> {
         let program = format!("/proc/{pid}/exe");
         let by = self.path_of(&program)?;
-        let running = statat(CWD, &program, AtFlags::empty()).ok()?;
-        let here = self.root.join(OsStr::from_bytes(by.as_bytes()));
-        let here = statat(CWD, &here, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_of_image = (running.st_dev, running.st_ino) == (here.st_dev, here.st_ino);
+        let running = std::fs::metadata(&program).ok()?;
+        let here = self.image.stat(&by)?;
+        let is_of_image = (running.dev(), running.ino()) == (here.st_dev, here.st_ino);
         is_of_image.then_some(())?;
         Some(OpenedFile { path: self.path_of(&format!("/proc/self/fd/{}", file.as_raw_fd()))?, by })
     }
 
     /// Where a link of `/proc` leads: seen from the container's root, or from ours.
     fn path_of(&self, link: &str) -> Option<RootPath> {
-        let target = readlinkat(CWD, link, Vec::new()).ok()?;
-        let target = target.as_bytes();
+        let target = std::fs::read_link(link).ok()?;
+        let target = target.as_os_str().as_bytes();
         let below = target.strip_prefix(self.root.as_os_str().as_bytes()).filter(|rest| rest.starts_with(b"/"));
         RootPath::new(below.unwrap_or(target)).ok()
     }

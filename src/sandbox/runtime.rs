@@ -30,6 +30,9 @@ const STEP: Duration = Duration::from_millis(4);
 /// How long the runtime may take to end what was killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The process of a health check, as the runtime takes it.
+pub(super) const HEALTH_FILE: &str = "health.json";
+
 /// The runtimes that are looked for, in this order.
 const KNOWN: [&str; 3] = ["runc", "crun", "youki"];
 
@@ -115,14 +118,23 @@ pub(super) struct RunOutcome {
     pub(super) stderr: OutputTail,
     pub(super) ports: BTreeSet<u16>,
     pub(super) health: Option<HealthRun>,
+    /// What of the image was replaced in the places of mounts.
+    pub(super) replaced: Vec<String>,
 }
 
-/// A health check to run where the program is still running.
+impl RunOutcome {
+    /// That of an image that no runtime was asked to start.
+    pub(super) fn not_executed(reason: String, replaced: Vec<String>) -> Self {
+        let (stdout, stderr) = (OutputTail::default(), OutputTail::default());
+        let end = StartEnd::NotExecuted(reason);
+        Self { end, stdout, stderr, ports: BTreeSet::new(), health: None, replaced }
+    }
+}
+
+/// A health check to run where the program is still running. Its process is in `HEALTH_FILE`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HealthCheck {
     pub(super) argv: Vec<String>,
-    /// The process, as the runtime takes it.
-    pub(super) process: String,
     pub(super) patience: Duration,
 }
 
@@ -158,7 +170,15 @@ impl Container {
             StartEnd::Exited(status) => self.judge_exit(status, &stdout, &stderr)?,
             end => end,
         };
-        Ok(RunOutcome { end, stdout, stderr, ports, health })
+        Ok(RunOutcome { end, stdout, stderr, ports, health, replaced: Vec::new() })
+    }
+
+    /// Writes a document that the runtime reads.
+    pub(super) fn write(&self, name: &str, document: &Value) -> Result<()> {
+        let path = self.bundle.join(name);
+        let written = File::create_new(&path)
+            .and_then(|mut file| io::Write::write_all(&mut file, document.to_string().as_bytes()));
+        written.map_err(|error| Error::io("could not write a file for the run", &path, &error))
     }
 
     fn log(&self) -> PathBuf {
@@ -252,10 +272,7 @@ impl Container {
     }
 
     fn check_health(&self, check: &HealthCheck) -> Result<HealthRun> {
-        let file = self.bundle.join("health.json");
-        let written =
-            File::create(&file).and_then(|mut file| io::Write::write_all(&mut file, check.process.as_bytes()));
-        written.map_err(|error| Error::io("could not write a file for the run", &file, &error))?;
+        let file = self.bundle.join(HEALTH_FILE);
         let mut command = self.command(None);
         command.arg("exec").arg("--process").arg(&file).arg(&self.id);
         let mut child = spawn(&mut command)?;
@@ -398,20 +415,11 @@ fn program_error(message: &str) -> Option<String> {
     // runc
     const LEADS: [&str; 3] =
         ["runc run failed: ", "unable to start container process: ", "error during container init: "];
-    const OF_RUNC: [&str; 4] = ["exec: \"", "exec /", "chdir to cwd (", "mkdir /"];
+    const OF_RUNC: [&str; 3] = ["exec: \"", "exec /", "chdir to cwd ("];
     const OF_CRUN: [&str; 4] = ["executable file `", "open executable: ", "exec container process ", "chdir `"];
     let rest = LEADS.iter().fold(message, |rest, lead| rest.strip_prefix(lead).unwrap_or(rest));
-    let is_known = OF_RUNC.iter().chain(&OF_CRUN).any(|known| rest.starts_with(known)) || is_place_error(rest);
+    let is_known = OF_RUNC.iter().chain(&OF_CRUN).any(|known| rest.starts_with(known));
     is_known.then(|| crate::error::printable(rest))
-}
-
-/// Whether something of every container, such as `/proc`, could not be mounted because of what the image has there.
-fn is_place_error(message: &str) -> bool {
-    const ENDS: [&str; 4] =
-        ["not a directory", "ordinary directory", "file exists", "too many levels of symbolic links"];
-    let lower = message.to_lowercase();
-    (lower.starts_with("error mounting \"") || lower.starts_with("mount `"))
-        && ENDS.iter().any(|end| lower.ends_with(end))
 }
 
 /// The TCP ports that are listened on in the network of a process.
@@ -447,21 +455,11 @@ mod tests {
             ),
             ("exec /garbage: exec format error", Some("exec /garbage: exec format error")),
             (
-                "runc run failed: unable to start container process: error during container init: mkdir /file: not a directory",
-                Some("mkdir /file: not a directory"),
-            ),
-            (
                 "executable file `/none` not found in $PATH: No such file",
                 Some("executable file `/none` not found in $PATH: No such file"),
             ),
             ("open executable: Permission denied", Some("open executable: Permission denied")),
             ("exec container process `/x`: Exec format error", Some("exec container process `/x`: Exec format error")),
-            (
-                r#"error mounting "proc" to rootfs at "/proc": filesystem "proc" must be mounted on ordinary directory"#,
-                Some(
-                    r#"error mounting "proc" to rootfs at "/proc": filesystem "proc" must be mounted on ordinary directory"#,
-                ),
-            ),
             (r#"error mounting "proc" to rootfs at "/proc": operation not permitted"#, None),
             ("cgroups in hybrid mode not supported, drop all controllers from cgroupv2", None),
             ("runc run failed: unable to start container process: unable to apply cgroup configuration: x", None),

@@ -1,4 +1,4 @@
-//! The four system calls that no safe wrapper exists for. Everything else here is safe code.
+//! The few system calls that no safe wrapper exists for. Everything else here is safe code.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -52,4 +52,24 @@ pub(super) fn fanotify_watch(group: &OwnedFd, path: &Path) -> io::Result<()> {
 pub(super) fn event_file(fd: i32) -> Option<OwnedFd> {
     // SAFETY: the kernel has opened it for the reader of the event, and each event is read once.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Adds attributes to a mount and to every one below it. None is taken away: those that are locked stay.
+pub(super) fn set_mount_attributes(tree: &OwnedFd, attributes: u32) -> io::Result<()> {
+    /// `struct mount_attr`.
+    #[repr(C)]
+    struct MountAttributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    let wanted = MountAttributes { set: attributes.into(), clear: 0, propagation: 0, user_namespace: 0 };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    let size = size_of::<MountAttributes>();
+    // SAFETY: the path and the structure outlive the call, which keeps no pointer to them; the size is the structure's.
+    let done = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, tree.as_raw_fd(), c"".as_ptr(), flags, &raw const wanted, size)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

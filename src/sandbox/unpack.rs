@@ -2,24 +2,22 @@
 //!
 //! What is written is the merged root, not one layer after another: each file once, and every parent a real
 //! directory. No link is ever followed while writing, so none can lead out: each directory is opened from the
-//! root with `openat2`, which refuses symbolic links on the way, and each name is created anew. Devices are left
+//! root with `openat2`, which refuses symbolic links on the way (`image_root`), and each name is created anew. Devices are left
 //! out, and so are attributes that would mean something to the host's file system.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat,
-    fchmod, fchown, fsetxattr, futimens, linkat, mkdirat, mknodat, openat, openat2, symlinkat, utimensat,
-};
+use rustix::fs::{Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fsetxattr, futimens};
 use rustix::io::Errno;
 
 use serde::{Deserialize, Serialize};
 
 use super::SandboxLayer;
+use super::image_root::{ImageRoot, Place, with_hint};
 use crate::error::{Error, Kind, Result};
 use crate::layer::{DataRange, Entry, EntryKind, Limits, RootPath, show_ranges};
 use crate::oci::Descriptor;
@@ -56,9 +54,20 @@ pub(super) struct Unpacked {
     pub(super) owners: Vec<OwnedNode>,
 }
 
-/// Files that another root of the same run has already: the entry's layer and its place there.
+/// Files that other roots of the same run have already.
 #[derive(Debug, Default)]
-pub(super) struct WrittenFiles(HashMap<(Digest, usize), PathBuf>);
+pub(super) struct WrittenFiles {
+    roots: Vec<ImageRoot>,
+    /// By the entry's layer and its place there: the number of the root, and the path in it.
+    files: HashMap<(Digest, usize), (usize, RootPath)>,
+}
+
+impl WrittenFiles {
+    fn get(&mut self, layer: Option<Digest>, entry: usize) -> Option<(&mut ImageRoot, &RootPath)> {
+        let (root, path) = self.files.get(&(layer?, entry))?;
+        Some((self.roots.get_mut(*root)?, path))
+    }
+}
 
 /// Where the bytes of layers come from.
 pub type OpenLayer<'a> = &'a dyn Fn(&Descriptor) -> Result<Stream>;
@@ -77,8 +86,8 @@ type Names<'a> = BTreeMap<(usize, usize), (Vec<RootPath>, &'a Entry)>;
 
 impl<'a> Unpacking<'a> {
     /// Writes everything, and says what was left out. Files that `shared` has are linked, where nobody can write to them.
-    pub(super) fn run(&self, shared: Option<&mut WrittenFiles>) -> Result<Unpacked> {
-        let mut tree = DirectoryTree::open(self.into)?;
+    pub(super) fn run(&self, mut shared: Option<&mut WrittenFiles>) -> Result<Unpacked> {
+        let mut tree = ImageRoot::open(self.into)?;
         let mut left_out = Vec::new();
         let mut names: Names<'a> = BTreeMap::new();
         let mut directories: Vec<(RootPath, FileNode<'_>)> = Vec::new();
@@ -103,12 +112,12 @@ impl<'a> Unpacking<'a> {
                 _ => {}
             }
         }
-        if let Some(shared) = shared.as_deref() {
+        if let Some(shared) = shared.as_deref_mut() {
             self.link_shared(&mut tree, &mut names, shared)?;
         }
         self.write_files(&mut tree, &names)?;
         if let Some(shared) = shared {
-            self.remember(&names, shared);
+            self.remember(&names, shared)?;
         }
         // Those below first: a directory may forbid to be entered.
         for (path, node) in directories.iter().rev() {
@@ -128,13 +137,13 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Gives a file the names it has here, where another root has it already.
-    fn link_shared(&self, tree: &mut DirectoryTree, names: &mut Names<'a>, shared: &WrittenFiles) -> Result<()> {
+    fn link_shared(&self, tree: &mut ImageRoot, names: &mut Names<'a>, shared: &mut WrittenFiles) -> Result<()> {
         let mut done = Vec::new();
         for (place, (paths, _)) in names.iter() {
             let digest = self.layers.get(place.0).map(|layer| layer.descriptor.digest);
-            let Some(there) = digest.and_then(|digest| shared.0.get(&(digest, place.1))) else { continue };
+            let Some((root, there)) = shared.get(digest, place.1) else { continue };
             for path in paths {
-                tree.link_from(there, path)?;
+                tree.link_from(root, there, path)?;
             }
             done.push(*place);
         }
@@ -144,16 +153,19 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn remember(&self, names: &Names<'_>, shared: &mut WrittenFiles) {
+    fn remember(&self, names: &Names<'_>, shared: &mut WrittenFiles) -> Result<()> {
+        let root = shared.roots.len();
+        shared.roots.push(ImageRoot::open(self.into)?);
         for (place, (paths, _)) in names {
             let digest = self.layers.get(place.0).map(|layer| layer.descriptor.digest);
             if let (Some(digest), Some(path)) = (digest, paths.first()) {
-                shared.0.insert((digest, place.1), self.into.join(bytes_path(path.as_bytes())));
+                shared.files.insert((digest, place.1), (root, path.clone()));
             }
         }
+        Ok(())
     }
 
-    fn write_files(&self, tree: &mut DirectoryTree, names: &Names<'_>) -> Result<()> {
+    fn write_files(&self, tree: &mut ImageRoot, names: &Names<'_>) -> Result<()> {
         for (number, layer) in self.layers.iter().enumerate() {
             let of_layer = names.range((number, 0)..=(number, usize::MAX));
             let mut with_data: Vec<(DataRange, &RootPath, &Entry)> = Vec::new();
@@ -177,7 +189,7 @@ impl<'a> Unpacking<'a> {
     /// One pass over the layer's bytes.
     fn write_data(
         &self,
-        tree: &mut DirectoryTree,
+        tree: &mut ImageRoot,
         layer: &SandboxLayer,
         files: &mut [(DataRange, &RootPath, &Entry)],
     ) -> Result<()> {
@@ -227,9 +239,8 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    fn finish_directory(&self, tree: &mut DirectoryTree, path: &RootPath, node: &FileNode<'_>) -> Result<()> {
-        let directory = tree.directory(path)?;
-        let readable = openat(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    fn finish_directory(&self, tree: &mut ImageRoot, path: &RootPath, node: &FileNode<'_>) -> Result<()> {
+        let readable = tree.readable_directory(path)?;
         let done = || -> std::result::Result<(), Errno> {
             let directory = readable?;
             let own = if self.ownership == Ownership::Ours { 0o700 } else { 0 };
@@ -246,30 +257,25 @@ impl<'a> Unpacking<'a> {
             .map_err(|error| failed("the attributes of a directory could not be set", &error.into()).fact("path", path))
     }
 
-    fn link(&self, tree: &mut DirectoryTree, path: &RootPath, target: &[u8], entry: &Entry) -> Result<()> {
-        let (directory, name) = tree.place(path)?;
+    fn link(&self, tree: &mut ImageRoot, path: &RootPath, target: &[u8], entry: &Entry) -> Result<()> {
+        let place = tree.place(path)?;
         let done = || -> std::result::Result<(), Errno> {
-            symlinkat(target, directory, name)?;
-            self.own_by_name(directory, name, entry)?;
-            utimensat(directory, name, &times(entry.mtime), AtFlags::SYMLINK_NOFOLLOW)
+            place.make_symlink(target)?;
+            self.own(&place, entry)?;
+            place.set_times(&times(entry.mtime))
         };
         done().map_err(|error| failed("a symbolic link could not be made", &error.into()).fact("path", path))
     }
 
-    fn pipe(&self, tree: &mut DirectoryTree, path: &RootPath, entry: &Entry) -> Result<()> {
-        let (directory, name) = tree.place(path)?;
-        let done = || -> std::result::Result<(), Errno> {
-            mknodat(directory, name, FileType::Fifo, mode(entry.mode & 0o777), 0)?;
-            self.own_by_name(directory, name, entry)
-        };
-        done().map_err(|error| failed("a pipe could not be made", &error.into()).fact("path", path))
+    fn pipe(&self, tree: &mut ImageRoot, path: &RootPath, entry: &Entry) -> Result<()> {
+        let place = tree.place(path)?;
+        let made = place.make_pipe(mode(entry.mode & 0o777)).and_then(|()| self.own(&place, entry));
+        made.map_err(|error| failed("a pipe could not be made", &error.into()).fact("path", path))
     }
 
-    fn own_by_name(&self, directory: BorrowedFd<'_>, name: &[u8], entry: &Entry) -> std::result::Result<(), Errno> {
+    fn own(&self, place: &Place<'_>, entry: &Entry) -> std::result::Result<(), Errno> {
         match self.ownership {
-            Ownership::Kept => {
-                chownat(directory, name, Some(uid(entry.uid)), Some(gid(entry.gid)), AtFlags::SYMLINK_NOFOLLOW)
-            }
+            Ownership::Kept => place.own(uid(entry.uid), gid(entry.gid)),
             Ownership::Ours => Ok(()),
         }
     }
@@ -307,36 +313,31 @@ fn owned_node(path: RootPath, node: &FileNode<'_>) -> Option<OwnedNode> {
 
 /// Gives files below `root` to whom the image says. Nobody but this process sees the directory.
 pub(super) fn set_owners(root: &Path, owners: &[OwnedNode]) -> Result<()> {
-    let mut tree = DirectoryTree::open(root)?;
+    let mut tree = ImageRoot::open(root)?;
     for node in owners {
-        let done = if node.path.is_root() {
-            node.set(rustix::fs::CWD, root.as_os_str().as_encoded_bytes())
-        } else {
-            let (directory, name) = tree.place(&node.path)?;
-            node.set(directory, name)
-        };
+        let done = node.set(&tree.place(&node.path)?);
         done.map_err(|error| failed("a file could not be given to its owner", &error.into()).fact("path", &node.path))?;
     }
     Ok(())
 }
 
 impl OwnedNode {
-    fn set(&self, directory: BorrowedFd<'_>, name: &[u8]) -> std::result::Result<(), Errno> {
-        chownat(directory, name, Some(uid(self.uid)), Some(gid(self.gid)), AtFlags::SYMLINK_NOFOLLOW)?;
+    fn set(&self, place: &Place<'_>) -> std::result::Result<(), Errno> {
+        place.own(uid(self.uid), gid(self.gid))?;
         let Some(bits) = self.mode else { return Ok(()) };
         if !self.attributes.is_empty() {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = openat(directory, name, flags, Mode::empty())?;
+            let file = place.open_for_attributes()?;
             set_attributes(file.as_fd(), self.attributes.iter().map(|(name, value)| (&**name, &**value)))?;
         }
-        chmodat(directory, name, mode(bits), AtFlags::empty())
+        place.set_mode(mode(bits))
     }
 }
 
-/// Attributes of the image's own: its capabilities and access lists. `trusted.overlay.*` and labels of security
-/// modules would mean something to the host.
+/// Attributes of the image's own: its capabilities and access lists. Those of an overlay and labels of security modules
+/// would mean something to the host; an overlay that is mounted without root's rights has its own among the user's.
 fn is_carried(name: &[u8]) -> bool {
-    name == b"security.capability" || name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
+    let is_users = name.starts_with(b"user.") && !name.starts_with(b"user.overlay.");
+    is_users || name == b"security.capability" || name.starts_with(b"system.posix_acl_")
 }
 
 fn uid(number: u64) -> Uid {
@@ -357,82 +358,5 @@ fn times(seconds: i64) -> Timestamps {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> Error {
-    Error::new(Kind::Io, what).cause(error)
-}
-
-fn bytes_path(bytes: &[u8]) -> &Path {
-    use std::os::unix::ffi::OsStrExt as _;
-    Path::new(std::ffi::OsStr::from_bytes(bytes))
-}
-
-/// The directory that everything is written below. The directory used last stays open.
-struct DirectoryTree {
-    root: OwnedFd,
-    last: Option<(RootPath, OwnedFd)>,
-}
-
-impl DirectoryTree {
-    fn open(path: &Path) -> Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path, flags, Mode::empty());
-        let root =
-            root.map_err(|error| Error::io("could not open the directory to unpack into", path, &error.into()))?;
-        Ok(Self { root, last: None })
-    }
-
-    /// The directory at `path`: real on every step of the way.
-    fn directory(&mut self, path: &RootPath) -> Result<BorrowedFd<'_>> {
-        if path.is_root() {
-            return Ok(self.root.as_fd());
-        }
-        if self.last.as_ref().is_none_or(|(open, _)| open != path) {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            let opened = openat2(&self.root, path.as_bytes(), flags, Mode::empty(), resolve);
-            let opened = opened.map_err(|error| {
-                failed("a directory of the image could not be opened", &error.into()).fact("path", path)
-            })?;
-            self.last = Some((path.clone(), opened));
-        }
-        Ok(self.last.as_ref().map_or(self.root.as_fd(), |(_, directory)| directory.as_fd()))
-    }
-
-    /// The directory of `path`, and its name there.
-    fn place<'p>(&mut self, path: &'p RootPath) -> Result<(BorrowedFd<'_>, &'p [u8])> {
-        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
-            return Err(Error::input("the root of the image is not a directory"));
-        };
-        Ok((self.directory(&parent)?, name))
-    }
-
-    fn make_directory(&mut self, path: &RootPath) -> Result<()> {
-        let (directory, name) = self.place(path)?;
-        mkdirat(directory, name, Mode::RWXU)
-            .map_err(|error| failed("a directory could not be made", &error.into()).fact("path", path))
-    }
-
-    /// A new file: never one that is there.
-    fn create_file(&mut self, path: &RootPath) -> Result<File> {
-        let (directory, name) = self.place(path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
-            .map(File::from)
-            .map_err(|error| failed("a file could not be made", &error.into()).fact("path", path))
-    }
-
-    /// A further name for a file of this root.
-    fn link_within(&mut self, there: &RootPath, path: &RootPath) -> Result<()> {
-        let (directory, name) = self.place(there)?;
-        let directory = directory.try_clone_to_owned().map_err(|error| failed("a directory was lost", &error))?;
-        let (into, new) = self.place(path)?;
-        linkat(&directory, name, into, new, AtFlags::empty())
-            .map_err(|error| failed("a hard link could not be made", &error.into()).fact("path", path))
-    }
-
-    /// A name for a file of another root, which underpin has written and nobody can write to.
-    fn link_from(&mut self, there: &Path, path: &RootPath) -> Result<()> {
-        let (into, name) = self.place(path)?;
-        linkat(rustix::fs::CWD, there, into, name, AtFlags::empty())
-            .map_err(|error| failed("a hard link could not be made", &error.into()).fact("path", path))
-    }
+    with_hint(Error::new(Kind::Io, what).cause(error), error)
 }

@@ -13,10 +13,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use rustix::process::{Signal, getegid, geteuid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use super::bundle::Bundle;
 use super::runtime::{Container, HealthCheck, RunOutcome, STATE};
 use super::subordinate::{IdRange, UserNamespace};
 use super::unpack::{OwnedNode, set_owners};
-use super::{StartRights, in_own_mounts, mount_root, syscalls};
+use super::{in_own_mounts, syscalls};
 use crate::error::{Error, Kind, Result};
 use crate::store::disk::start_process;
 
@@ -30,6 +31,7 @@ const ENTERED: u8 = b'+';
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StartJob {
     pub(super) container: Container,
+    pub(super) bundle: Bundle,
     pub(super) seconds: std::time::Duration,
     pub(super) health: Option<HealthCheck>,
     /// Whom the files belong to that are not root's.
@@ -202,8 +204,5 @@ fn map_own((uid, gid): (u32, u32)) -> io::Result<()> {
 
 fn start_here(job: &StartJob) -> Result<RunOutcome> {
     set_owners(&job.container.bundle.join(super::LOWER), &job.owners)?;
-    in_own_mounts(|| {
-        mount_root(&job.container.bundle, StartRights::Namespace)?;
-        job.container.run(job.seconds, job.health.as_ref())
-    })
+    in_own_mounts(|| job.run(|| ()))
 }

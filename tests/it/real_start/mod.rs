@@ -3,6 +3,7 @@
 mod hostile;
 mod leftovers;
 pub mod only_a_run;
+mod places;
 pub mod rootless;
 mod runtimes;
 

@@ -1,6 +1,7 @@
 //! Starts by a user who is not root: in a user namespace, with the numbers that `/etc/subuid` lends, or without any.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -47,6 +48,12 @@ pub fn can_start() -> Part<()> {
 /// Everything that the user reads, and one directory to write to.
 pub fn layouts(app: &Recipe) -> Layouts {
     let layouts = super::layouts(app);
+    open_to_user(&layouts);
+    layouts
+}
+
+/// Makes layouts readable for the user, with directories of the user's own to write to.
+pub fn open_to_user(layouts: &Layouts) {
     for name in ["", "here"] {
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(layouts.sandbox.path(name), open).unwrap();
@@ -54,7 +61,6 @@ pub fn layouts(app: &Recipe) -> Layouts {
     for name in ["tmp", "home", "here"] {
         chown(layouts.sandbox.path(name), Some(UID), Some(UID)).unwrap();
     }
-    layouts
 }
 
 pub fn as_user(layouts: &Layouts, lent: Lent, args: &[&str]) -> Invocation {
@@ -63,6 +69,13 @@ pub fn as_user(layouts: &Layouts, lent: Lent, args: &[&str]) -> Invocation {
     let numbers = if lent == Lent::Yes { "tester:200000:65536" } else { "" };
     let unshare = layouts.sandbox.program("unshare", ["--mount", "sh", "-c", ENTER, "sh"]).args(args);
     unshare.env("place", place).env("lent", numbers).env("binary", binary())
+}
+
+/// A copy of the binary that the user can execute.
+pub fn binary_for_users(layouts: &Layouts) -> PathBuf {
+    let path = layouts.sandbox.path("underpin");
+    std::fs::copy(binary(), &path).unwrap();
+    path
 }
 
 const START: [&str; 6] = ["start", "oci:app:v1", "--no-cache", "--seconds", "1", "--json"];
