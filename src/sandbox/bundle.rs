@@ -22,7 +22,7 @@ pub(super) const PROCESSES: u64 = 512;
 pub(super) const WRITTEN: u64 = 256 << 20;
 
 /// What containerd and Docker give a container that asks for nothing.
-const CAPABILITIES: [&str; 14] = [
+pub(super) const CAPABILITIES: [&str; 14] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
     "CAP_FSETID",
@@ -251,7 +251,7 @@ impl PreparedBundle<'_> {
             "namespaces": namespaces,
             "maskedPaths": MASKED,
             "readonlyPaths": READ_ONLY,
-            "seccomp": seccomp::filter(std::env::consts::ARCH),
+            "seccomp": seccomp::filter(std::env::consts::ARCH)?,
             "sysctl": {"net.ipv4.ip_unprivileged_port_start": "0"},
         });
         if let (Some(members), StartRights::Root) = (linux.as_object_mut(), self.bundle.rights) {

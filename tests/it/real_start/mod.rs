@@ -6,6 +6,7 @@ pub mod only_a_run;
 mod places;
 pub mod rootless;
 mod runtimes;
+mod system_calls;
 
 use serde_json::{Value, json};
 

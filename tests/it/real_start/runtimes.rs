@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::places::{Outside, image};
+use super::system_calls::trying_calls;
 use super::{acting, assert_nothing_is_left, layouts, start_in, start_of};
 use crate::support::invocation::{Invocation, binary};
 use crate::support::layouts::Layouts;
 use crate::support::skip::{Part, need, or_skip};
-use crate::support::tar_layer::{Layer, Pack, program};
-use crate::support::tools::newer;
+use crate::support::tar_layer::{Layer, Pack, folder, program, symlink};
+use crate::support::tools::{newer, newer_directory};
 
 fn script(layouts: &Layouts, name: &str, mode: u32, text: &str) -> PathBuf {
     let path = layouts.sandbox.path(name);
@@ -119,4 +121,71 @@ fn crun_that_does_not_work_here_says_why() {
         }
     }
     assert_nothing_is_left(&layouts);
+}
+
+/// What `runc` of Debian's next release needs of a newer libc is mounted over this machine's, for it alone. busybox is
+/// linked statically: between the two mounts nothing else starts.
+const WITH_NEWER_LIBC: &str = r#"
+for name in ld-linux-x86-64.so.2 libc.so.6; do
+    at=$(busybox readlink -f "/usr/lib/x86_64-linux-gnu/$name") || exit 125
+    busybox mount --bind "$libc/usr/lib/x86_64-linux-gnu/$name" "$at" || exit 125
+done
+exec "$@"
+"#;
+
+/// runc 1.2 or newer, which opens everything in a root itself, with checks of its own.
+fn start_with_newer_runc(layouts: &Layouts) -> Part<Invocation> {
+    let (runc, libc) = (newer_directory("sid/runc")?, newer_directory("trixie/libc6")?);
+    let unshare =
+        layouts.sandbox.program("unshare", ["--mount", "busybox", "sh", "-c", WITH_NEWER_LIBC, "sh", &binary()]);
+    let start = ["start", "oci:app:v1", "--no-cache", "--seconds", "1", "--json", "--runtime"];
+    Ok(unshare.args(start).arg(runc.join("usr/sbin/runc")).env("libc", libc))
+}
+
+/// The sandbox is the same under every runtime: what an image must not reach it does not, and what it needs is there.
+fn holds_under(places: &[&str], start: impl Fn(&Layouts) -> Part<Invocation>) -> Part<()> {
+    let mut app = acting(&["serve"]);
+    app.config["Healthcheck"] = json!({"Test": ["CMD", "/app", "end", "0"]});
+    let served = layouts(&app);
+    let report = start(&served)?.run().ok().json();
+    assert_eq!(start_of(&report)["ports"], json!([8080]), "{report:#}");
+    assert_eq!(start_of(&report)["health"]["status"], 0, "{report:#}");
+    assert_nothing_is_left(&served);
+    let outside = Outside::new();
+    let before = outside.state();
+    for place in places {
+        let parent = place.split_once('/').map(|(parent, _)| folder(&format!("{parent}/")));
+        let files: Vec<_> = parent.into_iter().chain([symlink(place, outside.path())]).collect();
+        let layouts = image(
+            &files,
+            &json!({"WorkingDir": "/work-2"}),
+            "echo started; cat /given/x /dev/given/x; echo x > /dev/given/x",
+        );
+        let mounts = ["/given/x", "/dev/given/x"].map(|to| format!("{}/ptmx:{to}", outside.path()));
+        let run = start(&layouts)?.args(["--start-mount", &mounts[0], "--start-mount", &mounts[1]]).run();
+        assert_eq!(outside.state(), before, "{place}: {run}");
+        assert_eq!(start_of(&run.json())["stdout"], json!(["started", "as it wasas it was"]), "{place}: {run}");
+        assert_nothing_is_left(&layouts);
+    }
+    for user in ["0", "1234"] {
+        let layouts = trying_calls(user);
+        let report = start(&layouts)?.run().ok().json();
+        assert_eq!(start_of(&report)["stdout"], json!(["tried"]), "{report:#}");
+        assert_nothing_is_left(&layouts);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_sandbox_holds_under_runc_of_today() {
+    or_skip!(need(&["cc", "unshare", "busybox"]));
+    let places = ["dev", "proc", "sys", "etc", "dev/shm", "dev/ptmx", "etc/resolv.conf", "given", "work"];
+    or_skip!(holds_under(&places, start_with_newer_runc));
+}
+
+#[test]
+fn the_sandbox_holds_under_crun() {
+    or_skip!(need(&["cc", "unshare", "busybox"]));
+    // It takes seconds to end a container here.
+    or_skip!(holds_under(&["dev", "etc", "proc"], |layouts| Ok(start_with_crun(layouts, &crun(layouts)?))));
 }
