@@ -7,6 +7,7 @@ mod places;
 pub mod rootless;
 mod runtimes;
 mod system_calls;
+mod temporary;
 
 use serde_json::{Value, json};
 
