@@ -49,14 +49,21 @@ pub fn ascii_json(document: &str) -> String {
 }
 
 /// Control characters; separators of lines and paragraphs; and what Unicode calls default-ignorable, which is not seen
-/// at all: zero-width characters, marks and overrides of direction, tags, variation selectors, fillers.
+/// at all: zero-width characters, marks and overrides of direction, tags, variation selectors, fillers; and what Unicode
+/// calls no character, which no font has and XML forbids.
 fn is_deceptive(c: char) -> bool {
     c.is_control()
+        || is_noncharacter(c)
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The last two code points of each plane, and 32 more.
+fn is_noncharacter(c: char) -> bool {
+    u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}')
 }
 
 #[cfg(test)]
@@ -67,7 +74,8 @@ mod tests {
     fn what_is_not_seen_is_shown_and_what_is_seen_stays() {
         for hidden in [
             0x0, 0x7, 0xa, 0x1b, 0x7f, 0x85, 0x9b, 0xad, 0x61c, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029,
-            0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff, 0xfe0f, 0xfff9, 0xe0001, 0xe0041, 0xe007f,
+            0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfdd0, 0xfeff, 0xfe0f, 0xfff9, 0xfffe, 0xffff, 0x1ffff, 0xe0001, 0xe0041,
+            0xe007f, 0x10_ffff,
         ] {
             let text = format!("a{}b", char::from_u32(hidden).unwrap());
             let shown = printable(&text);

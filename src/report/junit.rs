@@ -75,7 +75,9 @@ fn detail(row: &Row<'_>) -> String {
         let _ = writeln!(text, "{place}{} [{}] {message}", finding.level.word(), finding.rule);
         for (label, more) in [("", &finding.evidence), ("fix: ", &finding.fix)] {
             if !more.is_empty() {
-                let _ = writeln!(text, "  {label}{}", printable_lines(more).replace('\n', "\n  "));
+                // A tab would be lost: `quick_junit` takes it for a control character.
+                let lines = printable_lines(more).replace('\t', " ").replace('\n', "\n  ");
+                let _ = writeln!(text, "  {label}{lines}");
             }
         }
     }

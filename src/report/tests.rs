@@ -8,6 +8,7 @@ use super::{
 };
 use crate::error::{Error, printable};
 use crate::rules::{Level, Rule};
+use crate::skip::{need, or_skip};
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
 
@@ -144,6 +145,66 @@ impl Reportable for Judged<'_> {
         let list = self.0.iter().map(row).chain([Row::failed("failed", &self.1)]).collect();
         Rows { command: "check", thing: "image", list }
     }
+}
+
+/// A report on every scalar value that there is, 16,384 a row.
+fn on_every_scalar(write: impl FnOnce(&Judged<'_>)) {
+    let scalars: Vec<char> = ('\u{0}'..=char::MAX).collect();
+    let texts: Vec<String> = scalars.chunks(1 << 14).map(String::from_iter).collect();
+    let finding = |text: &String| ReportedFinding {
+        rule: Rule::NeedsShell,
+        level: Level::Refuse,
+        message: text.clone(),
+        evidence: text.clone(),
+        fix: String::new(),
+    };
+    let error = texts.iter().fold(Error::input("x"), |error, text| error.cause(text));
+    write(&Judged(texts.iter().map(|text| ("a.io/b", finding(text))).collect(), error));
+}
+
+#[test]
+fn every_scalar_value_can_be_in_every_format() {
+    on_every_scalar(|judged| {
+        for format in ReportFormat::ALL {
+            let text = format.write(judged).unwrap();
+            // Production 2 of XML 1.0, without what XML 1.0 itself advises against. HTML forbids no more.
+            let is_allowed = |c: char| match c {
+                '\n' | '\t' => true,
+                c if c.is_control() => false,
+                '\u{fdd0}'..='\u{fdef}' => false,
+                c => u32::from(c) & 0xfffe != 0xfffe,
+            };
+            let wrong: Vec<char> = text.chars().filter(|c| !is_allowed(*c)).collect();
+            assert!(wrong.is_empty(), "{}: {wrong:?}", format.word());
+        }
+        for format in [ReportFormat::Json, ReportFormat::Sarif] {
+            let text = format.write(judged).unwrap();
+            serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        }
+        let json: serde_json::Value = serde_json::from_str(&ReportFormat::Json.write(judged).unwrap()).unwrap();
+        for (number, (_, finding)) in judged.0.iter().enumerate() {
+            assert_eq!(json[number]["message"], finding.message.as_str(), "JSON keeps the data");
+        }
+    });
+}
+
+#[test]
+fn a_reader_of_xml_that_is_not_ours_reads_every_scalar_value() {
+    or_skip!(need(&["python3"]));
+    let counter = "import sys, xml.etree.ElementTree as t; r = t.parse(sys.argv[1]).getroot(); print(len(r.findall('.//failure')), 'seen' in ''.join(r.itertext()))";
+    let read = |text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        std::process::Command::new("python3").arg("-c").arg(counter).arg(file.path()).output().unwrap()
+    };
+    on_every_scalar(|judged| {
+        let text = ReportFormat::Junit.write(judged).unwrap();
+        let output = read(&text);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("{} False", judged.0.len()), "{output:?}");
+        let with_one = text.replacen("</failure>", "seen\u{fffe}</failure>", 1);
+        assert!(!read(&with_one).status.success(), "the reader refuses what XML forbids");
+        assert!(read(&with_one.replace('\u{fffe}', "")).status.success());
+    });
 }
 
 proptest::proptest! {

@@ -13,8 +13,6 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Two code points that are not characters.
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -33,7 +31,7 @@ mod tests {
     #[test]
     fn no_text_of_an_image_becomes_markup() {
         assert_eq!(escaped("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
-        assert_eq!(escaped("a\u{0}\u{1b}[m\nb\u{ffff}"), "a\\u{0}\\u{1b}[m\\nb\u{fffd}");
+        assert_eq!(escaped("a\u{0}\u{1b}[m\nb\u{ffff}"), "a\\u{0}\\u{1b}[m\\nb\\u{ffff}");
         assert_eq!(escaped_lines("a<\n^"), "a&lt;\n^");
     }
 }
