@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::attest::{SIGNING_PASSWORD, SigningKey};
 use crate::error::{Error, Result};
+use crate::store::child_process::withhold;
 use crate::store::disk::{ask_password, read_file};
 
 /// A larger file is no key.
@@ -51,6 +52,7 @@ fn read(path: &Path) -> Result<SigningKey> {
 }
 
 fn of_variable(name: &str) -> Result<Vec<u8>> {
+    withhold(name);
     let value = std::env::var_os(name).filter(|value| !value.is_empty());
     value.map(OsString::into_vec).ok_or_else(|| {
         Error::usage("the variable with the signing key is not set")

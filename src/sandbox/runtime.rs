@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::run_directory::end_run;
 use crate::error::{Error, Kind, Result};
+use crate::store::child_process::{self, ChildKind};
 use crate::store::disk::start_process;
 
 /// The runtime's own directory in that of the run.
@@ -233,7 +234,7 @@ impl Container {
     }
 
     fn command(&self, log: Option<&Path>) -> Command {
-        let mut command = Command::new(&self.runtime);
+        let mut command = child_process::command(&self.runtime, ChildKind::Runtime);
         command.arg("--root").arg(self.run.join(STATE));
         if let Some(log) = log {
             command.arg("--log").arg(log).args(["--log-format", "json"]);

@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::runtime::find_program;
 use crate::error::{Error, Kind, Result};
+use crate::store::child_process::{self, ChildKind};
 
 const LIMIT: u64 = 1 << 20;
 
@@ -89,7 +90,7 @@ impl UserNamespace {
 }
 
 fn map_with(program: &Path, pid: u32, ranges: &[IdRange]) -> Result<()> {
-    let mut command = Command::new(program);
+    let mut command = child_process::command(program, ChildKind::IdMapper);
     command.arg(pid.to_string()).args(ranges.iter().flat_map(|range| range.words()));
     let ended = command.stdin(Stdio::null()).output();
     let ended = ended.map_err(|error| Error::io("could not map users into a namespace", program, &error))?;

@@ -19,6 +19,7 @@ use super::subordinate::{IdRange, UserNamespace};
 use super::unpack::{OwnedNode, set_owners};
 use super::{in_own_mounts, syscalls};
 use crate::error::{Error, Kind, Result};
+use crate::store::child_process::{self, ChildKind};
 use crate::store::disk::start_process;
 
 /// What the process is called, and known by.
@@ -113,7 +114,7 @@ fn ask(
     task: Task,
     spawn: fn(&mut Command) -> io::Result<Child>,
 ) -> Result<Answer> {
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = child_process::command("/proc/self/exe", ChildKind::Worker);
     // Its arguments are what a process of this run is known by.
     command.arg0(NAME).arg("--root").arg(run.join(STATE)).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = spawn(&mut command).map_err(lost)?;

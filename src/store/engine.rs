@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::Notices;
+use super::child_process::{self, ChildKind};
 use super::disk::{
     PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, read_file, start_process, wait_if_ending,
 };
@@ -143,7 +144,7 @@ impl EngineTool {
     /// Copies the image, and yields where to.
     fn run(&self, image: &EngineImage, directory: &Path) -> Result<Location> {
         let (to, arguments) = self.arguments(image, directory)?;
-        let mut command = Command::new(&self.program);
+        let mut command = child_process::command(&self.program, ChildKind::EngineTool);
         command
             .args(&arguments)
             .env(MARK, name_of(directory))
@@ -292,6 +293,8 @@ fn remove(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn waited(script: &str, limit: Duration) -> Result<(), String> {

@@ -4,6 +4,7 @@
 //! This is the only part that touches network and disk. All places look alike: a [`Source`] gives
 //! documents and blobs, a [`Sink`] takes them. `async` stays inside `registry` and `node`.
 
+pub mod child_process;
 pub mod disk;
 pub mod engine;
 pub mod fetch;

@@ -245,6 +245,26 @@ fn a_credential_helper_is_asked_for_its_host() {
 }
 
 #[test]
+fn a_helper_gets_the_variables_that_it_works_with_and_no_others() {
+    let locked = or_skip!(Locked::new());
+    let seen = locked.sandbox.path("seen");
+    let answer = json!({"ServerURL": locked.proxy.host(), "Username": USER, "Secret": PASSWORD});
+    let script = format!("env > {}; printf '%s' '{answer}'", seen.display());
+    let given = [("AWS_PROFILE", "build"), ("OUR_HELPERS", "mine"), ("LC_ALL", "C"), ("https_proxy", "")];
+    let kept = [("COSIGN_PASSWORD", "CANARY"), ("SIGNING_KEY", "CANARY"), ("NPM_TOKEN", "CANARY")];
+    let invocation = helper(&locked, &script).env("UNDERPIN_HELPER_ENV", "OUR_HELPERS COSIGN_PASSWORD");
+    let invocation =
+        given.iter().chain(&kept).fold(invocation, |invocation, (name, value)| invocation.env(name, value));
+    locked.succeeds(invocation.run());
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(!seen.contains("CANARY"), "{seen}");
+    for (name, value) in given {
+        assert!(seen.lines().any(|line| line == format!("{name}={value}")), "{name}: {seen}");
+    }
+    assert!(seen.contains("HOME=") && seen.contains("PATH="), "{seen}");
+}
+
+#[test]
 fn a_helper_that_fails_is_named_and_what_it_said_is_not_shown() {
     let locked = or_skip!(Locked::new());
     let run = helper(&locked, &format!("echo {PASSWORD}; echo {PASSWORD} >&2; exit 1")).run();

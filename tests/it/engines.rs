@@ -129,6 +129,29 @@ fn what_podman_saves_is_read_in_both_formats() {
     }
 }
 
+#[test]
+fn a_tool_gets_the_variables_that_it_works_with_and_no_others() {
+    let layouts = layouts();
+    let seen = layouts.sandbox.path("seen");
+    for name in ["skopeo", "docker", "podman"] {
+        let directory = layouts.sandbox.path(&format!("{name}-bin"));
+        std::fs::create_dir(&directory).unwrap();
+        let tool = directory.join(name);
+        std::fs::write(&tool, format!("#!/bin/sh\n/usr/bin/env > {}\nexit 1\n", seen.display())).unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let source = if name == "docker" { "docker-daemon:app:v1" } else { "containers-storage:app:v1" };
+        let invocation = rebase(&layouts, source, "oci:out:x").env("PATH", &directory).env("DOCKER_HOST", "unix:///x");
+        let invocation = invocation.env("CONTAINERS_STORAGE_CONF", "/x").env("AWS_SECRET_ACCESS_KEY", "CANARY");
+        let invocation = invocation.env("COSIGN_PASSWORD", "CANARY").env("DOCKER_PASSWORD", "CANARY");
+        invocation.env("SIGNING_KEY", "CANARY").env("UNDERPIN_HELPER_ENV", "SIGNING_KEY").run().fails("local-io");
+        let seen = std::fs::read_to_string(&seen).unwrap();
+        assert!(!seen.contains("CANARY"), "{name}: {seen}");
+        for line in ["DOCKER_HOST=unix:///x", "CONTAINERS_STORAGE_CONF=/x", "HOME=", "TMPDIR=", "UNDERPIN_COPY="] {
+            assert!(seen.lines().any(|found| found.starts_with(line)), "{name} {line}: {seen}");
+        }
+    }
+}
+
 /// A directory with nothing but docker's client.
 fn only_docker(layouts: &Layouts, daemon: &Daemon) -> PathBuf {
     let directory = layouts.sandbox.path("docker-bin");

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{env, thread};
@@ -14,8 +14,8 @@ use std::{env, thread};
 use serde_json::Value;
 
 use super::credentials::{Credential, Secret};
-use crate::attest::SIGNING_PASSWORD;
 use crate::error::{Error, Kind, Result};
+use crate::store::child_process::{self, ChildKind};
 
 const LONGEST_ANSWER: u64 = 64 << 10;
 /// What helpers say, on stdout and with a failing status, when they simply have nothing.
@@ -27,9 +27,8 @@ const TOKEN_USER: &str = "<token>";
 pub(super) fn ask(helper: &str, server: &str, path: Option<&OsStr>, limit: Duration) -> Result<Option<Credential>> {
     let program = find(helper, path)?;
     let refuse = |why: &str| failed(helper, why);
-    let mut child = Command::new(&program)
+    let mut child = child_process::command(&program, ChildKind::CredentialHelper)
         .arg("get")
-        .env_remove(SIGNING_PASSWORD)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -117,6 +116,7 @@ fn failed(helper: &str, why: &str) -> Error {
     Error::new(Kind::Auth, format!("credential helper {why}"))
         .fact("helper", format!("docker-credential-{shown}"))
         .hint("run the helper by hand with `get`, or log in again with the tool that set it up")
+        .hint("if it needs a variable that helpers are not given, name that in UNDERPIN_HELPER_ENV")
 }
 
 #[cfg(test)]

@@ -132,11 +132,21 @@ fn of_a_credential_helper_that_fails() {
     let run = inspect().fails("authentication");
     let written = "run the helper by hand with `get`, or log in again with the tool that set it up";
     advice(&run, written).by_hand("run the helper by hand with `get`");
+    let written = "if it needs a variable that helpers are not given, name that in UNDERPIN_HELPER_ENV";
+    advice(&run, written).by_hand("UNDERPIN_HELPER_ENV");
     let by_hand = |word: &str| sandbox.program(helper.to_str().unwrap(), [word]).run();
     let why = by_hand("get");
     assert!(why.stdout.contains("the session has expired"), "it says what underpin does not repeat\n{why}");
     by_hand("login").ok();
     inspect().ok();
+    // One that needs a variable.
+    std::fs::write(&helper, HELPER.replace("get) ", "get) [ -n \"$SESSION_ID\" ] && ")).unwrap();
+    let with = |more: &str| {
+        let named = sandbox.underpin(["inspect", &image]).env("PATH", &path).env("SESSION_ID", "1");
+        named.env("UNDERPIN_HELPER_ENV", more).hurried().run()
+    };
+    with("OTHER").fails("authentication");
+    with("OTHER,SESSION_ID").ok();
 }
 
 /// A registry under a name that is not this machine's.
