@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::console::Console;
-use super::environment::{cache_directory, limit};
+use super::environment::{CacheDirectory, cache_directory, limit};
 use super::keys::SigningKeys;
 use super::policy_args::{PolicyArgs, read_text};
 use crate::error::{Error, Result};
@@ -111,12 +111,16 @@ impl SessionArgs {
         if self.no_cache {
             return CacheChoice::None;
         }
-        cache_directory(self.cache.as_ref()).map_or(CacheChoice::None, CacheChoice::Directory)
+        match cache_directory(self.cache.as_ref()) {
+            Some(CacheDirectory::Named(directory)) => CacheChoice::Directory(directory),
+            Some(CacheDirectory::Usual(directory)) => CacheChoice::Usual(directory),
+            None => CacheChoice::None,
+        }
     }
 
     /// Collects garbage after a run, where a size is configured. Its failures are warnings.
     pub(super) fn collect_after(&self, console: &Console) {
-        let CacheChoice::Directory(folder) = self.cache_choice() else { return };
+        let (CacheChoice::Directory(folder) | CacheChoice::Usual(folder)) = self.cache_choice() else { return };
         match limit() {
             Ok(Some(limit)) => gc::after_run(&folder, &limit, &console.notices()),
             Ok(None) => {}

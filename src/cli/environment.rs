@@ -32,10 +32,25 @@ pub(super) fn settings_file() -> Result<SettingsFile> {
     settings::read_settings(&place.unwrap_or(SettingsPlace::None))
 }
 
-/// The folder of the cache: as named, else `$UNDERPIN_CACHE`, else the user's.
-pub(super) fn cache_directory(named: Option<&PathBuf>) -> Option<PathBuf> {
+/// The directory of the cache, and whether somebody named it.
+pub(super) enum CacheDirectory {
+    Named(PathBuf),
+    Usual(PathBuf),
+}
+
+impl CacheDirectory {
+    pub(super) fn into_path(self) -> PathBuf {
+        match self {
+            Self::Named(path) | Self::Usual(path) => path,
+        }
+    }
+}
+
+/// The directory of the cache: as named, else `$UNDERPIN_CACHE`, else the user's.
+pub(super) fn cache_directory(named: Option<&PathBuf>) -> Option<CacheDirectory> {
     let variable = std::env::var_os("UNDERPIN_CACHE").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    named.cloned().or(variable).or_else(user_cache)
+    let named = named.cloned().or(variable).map(CacheDirectory::Named);
+    named.or_else(|| user_cache().map(CacheDirectory::Usual))
 }
 
 /// `$XDG_CACHE_HOME/underpin`, else `~/.cache/underpin`; none without a home.

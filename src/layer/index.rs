@@ -60,6 +60,22 @@ impl LayerIndex {
         self.entries.iter().rposition(|entry| entry.path == *path && !entry.kind.is_marker())
     }
 
+    /// Whether it says what `derived` says, which is of the same bytes under a media type that is not known: what the
+    /// descriptor of a layer claimed about its compression is in a note, and nowhere else.
+    #[must_use]
+    pub fn agrees_with(&self, derived: &Self) -> bool {
+        let notes = match self.notes.split_first() {
+            Some((first, rest))
+                if self.notes.len() > derived.notes.len() && first.contains(", but its media type is ") =>
+            {
+                rest
+            }
+            _ => &self.notes,
+        };
+        let without_notes = |index: &Self| Self { notes: Vec::new(), ..index.clone() };
+        notes == derived.notes && without_notes(self) == without_notes(derived)
+    }
+
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = [MARK.as_slice(), &Self::VERSION.to_le_bytes()].concat();

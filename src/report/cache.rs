@@ -245,6 +245,8 @@ pub struct CacheCheck {
     pub checked: usize,
     pub bytes: u64,
     pub damaged: Vec<DamagedFile>,
+    /// Indexes whose layers are not in the cache, so that nobody can say whether they are right.
+    pub underived: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -269,6 +271,7 @@ impl CacheCheck {
             checked: checked.files,
             bytes: checked.bytes,
             damaged: damaged.collect(),
+            underived: checked.underived,
         }
     }
 
@@ -279,6 +282,12 @@ impl CacheCheck {
             0 => writeln!(out, "all intact"),
             damaged => writeln!(out, "{damaged} damaged"),
         };
+        if self.underived > 0 {
+            let indexes = if self.underived == 1 { "index" } else { "indexes" };
+            let why =
+                "could not be derived again: the layer is not in the cache, or another version of underpin wrote it";
+            let _ = writeln!(out, "  {} {indexes} {why}", self.underived);
+        }
         for damaged in &self.damaged {
             let word = if damaged.removed { "removed" } else { "could not be removed" };
             let _ = writeln!(out, "  {}  {word}", printable(&damaged.path));

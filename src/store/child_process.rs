@@ -147,7 +147,8 @@ impl ChildKind {
             None => name == pattern,
         };
         let is_listed = self.variables().iter().copied().flatten().any(|pattern| fits(pattern));
-        let is_named = self == Self::CredentialHelper && more.split([' ', ',']).any(|word| word == name);
+        let is_named =
+            self == Self::CredentialHelper && more.split([' ', ',']).any(|word| !word.is_empty() && word == name);
         (is_listed || is_named) && name != SIGNING_PASSWORD && !withheld().contains(name)
     }
 }

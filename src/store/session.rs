@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 
-use super::disk::Cache;
+use super::disk::{Cache, check_usable, line};
 use super::fetch::{Bases, Fetcher};
 use super::registry::{Credentials, Registry, RegistryOptions, Timeouts};
 use super::{Notices, OnceMap, Opener, Progress, StoreAccess, Traffic};
@@ -25,6 +25,8 @@ pub struct SessionOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheChoice {
     Directory(PathBuf),
+    /// Where nobody named one: if it cannot be trusted, the run goes on without.
+    Usual(PathBuf),
     None,
 }
 
@@ -47,6 +49,13 @@ impl Session {
         let traffic = Traffic::default();
         let cache = match &given.cache {
             CacheChoice::Directory(directory) => Cache::open(directory, &notices)?,
+            CacheChoice::Usual(directory) => match check_usable(directory) {
+                Ok(()) => Cache::open(directory, &notices)?,
+                Err(error) => {
+                    notices.warn(format!("working without a cache: {}", line(&error)));
+                    Cache::none()
+                }
+            },
             CacheChoice::None => Cache::none(),
         };
         let options = RegistryOptions {

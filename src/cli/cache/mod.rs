@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
-use super::environment::{cache_directory, settings_file};
+use super::environment::{CacheDirectory, cache_directory, settings_file};
 use crate::error::{Error, Result, printable};
 use crate::report::{CacheCheck, CacheListing, EntryMatches, NodeListing, to_json};
 use crate::settings::SettingsFile;
@@ -104,7 +104,7 @@ struct StoreArgs {
 impl StoreArgs {
     fn folder(&self) -> Result<PathBuf> {
         let missing = || Error::usage("there is no cache directory").hint("pass --cache DIR");
-        cache_directory(self.cache.as_ref()).ok_or_else(missing)
+        cache_directory(self.cache.as_ref()).map(CacheDirectory::into_path).ok_or_else(missing)
     }
 
     /// The store for looking at it, or `None`, and said, where there is none.

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -30,11 +30,20 @@ enum TempFileFate {
 }
 
 impl Temp {
-    /// A new, locked file in the directory `dir`.
+    /// A new, locked file in the directory `dir`, which the umask says who may read and write.
     pub fn create(dir: &Path) -> Result<Self> {
+        Self::with_mode(dir, 0o666)
+    }
+
+    /// A new, locked file that nobody but its owner can write to, whatever the umask is.
+    pub fn of_cache(dir: &Path) -> Result<Self> {
+        Self::with_mode(dir, 0o644)
+    }
+
+    fn with_mode(dir: &Path, mode: u32) -> Result<Self> {
         loop {
             let path = dir.join(format!("{PREFIX}{}-{:016x}", std::process::id(), fastrand::u64(..)));
-            let file = match OpenOptions::new().write(true).read(true).create_new(true).open(&path) {
+            let file = match OpenOptions::new().write(true).read(true).create_new(true).mode(mode).open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(Error::io("could not create a file in the directory", dir, &error)),
@@ -101,7 +110,15 @@ pub fn scratch(directory: &Path) -> Result<File> {
 
 /// Puts `bytes` at `to`, in place of what was there.
 pub fn replace(to: &Path, bytes: &[u8]) -> Result<()> {
-    let temp = Temp::create(parent(to))?;
+    replace_with(Temp::create(parent(to))?, to, bytes)
+}
+
+/// Puts `bytes` at `to` in the cache, where nobody else may write to a file.
+pub fn replace_in_cache(to: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with(Temp::of_cache(parent(to))?, to, bytes)
+}
+
+fn replace_with(temp: Temp, to: &Path, bytes: &[u8]) -> Result<()> {
     temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
     temp.commit(to)
 }

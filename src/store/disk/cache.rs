@@ -1,8 +1,8 @@
 //! The local cache: blobs, documents and layer indexes by digest, shared by processes.
 //!
-//! It saves time and is never trusted: every read is verified, and what is damaged is removed and
-//! counts as missing. It never stops a run either: at the first failed write it says so once and
-//! takes nothing more; what it has can still be read.
+//! It saves time: every read is verified, and what is damaged is removed and counts as missing. What proves something, an
+//! index or a record, is believed only where nobody else can have written it. It never stops a run that could go on without:
+//! at the first failed write it says so once and takes nothing more; what it has can still be read.
 
 use std::fs::File;
 use std::io::Seek;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::atomic;
-use super::cache_layout::{CacheLayout, line};
+use super::cache_layout::{CacheLayout, create_private_here, line};
 use super::image_record::ImageRecord;
 use super::image_use::{self, ImageUse};
 use super::partial::{self, Receiving};
@@ -85,7 +85,7 @@ impl Cache {
         let Some(layout) = self.writable() else { return };
         // A damaged one is noticed and replaced here too.
         if self.small(digest).is_none() && bytes.len() as u64 <= DOCUMENT_LIMIT && Digest::of(bytes) == *digest {
-            layout.tolerate(atomic::replace(&layout.blob_path(digest), bytes));
+            layout.tolerate(atomic::replace_in_cache(&layout.blob_path(digest), bytes));
         }
     }
 
@@ -94,12 +94,10 @@ impl Cache {
     pub fn index(&self, digest: &Digest, version: u32) -> Option<Vec<u8>> {
         let layout = self.0.as_ref()?;
         let section = layout.section(&layout.index_path(digest, version))?;
-        let mut bytes = section.bytes(INDEX_LIMIT, "the index").ok()?;
-        let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
-        if seal != self::seal(digest, version, &bytes).as_bytes() {
+        let Some(bytes) = sealed_index(&section, digest, version).ok()? else {
             layout.discard(section.path());
             return None;
-        }
+        };
         touch(&section);
         Some(bytes)
     }
@@ -108,7 +106,7 @@ impl Cache {
         let Some(layout) = self.writable() else { return };
         let path = layout.index_path(digest, version);
         let sealed = [bytes, seal(digest, version, bytes).as_bytes()].concat();
-        let kept = atomic::create_directory(atomic::parent(&path)).and_then(|()| atomic::replace(&path, &sealed));
+        let kept = create_private_here(atomic::parent(&path)).and_then(|()| atomic::replace_in_cache(&path, &sealed));
         layout.tolerate(kept);
     }
 
@@ -159,14 +157,14 @@ fn touch(section: &Section) {
     let _ = section.file().set_modified(Timestamp::now().time());
 }
 
-/// Whether an index is what was kept for this layer in this format.
-pub(super) fn is_sealed_index(section: &Section, digest: &Digest, version: u32) -> Result<bool> {
+/// The index that was kept for this layer in this format; `None` where the file is damaged.
+pub(super) fn sealed_index(section: &Section, digest: &Digest, version: u32) -> Result<Option<Vec<u8>>> {
     if section.len() > INDEX_LIMIT {
-        return Ok(false);
+        return Ok(None);
     }
     let mut bytes = section.bytes(INDEX_LIMIT, "the index")?;
     let seal = bytes.split_off(bytes.len().saturating_sub(SEAL));
-    Ok(seal == self::seal(digest, version, &bytes).as_bytes())
+    Ok((seal == self::seal(digest, version, &bytes).as_bytes()).then_some(bytes))
 }
 
 /// Binds the bytes of an index to what they are the index of.

@@ -15,10 +15,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::cache::is_sealed_index;
+use super::cache::sealed_index;
 use super::image_record::ImageRecord;
 use super::lock::LockGuard;
 use super::node_record::{NODES, NodeRecord};
+use super::private_access::{check_directory, check_place, check_room, is_own_file};
 use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::{atomic, gc_lock, partial, verified};
 use crate::error::{CommandLine, Error, Kind, Result};
@@ -48,7 +49,9 @@ impl CacheLayout {
     /// Makes the directories that are missing, and takes part in the lock that keeps garbage
     /// collectors out.
     pub fn open(root: &Path, notices: &Notices) -> Result<Self> {
+        check_place(root)?;
         create_private(root)?;
+        let root = &check_cache(root)?;
         let held = gc_lock::lock_shared(root, notices)?;
         check_version(&root.join("version"))?;
         for room in ["blobs", "blobs/sha256", "indexes", "partial", "images", IMAGES] {
@@ -89,9 +92,13 @@ impl CacheLayout {
         &self.notices
     }
 
-    /// What cannot be opened is missing; what is no file is in the way and removed.
+    /// What cannot be opened is missing; what is no file, or somebody else's, is in the way and removed.
     pub fn section(&self, path: &Path) -> Option<Section> {
         match regular_file::open(path, Symlinks::Refused) {
+            Ok(Some(section)) if !is_own_file(path, section.file()).unwrap_or(false) => {
+                self.discard(path);
+                None
+            }
             Ok(section) => section,
             Err(error) => {
                 if error.kind() == Kind::Input {
@@ -131,6 +138,24 @@ impl CacheLayout {
     }
 }
 
+/// The path of the cache, if nobody else can change what is in it.
+pub fn check_cache(root: &Path) -> Result<PathBuf> {
+    let resolved = check_directory(root)?;
+    let versions = |of: &str| fs::read_dir(resolved.join(of)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let rooms = ["blobs", "blobs/sha256", "indexes", "partial", "images", "nodes"].map(|room| resolved.join(room));
+    let rooms = rooms.into_iter().chain(["indexes", "images", "nodes"].into_iter().flat_map(versions));
+    for room in rooms.filter(|room| fs::symlink_metadata(room).is_ok_and(|found| found.is_dir())) {
+        check_room(&resolved, &room)?;
+    }
+    Ok(resolved)
+}
+
+/// Whether there is a cache in the directory that nobody else can change, or can be one.
+pub fn check_usable(root: &Path) -> Result<()> {
+    check_place(root)?;
+    if root.is_dir() { check_cache(root).map(drop) } else { Ok(()) }
+}
+
 /// Removes what killed writers left; what has come of a download stays, it is taken up again.
 pub fn sweep(root: &Path) {
     atomic::sweep(root);
@@ -145,14 +170,16 @@ pub fn sweep(root: &Path) {
 /// Creates the directory and its missing parents, durably, as the files in it will be.
 pub fn create_private(path: &Path) -> Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.is_dir()).collect();
-    for directory in missing.into_iter().rev() {
-        match DirBuilder::new().mode(0o700).create(directory) {
-            Ok(()) => atomic::sync_directory(atomic::parent(directory))?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("could not create the directory of the cache", directory, &error)),
-        }
+    missing.into_iter().rev().try_for_each(create_private_here)
+}
+
+/// Creates the directory itself; one that is there is fine.
+pub(super) fn create_private_here(directory: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => atomic::sync_directory(atomic::parent(directory)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::io("could not create the directory of the cache", directory, &error)),
     }
-    Ok(())
 }
 
 /// Whether there is a cache in the directory at all. One that is of another version is an error.
@@ -161,7 +188,7 @@ pub fn has_known_version(root: &Path) -> Result<bool> {
 }
 
 fn check_version(path: &Path) -> Result<()> {
-    if known_version(path)? { Ok(()) } else { atomic::replace(path, format!("{VERSION}\n").as_bytes()) }
+    if known_version(path)? { Ok(()) } else { atomic::replace_in_cache(path, format!("{VERSION}\n").as_bytes()) }
 }
 
 fn known_version(path: &Path) -> Result<bool> {
@@ -204,9 +231,12 @@ pub fn file_state(root: &Path, path: &Path) -> Result<FileState> {
         return of_record(path, NodeRecord::read(path));
     }
     let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(FileState::Gone) };
+    if !is_own_file(path, section.file())? {
+        return Ok(FileState::Damaged);
+    }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let sound = match (Digest::from_hex(name), version(root, path)) {
-        (Ok(digest), Some(version)) => is_sealed_index(&section, &digest, version)?,
+        (Ok(digest), Some(version)) => sealed_index(&section, &digest, version)?.is_some(),
         (Ok(digest), None) => verified::hash(&mut section.reader(0))?.digest == digest,
         (Err(_), _) => false,
     };
@@ -220,6 +250,15 @@ fn of_record<R>(path: &Path, read: Result<Option<R>>) -> Result<FileState> {
         Err(error) if error.kind() == Kind::Io => Err(error),
         Err(_) => Ok(FileState::Damaged),
     }
+}
+
+/// The index of a layer in this file of the cache in `root`, with its digest and the version of its format. `None` where it is
+/// none, or damaged.
+pub fn read_index(root: &Path, path: &Path) -> Result<Option<(Digest, u32, Vec<u8>)>> {
+    let Some(section) = regular_file::open(path, Symlinks::Refused)? else { return Ok(None) };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (Ok(digest), Some(version)) = (Digest::from_hex(name), version(root, path)) else { return Ok(None) };
+    Ok(sealed_index(&section, &digest, version)?.map(|bytes| (digest, version, bytes)))
 }
 
 /// The version of the format of an index, from the directory it lies in.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::atomic::{self, Temp};
 use super::cache_layout::verify_command;
 use super::checksummed_json::ChecksummedJson;
+use super::private_access::is_own_file;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ impl ImageRecord {
                 .fact("path", path.display())
                 .hint(format!("{} removes it; then fetch the image again", verify_command(path)))
         };
-        if section.len() > RECORD_LIMIT {
+        if section.len() > RECORD_LIMIT || !is_own_file(path, section.file())? {
             return Err(damaged());
         }
         let bytes = section.bytes(RECORD_LIMIT, "the record")?;
@@ -78,7 +79,7 @@ impl ImageRecord {
         if bytes.len() as u64 > RECORD_LIMIT {
             return Err(Error::input("an image has too many parts to be recorded").fact("image", &self.reference));
         }
-        let temp = Temp::create(directory)?;
+        let temp = Temp::of_cache(directory)?;
         temp.write_at(&bytes, 0)?;
         temp.date(self.last_use.map_or(UNIX_EPOCH, Timestamp::time))?;
         temp.commit(&path)

@@ -21,6 +21,7 @@ mod lock;
 mod node_record;
 mod partial;
 mod place;
+mod private_access;
 mod private_directory;
 mod regular_file;
 mod tar_reader;
@@ -36,7 +37,10 @@ mod testing;
 pub use archive::{ArchiveSink, OciArchive};
 pub use atomic::{create_directories, scratch as scratch_file, sync_directory};
 pub use cache::Cache;
-pub use cache_layout::{FileState, IMAGES, create_private, file_state, has_known_version, line, sweep};
+pub use cache_layout::{
+    FileState, IMAGES, check_cache, check_usable, create_private, file_state, has_known_version, line, read_index,
+    sweep,
+};
 pub use docker_archive::DockerArchive;
 pub use gc_lock::{lock_exclusive, lock_shared};
 pub use image_record::{ImageRecord, names as record_files};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::atomic;
 use super::cache_layout::{create_private, verify_command};
 use super::checksummed_json::ChecksummedJson;
+use super::private_access::is_own_file;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ impl NodeRecord {
                 .fact("path", path.display())
                 .hint(format!("{} removes it; the times of use of the node's images are lost", verify_command(path)))
         };
-        if section.len() > LIMIT {
+        if section.len() > LIMIT || !is_own_file(path, section.file())? {
             return Err(damaged());
         }
         FORMAT.decode(&section.bytes(LIMIT, "the record of a node")?).map(Some).ok_or_else(damaged)
@@ -69,7 +70,7 @@ impl NodeRecord {
         let directory = root.join(NODES);
         create_private(&directory)?;
         atomic::sweep(&directory);
-        atomic::replace(&directory.join(Self::file_name(&self.endpoint)), &FORMAT.encode(self)?)
+        atomic::replace_in_cache(&directory.join(Self::file_name(&self.endpoint)), &FORMAT.encode(self)?)
     }
 }
 

@@ -184,6 +184,7 @@ fn take(path: &Path) -> Result<Taken> {
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(0o644)
         .custom_flags(regular_file::flags(Symlinks::Refused))
         .open(path)
         .map_err(|error| Error::io("could not open a file of the cache", path, &error))?;

@@ -29,8 +29,8 @@ pub use verify::{DamagedCacheFile, VerifiedFiles};
 
 use super::Notices;
 use super::disk::{
-    IMAGES, ImageRecord, LockGuard, LockMode, LockWait, Timestamp, has_known_version, line, lock_exclusive,
-    lock_shared, sweep, sync_directory,
+    IMAGES, ImageRecord, LockGuard, LockMode, LockWait, Timestamp, check_cache, has_known_version, line,
+    lock_exclusive, lock_shared, sweep, sync_directory,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -45,7 +45,11 @@ impl LockedCache {
     /// The cache in a directory, or `None` where there is none. Nothing is made or changed.
     /// [`LockMode::Shared`] is for looking, [`LockMode::Exclusive`] for collecting.
     pub fn open(root: &Path, mode: LockMode, patience: LockWait, notices: &Notices) -> Result<Option<Self>> {
-        if !root.is_dir() || !has_known_version(root)? {
+        if !root.is_dir() {
+            return Ok(None);
+        }
+        let root = &check_cache(root)?;
+        if !has_known_version(root)? {
             return Ok(None);
         }
         let held = match mode {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{advice, again};
 use crate::attest::attesting;
+use crate::store::Setup;
 use crate::support::docker_registry::{Door, Registry};
 use crate::support::fixtures;
 use crate::support::http::Answer;
@@ -111,6 +112,30 @@ login) echo '{"Username": "ann", "Secret": "secret"}' > "$HOME/stored" ;;
 get) cat "$HOME/stored" 2> /dev/null || { echo "the session has expired"; exit 1; } ;;
 esac
 "#;
+
+#[test]
+fn of_a_cache_that_others_can_write_to() {
+    let setup = or_skip!(Setup::new(1000));
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(setup.cache.parent().unwrap(), 0o755);
+    open(&setup.cache, 0o777);
+    let inspect = |flags: &[String]| {
+        let image = setup.name("in/app:v1");
+        setup.registries.sandbox.underpin(["inspect", &image]).args(flags).hurried().run()
+    };
+    let named = ["--cache".to_owned(), setup.cache.display().to_string()];
+    let run = inspect(&named).fails("usage");
+    let written = "choose a directory of your own with --cache, or pass --no-cache";
+    inspect(&advice(&run, written).flags("--no-cache", &[])).ok();
+    let written = "if everything in it is yours, run `chmod go-w {word}`, and then {verify}";
+    let verify = advice(&run, written).command(&[]);
+    let chmod = ["go-w".to_owned(), setup.cache.display().to_string()];
+    setup.registries.sandbox.program("chmod", chmod).run().ok();
+    setup.registries.sandbox.underpin(verify).run().ok();
+    inspect(&named).ok();
+}
 
 #[test]
 fn of_a_credential_helper_that_fails() {

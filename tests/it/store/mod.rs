@@ -3,6 +3,7 @@
 mod collector;
 mod crash;
 mod damage;
+mod trust;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
