@@ -14,12 +14,12 @@ use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::layer::FileDigests;
 use crate::oci::{Location, Platform, json};
-use crate::plan::{AttestKind, RebaseOptions};
+use crate::plan::{AttestKind, BaseChoice, RebaseOptions};
 use crate::policy::exceptions::Exception;
 use crate::process::PodContainer;
 use crate::report::FileListing;
 use crate::rules::Allow;
-use crate::store::disk::{Place, read_file};
+use crate::store::disk::{Place, note_input, note_location, read_file};
 use crate::store::engine::not_a_target;
 use crate::store::fetch::Request;
 
@@ -85,6 +85,23 @@ impl Job {
             old_bases: &self.old_bases,
             file_digests,
         }
+    }
+
+    /// Keeps what the run writes besides away from the images on disk that it is about.
+    pub fn note_files(&self) {
+        let options = &self.options;
+        let old_bases = options.old_base.iter().chain(self.old_bases.iter().map(|(_, choice)| choice));
+        let old_bases = old_bases.filter_map(|choice| match choice {
+            OldBaseChoice::Image(location) => Some(location),
+            OldBaseChoice::Scratch | OldBaseChoice::Layers(_) | OldBaseChoice::Digest(_) => None,
+        });
+        let base = match &options.base {
+            BaseChoice::Image(location) => Some(location),
+            BaseChoice::Auto => None,
+        };
+        let others = options.known_bases.iter().chain(&options.base_candidates).chain(&options.log_runner);
+        options.sign_key.iter().for_each(|key| note_input(Path::new(key)));
+        others.chain(base).chain(old_bases).chain(&self.targets).chain([&self.source]).for_each(note_location);
     }
 
     /// The same for a component of the exception list, whose refusals by these rules do not count.

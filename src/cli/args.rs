@@ -15,7 +15,7 @@ use crate::oci::{HostPattern, Location};
 use crate::plan::{BaseChoice, CommandFrom, Epoch, RebaseOptions};
 use crate::process::PodContainer;
 use crate::settings::Job;
-use crate::store::disk::line;
+use crate::store::disk::{line, note_input, note_tree};
 use crate::store::gc;
 use crate::store::{CacheChoice, Network, SessionOptions};
 
@@ -118,9 +118,23 @@ impl SessionArgs {
         }
     }
 
+    /// Keeps what the run writes away from these files.
+    pub(super) fn note_files(&self) {
+        self.cacert.iter().for_each(|file| note_input(file));
+        self.cache_directory().iter().for_each(|directory| note_tree(directory));
+    }
+
+    /// Where the cache is, if there is to be one.
+    fn cache_directory(&self) -> Option<PathBuf> {
+        match self.cache_choice() {
+            CacheChoice::Directory(directory) | CacheChoice::Usual(directory) => Some(directory),
+            CacheChoice::None => None,
+        }
+    }
+
     /// Collects garbage after a run, where a size is configured. Its failures are warnings.
     pub(super) fn collect_after(&self, console: &Console) {
-        let (CacheChoice::Directory(folder) | CacheChoice::Usual(folder)) = self.cache_choice() else { return };
+        let Some(folder) = self.cache_directory() else { return };
         match limit() {
             Ok(Some(limit)) => gc::after_run(&folder, &limit, &console.notices()),
             Ok(None) => {}

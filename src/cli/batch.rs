@@ -11,7 +11,7 @@ use super::args::{SayArgs, SessionArgs, epoch, read_pod};
 use super::console::{Console, Form};
 use super::keys::{SigningKeys, beside};
 use super::lock_file::LockFile;
-use super::policy_args::{BatchLists, PolicyArgs, read_text};
+use super::policy_args::{BatchLists, PolicyArgs, read_text, text_of};
 use super::report_file::{Images, ReportFiles, ResultReportArgs};
 use crate::attest::sbom::SbomWish;
 use crate::batch::{
@@ -22,7 +22,7 @@ use crate::process::PodContainer;
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::disk::OutputFile;
+use crate::store::disk::{OutputFile, read_edited};
 use crate::yaml;
 
 /// Move many images, listed in a YAML file
@@ -97,8 +97,11 @@ impl Batch {
             console.data(SCHEMA);
             return Ok(Ended::Done);
         };
+        let entries = self.entries(path, self.reports.sbom_wish())?;
+        for entry in &entries {
+            entry.job.note_files();
+        }
         let sboms = self.reports.sboms(Images::Many)?;
-        let entries = self.entries(path, sboms.wish())?;
         let (shard, only) = (self.shard()?, self.only()?);
         let is_part = |(at, entry): &(usize, &BatchEntry)| {
             shard.has(*at) && only.as_ref().is_none_or(|only| matches(only, entry))
@@ -219,7 +222,7 @@ impl PromoterFile {
         Promotion::of(targets.map(|target| (target, "")), prefix.as_deref())?;
         let file = OutputFile::open(path)?;
         // A pipe is written to, and has nothing to add to.
-        let there = if path.is_file() { read_text(path, LARGEST)? } else { String::new() };
+        let there = if path.is_file() { text_of(path, read_edited(path, LARGEST))? } else { String::new() };
         read_promoter(&there).map_err(|error| error.fact("path", path.display()))?;
         Ok(Self { file, there, prefix })
     }

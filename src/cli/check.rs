@@ -94,6 +94,7 @@ impl Check {
         let listing = self.reports.listing(asked.len());
         for one in &mut asked {
             one.job.files = listing;
+            one.job.note_files();
         }
         let files = self.reports.open()?;
         let options = self.world.session_options()?;

@@ -46,8 +46,8 @@ impl Elf {
 
     /// Every file is looked at, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let files = self.reports.open()?;
         let programs = Programs(self.files.iter().map(|path| (path.display().to_string(), look(path))).collect());
+        let files = self.reports.open()?;
         match console.form {
             Form::Json if programs.errors().count() == self.files.len() => {}
             Form::Json => console.json(&programs.json()),

@@ -16,7 +16,7 @@ use crate::policy::exceptions::{
     Component, ComponentBase, EMPTY_PAGE, ExceptionList, LARGEST, NewException, component_names, render,
 };
 use crate::report::{ExceptionListReport, Reportable as _};
-use crate::store::disk::{is_there, read_file, write_file};
+use crate::store::disk::{edit_file, is_there, note_input, read_file};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
 #[derive(Debug, Args)]
@@ -84,12 +84,14 @@ impl Exceptions {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let files = self.reports.open()?;
         let before = self.before()?;
         let list = self.edited(&before)?;
         let images = self.batch.as_deref().map(read_batch).transpose()?.map(|file| file.images);
+        // Also one that is begun now.
+        note_input(&self.file);
+        let files = self.reports.open()?;
         if self.init || list.page() != before.page() {
-            write_file(&self.file, list.page().as_bytes())?;
+            edit_file(&self.file, list.page().as_bytes())?;
         }
         let mut problems = list.problems();
         problems.extend(images.iter().flat_map(|images| list.strangers(images.iter().map(|it| &it.job.source))));

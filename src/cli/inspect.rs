@@ -11,6 +11,7 @@ use crate::oci::{Location, Platform};
 use crate::report::{Inspection, Reportable as _};
 use crate::run;
 use crate::store::Session;
+use crate::store::disk::note_location;
 
 /// Show an image's layers and where they come from, its base and how it was found, and its command
 #[derive(Debug, Args)]
@@ -53,9 +54,10 @@ impl Inspect {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
+        let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
+        known.iter().chain([&image]).chain(&self.bases).for_each(note_location);
         let files = self.reports.open()?;
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
-        let known = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let listing = self.reports.listing(1);
         let inspection: Inspection = run::inspect(&session, &image, &platforms, (&known, &self.bases), listing)?;
         match console.form {

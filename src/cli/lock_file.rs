@@ -5,13 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::policy_args::read_text;
+use super::policy_args::text_of;
 use crate::batch::{BatchEntry, Changes, LARGEST, Lock, Locking};
 use crate::error::{Error, Kind, Result};
 use crate::oci::Digest;
 use crate::store::Notices;
 use crate::store::disk::{
-    LockMode, LockWait, OutputFile, add_line, lock_directory, remove_file, sync_directory, write_file,
+    LockMode, LockWait, OutputFile, add_line, edit_file, lock_directory, note_input, read_edited, remove_file,
+    sync_directory,
 };
 
 /// The lock of a batch file.
@@ -27,9 +28,10 @@ impl LockFile {
         Self { path, journal, locking }
     }
 
-    /// Proves that it can be written, where it will be.
+    /// Proves that it can be written, where it will be, and keeps other files of the run away from it.
     pub fn open(&self) -> Result<()> {
         if self.locking == Locking::Strict {
+            note_input(&self.path);
             return Ok(());
         }
         OutputFile::open(&self.path).and_then(|_| OutputFile::open(&self.journal)).map(drop)
@@ -87,7 +89,7 @@ impl LockFile {
             // Its writer may have been killed before the rename was durable.
             sync_directory(directory)?;
         } else {
-            write_file(&self.path, merged.to_text().as_bytes())?;
+            edit_file(&self.path, merged.to_text().as_bytes())?;
         }
         self.remove_journal();
         Ok(())
@@ -99,14 +101,14 @@ impl LockFile {
         if !self.journal.exists() {
             return Ok(Some(Changes::default()));
         }
-        let text = read_text(&self.journal, 4 * LARGEST)?;
+        let text = read_own(&self.journal, 4 * LARGEST)?;
         let (heading, lines) = text.split_once('\n').unwrap_or_default();
         Ok((heading == self.state()?.to_string()).then(|| Changes::from_journal(lines)))
     }
 
     /// What the lock is now.
     fn state(&self) -> Result<Digest> {
-        let text = if self.path.exists() { read_text(&self.path, 4 * LARGEST)? } else { String::new() };
+        let text = if self.path.exists() { read_own(&self.path, 4 * LARGEST)? } else { String::new() };
         Ok(Digest::of(text.as_bytes()))
     }
 
@@ -117,5 +119,10 @@ impl LockFile {
 }
 
 fn read_lock(path: &Path) -> Result<Lock> {
-    Lock::read(&read_text(path, 4 * LARGEST)?).map_err(|error| error.fact("path", path.display()))
+    Lock::read(&read_own(path, 4 * LARGEST)?).map_err(|error| error.fact("path", path.display()))
+}
+
+/// The text of a file that the run itself writes.
+fn read_own(path: &Path, limit: u64) -> Result<String> {
+    text_of(path, read_edited(path, limit))
 }

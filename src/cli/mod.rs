@@ -38,6 +38,7 @@ use paint::ColorChoice;
 
 use crate::error::{Error, redacted};
 use crate::report::Grade;
+use crate::store::disk::keep_apart;
 
 pub use interruption::say_interrupted;
 
@@ -122,6 +123,10 @@ pub fn main() -> ExitCode {
     };
     let console = Console::new(cli.command.say(), cli.color);
     interruption::announce(&console);
+    keep_apart();
+    if let Some(world) = cli.command.world() {
+        world.note_files();
+    }
     let result = cli.command.run(&console);
     if let Some(world) = cli.command.world() {
         world.collect_after(&console);

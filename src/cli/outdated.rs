@@ -23,7 +23,7 @@ use crate::policy::exceptions::ExceptionList;
 use crate::report::{OutdatedImage, OutdatedReport, Reportable as _, RowOutcome};
 use crate::settings::Job;
 use crate::store::Session;
-use crate::store::disk::OutputFile;
+use crate::store::disk::{OutputFile, note_location};
 
 /// Find images that are based on an old build of their base
 #[derive(Debug, Args)]
@@ -88,11 +88,14 @@ impl Outdated {
         let policy = self.policy.read()?;
         let known_bases = self.known_base.iter().map(|text| text.parse()).collect::<Result<Vec<Location>>>()?;
         let entries = self.entries(&policy)?;
+        known_bases.iter().for_each(note_location);
+        self.images.iter().filter_map(|text| text.parse().ok()).for_each(|image| note_location(&image));
+        let manifests = inputs::find(&self.kube);
         let refresh = self.write.as_deref().map(OutputFile::open).transpose()?;
         let files = self.reports.open()?;
         let options = self.world.session_options()?;
         let session = Session::new(&options, console.notices(), console.progress())?;
-        let (images, unasked) = self.questions(&session, entries, &policy);
+        let (images, unasked) = self.questions(&session, entries, manifests, &policy);
         let apply = |job: Job, list: Option<&ExceptionList>| policy.apply_list(job, list);
         let run = OutdatedRun {
             images,
@@ -124,6 +127,7 @@ impl Outdated {
             let entry = Arc::new(entry);
             for target in &entry.job.targets {
                 let (location, list, entry) = (target.clone(), list.clone(), Some(Arc::clone(&entry)));
+                note_location(&location);
                 questions.push(Question::Image(AskedImage { location, entry, list }));
             }
         }
@@ -135,10 +139,11 @@ impl Outdated {
         &self,
         session: &Session,
         entries: Vec<Question>,
+        in_manifests: Result<Vec<inputs::Input>>,
         policy: &Policy,
     ) -> (Vec<AskedImage>, Vec<OutdatedImage>) {
         let named = self.images.iter().flat_map(|text| named(session, text, policy));
-        let in_manifests = inputs::find(&self.kube).map(|inputs| manifests(&inputs, policy));
+        let in_manifests = in_manifests.map(|inputs| manifests(&inputs, policy));
         let in_manifests = in_manifests.unwrap_or_else(|error| vec![Question::Unknown("--kube".to_owned(), error)]);
         let (mut images, mut unasked, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         // The batch file knows most of its images, so its word counts.

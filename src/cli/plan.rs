@@ -38,8 +38,10 @@ const EXAMPLES: &str = "Examples:
 
 impl Plan {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let wishes = (self.reports.sbom_wish(), self.reports.listing(1));
+        let job = Job { sbom: wishes.0, files: wishes.1, ..self.moving.job(&self.to)? };
+        job.note_files();
         let (files, sboms) = (self.reports.open()?, self.reports.sboms(Images::One)?);
-        let job = Job { sbom: sboms.wish(), files: self.reports.listing(1), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let report = run::plan(&session, &job)?;
         let written = sboms.write(&report.sboms);

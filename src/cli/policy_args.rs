@@ -148,6 +148,11 @@ impl<'a> BatchLists<'a> {
 
 /// A text file that the user named.
 pub(super) fn read_text(path: &Path, limit: u64) -> Result<String> {
-    let bytes = read_file(path, limit).map_err(|error| Error::io("could not read the file", path, &error))?;
+    text_of(path, read_file(path, limit))
+}
+
+/// The text of what was read of a file.
+pub(super) fn text_of(path: &Path, read: std::io::Result<Vec<u8>>) -> Result<String> {
+    let bytes = read.map_err(|error| Error::io("could not read the file", path, &error))?;
     String::from_utf8(bytes).map_err(|_| Error::input("the file is not UTF-8").fact("path", path.display()))
 }

@@ -54,8 +54,10 @@ const EXAMPLES: &str = "Examples:
 
 impl Rebase {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
+        let wishes = (self.reports.sbom_wish(), self.reports.listing(1));
+        let job = Job { sbom: wishes.0, files: wishes.1, ..self.moving.job(&self.to)? };
+        job.note_files();
         let files = self.open_files()?;
-        let job = Job { sbom: files.sboms.wish(), files: self.reports.listing(1), ..self.moving.job(&self.to)? };
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let job = if self.dry_run { job } else { signed(job)? };
         if self.dry_run {

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::attest::sbom::{Sbom, SbomFormat, SbomWish};
 use crate::error::{Error, Result};
 use crate::report::{FileListing, ReportFormat, Reportable};
-use crate::store::disk::OutputFile;
+use crate::store::disk::{OutputFile, OutputRole};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -64,6 +64,15 @@ impl ResultReportArgs {
         listing(reports, images)
     }
 
+    /// What the run has to make for SBOMs. The file with the least room decides.
+    pub(super) fn sbom_wish(&self) -> SbomWish {
+        let files = self.report.iter().filter_map(|file| match file {
+            AnyReportFile::Sbom(file) => Some(file.wish()),
+            AnyReportFile::Report(_) => None,
+        });
+        files.min().unwrap_or(SbomWish::None)
+    }
+
     /// Tries the files of SBOMs, whose names are not known before there is an image.
     pub(super) fn sboms(&self, images: Images) -> Result<SbomFiles> {
         let files = self.report.iter().filter_map(|file| match file {
@@ -101,13 +110,6 @@ impl ReportFiles {
 pub(super) struct SbomFiles(Vec<SbomFile>);
 
 impl SbomFiles {
-    /// What the run has to make.
-    pub(super) fn wish(&self) -> SbomWish {
-        let wish = |file: &SbomFile| if file.is_for_many() { SbomWish::ForEachPlatform } else { SbomWish::One };
-        // The file with the least room decides.
-        self.0.iter().map(wish).min().unwrap_or(SbomWish::None)
-    }
-
     pub(super) fn write(&self, sboms: &[Sbom]) -> Result<()> {
         let all = self.0.iter().flat_map(|file| sboms.iter().map(|sbom| file.write(sbom)));
         all.fold(Ok(()), Result::and)
@@ -132,14 +134,16 @@ impl ReportFile {
 struct SbomFile {
     format: SbomFormat,
     pattern: String,
+    role: OutputRole,
 }
 
 impl SbomFile {
     const PLATFORM: &str = "{platform}";
     const DIGEST: &str = "{digest}";
 
-    fn is_for_many(&self) -> bool {
-        self.pattern.contains(Self::PLATFORM) || self.pattern.contains(Self::DIGEST)
+    fn wish(&self) -> SbomWish {
+        let is_for_many = self.pattern.contains(Self::PLATFORM) || self.pattern.contains(Self::DIGEST);
+        if is_for_many { SbomWish::ForEachPlatform } else { SbomWish::One }
     }
 
     /// Whether it can be written, and has a name for each document.
@@ -152,13 +156,13 @@ impl SbomFile {
                 ),
             ));
         }
-        OutputFile::open(Path::new(&self.pattern)).map(drop)
+        OutputFile::open_as(Path::new(&self.pattern), self.role).map(drop)
     }
 
     fn write(&self, sbom: &Sbom) -> Result<()> {
         let platform = sbom.platform.to_string().replace('/', "-");
         let name = self.pattern.replace(Self::PLATFORM, &platform).replace(Self::DIGEST, &sbom.digest.hex());
-        OutputFile::open(Path::new(&name))?.write(self.format.write(sbom).as_bytes())
+        OutputFile::open_as(Path::new(&name), self.role)?.write(self.format.write(sbom).as_bytes())
     }
 }
 
@@ -188,7 +192,7 @@ impl FromStr for AnyReportFile {
     fn from_str(text: &str) -> Result<Self> {
         let (word, path) = split(text)?;
         match SbomFormat::ALL.into_iter().find(|format| format.word() == word) {
-            Some(format) => Ok(Self::Sbom(SbomFile { format, pattern: path.to_owned() })),
+            Some(format) => Ok(Self::Sbom(SbomFile { format, pattern: path.to_owned(), role: OutputRole::unique() })),
             None => text.parse().map(Self::Report).map_err(|_| {
                 let sboms = SbomFormat::ALL.map(SbomFormat::word);
                 unknown(&[&ReportFormat::ALL.map(ReportFormat::word)[..], &sboms].concat())

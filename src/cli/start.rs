@@ -14,6 +14,7 @@ use crate::plan::{DEFAULT_START_SECONDS, StartMount, StartOptions, StartSeconds,
 use crate::report::Reportable as _;
 use crate::run;
 use crate::store::Session;
+use crate::store::disk::note_location;
 
 /// Start an image for real in a sandbox, and say whether it runs
 ///
@@ -68,6 +69,7 @@ impl Start {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let platforms = self.platform.iter().map(|text| text.parse()).collect::<Result<Vec<Platform>>>()?;
+        note_location(&image);
         let files = self.reports.open()?;
         let options = StartOptions {
             seconds: self.seconds,

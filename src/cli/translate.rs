@@ -84,9 +84,9 @@ impl Translate {
     }
 
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let files = self.reports.open()?;
         let context = self.context()?;
         let script = self.script.as_deref().map(read).transpose()?;
+        let files = self.reports.open()?;
         let translation = Translation::of(&self.argv, script.as_deref(), &context, self.strategy().as_ref());
         match (console.form, &translation.verdict) {
             (Form::Json, _) => console.json(&translation.json()),

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::oci::Location;
 use crate::report::Reportable as _;
 use crate::store::Session;
+use crate::store::disk::note_location;
 use crate::verify::{InputPlaces, verify};
 
 /// Rebuild a rebased image from the inputs it records, and compare digests
@@ -74,6 +75,8 @@ impl Verify {
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
         let image = self.image.parse()?;
         let places = self.places.read()?;
+        let given = [&places.source, &places.base, &places.old_base, &places.log_runner].into_iter().flatten();
+        given.chain([&image]).for_each(note_location);
         let files = self.reports.open()?;
         let session = Session::new(&self.world.session_options()?, console.notices(), console.progress())?;
         let verification = verify(&session, &image, &places)?;

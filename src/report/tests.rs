@@ -158,7 +158,7 @@ fn on_every_scalar(write: impl FnOnce(&Judged<'_>)) {
         evidence: text.clone(),
         fix: String::new(),
     };
-    let error = texts.iter().fold(Error::input("x"), |error, text| error.cause(text));
+    let error = texts.iter().fold(Error::input("x"), Error::cause);
     write(&Judged(texts.iter().map(|text| ("a.io/b", finding(text))).collect(), error));
 }
 

@@ -1,13 +1,17 @@
 //! Files that a run writes beside the image: opened before anything is published, never written through a link,
 //! and where one fails after all, what was published is still told.
 
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use crate::support::faulty_disk::SmallDisk;
+use crate::support::fixtures;
 use crate::support::invocation::{Run, Sandbox, files_under};
+use crate::support::layouts::Layouts;
+use crate::support::programs::{Machine, prints};
 use crate::support::proxy::{Action, on};
 use crate::support::registries::{Registries, Trial};
-use crate::support::skip::or_skip;
+use crate::support::skip::{missing, need, or_skip};
 
 /// Runs the trial with a digest file and a report at these paths.
 fn run(trial: &Trial<'_>, digest: &Path, report: &Path) -> Run {
@@ -150,4 +154,230 @@ fn a_batch_tells_what_it_published_even_if_its_lock_fails() {
         (registries.expected(), Some(registries.expected()))
     );
     trial.settle();
+}
+
+// Files that are in each other's way.
+
+/// Everything in the directory that the runs work in, with its bytes.
+fn snapshot(layouts: &Layouts) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = files_under(&layouts.sandbox.path("here"));
+    files.sort();
+    files.into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap_or_default())).collect()
+}
+
+/// A directory with a file of each kind that a run reads.
+fn workplace() -> Layouts {
+    let layouts = Layouts::on(&fixtures::old_base("linux/amd64"), &fixtures::app("linux/amd64", 5000));
+    let write = |name: &str, text: &str| std::fs::write(layouts.layout(name), text).unwrap();
+    write(
+        "images.yaml",
+        "images:\n- {source: 'oci:app:v1', target: 'oci:out:b', base: 'oci:new:v1', old_base: 'oci:old:v1'}\n",
+    );
+    write(
+        "remote.yaml",
+        "images:\n- {source: 'oci:app:v1', target: 'r.example/a:b', base: 'oci:new:v1', old_base: 'oci:old:v1'}\n",
+    );
+    write("list.md", "|Component|Base|Reason|\n|-|-|-|\n|other|b.io/b|x|\n");
+    write("policy.yaml", "allow_bases: ['b.io/b']\nexceptions: list.md\n");
+    write("run.sh", "#!/bin/sh\nexec /app\n");
+    write(
+        "pod.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n    command: [sh, -c, exec app]\n",
+    );
+    std::fs::write(layouts.layout("app.bin"), prints(Machine::Amd64, fixtures::LINE)).unwrap();
+    fixtures::app("linux/amd64", 5000).build().oci_archive(&layouts.layout("app.tar"), "v1");
+    std::fs::hard_link(layouts.layout("images.yaml"), layouts.layout("images-hard.yaml")).unwrap();
+    std::os::unix::fs::symlink(layouts.layout("."), layouts.layout("round")).unwrap();
+    layouts
+}
+
+const REBASE: &[&str] = &["rebase", "oci-archive:app.tar:v1", "--base", "oci:new:v1", "--old-base", "oci:old:v1", "-q"];
+
+/// Ends of `batch images.yaml`.
+const COLLIDING_BATCH: &[&str] = &[
+    "--report json=images.yaml",
+    "--report html=./images.yaml",
+    "--report json=round/images.yaml",
+    "--report json=../here/images.yaml",
+    "--report json=images-hard.yaml",
+    "--report json=underpin.lock",
+    "--report json=round/underpin.lock",
+    "--report json=underpin.lock.journal",
+    "--report json=a.json --report text=a.json",
+    "--report json=a.json --report text=round/a.json",
+    "--report spdx=s-{digest} --report cyclonedx=./s-{digest}",
+    "--report spdx=underpin.lock-{digest} --report json=underpin.lock",
+    "--policy policy.yaml --report json=policy.yaml",
+    "--policy policy.yaml --report json=list.md",
+    "--exceptions list.md --report junit=list.md",
+    "--report json=app/index.json",
+    "--report json=new/oci-layout",
+    "--report json=old/blobs/sha256/x",
+];
+
+/// Ends of a rebase of `app.tar`.
+const COLLIDING_REBASE: &[&str] = &[
+    "--to oci:out:x --report json=app.tar",
+    "--to oci:out:x --digest-file app.tar",
+    "--to oci:out:x --digest-file d --report json=d",
+    "--to oci:out:x --report spdx=d --report json=d",
+    "--to oci:out:x --report json=new/index.json",
+    "--to oci:out:x --cache cache --report json=cache/blobs/x.json",
+    "--to oci:out:x --policy policy.yaml --digest-file list.md",
+    "--to oci-archive:new.tar:x --report json=new.tar",
+    "--to oci-archive:new.tar:x --digest-file round/new.tar",
+    "--to oci:out:x --command-from pod.yaml#a --report json=pod.yaml",
+    "--to oci:out:x --cacert list.md --report json=list.md",
+    "--to oci:out:x --sign-key list.md --report json=list.md",
+];
+
+/// Other command lines.
+const COLLIDING_OTHERS: &[&str] = &[
+    "batch remote.yaml --report json=a.json --promoter a.json",
+    "batch remote.yaml --promoter remote.yaml",
+    "batch remote.yaml --promoter underpin.lock",
+    "kube --write pod.yaml --report json=pod.yaml",
+    "kube --write . --report json=round/pod.yaml",
+    "kube pod.yaml --report json=a --report html=a",
+    "exceptions list.md --remove other --report json=list.md",
+    "exceptions --init new.md --report json=new.md",
+    "exceptions list.md --batch images.yaml --report json=images.yaml",
+    "outdated --batch images.yaml --write images.yaml --base b.io/b",
+    "outdated --batch images.yaml --write w --report json=w --base b.io/b",
+    "outdated --kube pod.yaml --write pod.yaml --base b.io/b",
+    "outdated oci:app:v1 --write app/index.json --base b.io/b",
+    "check oci-archive:app.tar:v1 --base oci:new:v1 --report json=app.tar",
+    "check --batch images.yaml --report json=images.yaml",
+    "inspect oci-archive:app.tar:v1 --report html=app.tar",
+    "inspect oci:app:v1 --known-base oci:old:v1 --report html=old/index.json",
+    "verify oci-archive:app.tar:v1 --report json=app.tar",
+    "start oci-archive:app.tar:v1 --report json=app.tar",
+    "elf app.bin --report json=app.bin",
+    "translate --script run.sh --report json=run.sh -- ./run.sh",
+    "plan oci-archive:app.tar:v1 --base oci:new:v1 --old-base oci:old:v1 --report json=app.tar",
+];
+
+/// Command lines that would write over what they read, or one file over another.
+fn collisions() -> Vec<Vec<String>> {
+    let words = |line: String| line.split(' ').map(str::to_owned).collect();
+    let batch = COLLIDING_BATCH.iter().map(|more| format!("batch images.yaml {more}"));
+    let rebase = COLLIDING_REBASE.iter().map(|more| format!("{} {more}", REBASE.join(" ")));
+    batch.chain(rebase).chain(COLLIDING_OTHERS.iter().map(ToString::to_string)).map(words).collect()
+}
+
+#[test]
+fn nothing_is_written_over_what_a_run_reads_or_writes() {
+    let layouts = workplace();
+    // A cache that is there, for a report that would be in it.
+    layouts.underpin(&["inspect", "oci:app:v1", "--cache", "cache"]).run().ok();
+    let before = snapshot(&layouts);
+    for line in collisions() {
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let run = layouts.underpin(&words).run();
+        assert_eq!(run.code(), Some(2), "{run}");
+        let run = run.says("cannot write the file");
+        assert!(run.stderr.contains("hint: name another file"), "{run}");
+        let after = snapshot(&layouts);
+        let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&after), names(&before), "{run}");
+        assert!(after == before, "{run}");
+    }
+}
+
+#[test]
+fn files_that_are_not_in_each_others_way_are_written() {
+    let layouts = workplace();
+    for line in [
+        "batch images.yaml --report json=app/report.json --report html=a.html --policy policy.yaml",
+        "batch images.yaml --locked --report json=a.json --report spdx=s-{digest} --report cyclonedx=c-{digest}",
+        "rebase oci-archive:app.tar:v1 --base oci:new:v1 --old-base oci:old:v1 --to oci-archive:out.tar:x --digest-file d --report json=j",
+        "rebase oci-archive:out.tar:x --base oci:new:v1 --old-base oci:new:v1 --to oci-archive:out.tar:y --digest-file d --report json=j",
+        "kube --write pod.yaml --report json=k.json --report text=/dev/stdout --report text=/dev/stdout",
+        "exceptions list.md --remove other --report json=e.json",
+        "elf app.bin --report json=e.json",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let run = layouts.underpin(&words).run();
+        assert!(matches!(run.code(), Some(0 | 1)), "{run}");
+    }
+}
+
+#[test]
+fn a_fifo_that_nobody_reads_is_refused_and_one_that_is_read_gets_the_report() {
+    let sandbox = Sandbox::new();
+    let fifo = sandbox.path("here").join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    std::fs::write(sandbox.path("here").join("list.md"), "|Component|Base|Reason|\n|-|-|-|\n").unwrap();
+    let words = ["exceptions", "list.md", "--report", "json=fifo"];
+    let run = sandbox.underpin(words).limit(std::time::Duration::from_secs(20)).run().says("nobody reads it");
+    assert_eq!(run.code(), Some(2), "{run}");
+    let reader = std::thread::spawn(move || std::fs::read_to_string(fifo).unwrap());
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while sandbox.underpin(words).run().code() != Some(0) {
+        assert!(std::time::Instant::now() < until, "the reader is there by now");
+    }
+    assert!(reader.join().unwrap().contains("[]"));
+    // What a shell makes of `>(command)`, and the streams of the run itself.
+    let binary = crate::support::invocation::binary();
+    let script =
+        "\"$0\" exceptions list.md --report json=>(cat > substituted) --report text=/dev/stdout; wait; sleep 0.2";
+    sandbox.program("bash", ["-c", script, &binary]).run();
+    let text = std::fs::read_to_string(sandbox.path("here").join("substituted")).unwrap();
+    assert!(text.contains("[]"), "{text}");
+}
+
+#[test]
+fn a_report_with_another_name_leaves_what_is_under_that() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.path("here").join(name);
+    std::fs::write(at("list.md"), "|Component|Base|Reason|\n|-|-|-|\n").unwrap();
+    std::fs::write(at("kept"), "precious").unwrap();
+    std::fs::hard_link(at("kept"), at("report")).unwrap();
+    sandbox.underpin(["exceptions", "list.md", "--report", "json=report"]).run().ok();
+    assert_eq!(std::fs::read_to_string(at("kept")).unwrap(), "precious");
+    assert!(std::fs::read_to_string(at("report")).unwrap().contains("[]"));
+}
+
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: a\n    command: [sh, -c, exec app]\n";
+
+#[test]
+fn an_edited_file_keeps_its_owner_its_mode_and_its_attributes() {
+    or_skip!(need(&["setpriv"]));
+    if !rustix::process::geteuid().is_root() {
+        return missing("the rights of root").stop();
+    }
+    let sandbox = Sandbox::new();
+    let here = sandbox.path("here");
+    let pod = here.join("pod.yaml");
+    let set_up = |mode: u32| {
+        std::fs::write(&pod, POD).unwrap();
+        std::os::unix::fs::chown(&pod, Some(1234), Some(2345)).unwrap();
+        std::fs::set_permissions(&pod, std::fs::Permissions::from_mode(mode)).unwrap();
+        let _ = rustix::fs::setxattr(&pod, "user.note", b"mine", rustix::fs::XattrFlags::empty());
+    };
+    let kept = |mode: u32| {
+        let found = pod.metadata().unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1234, 2345, mode));
+        let mut note = [0; 16];
+        if let Ok(length) = rustix::fs::getxattr(&pod, "user.note", &mut note[..]) {
+            assert_eq!(&note[..length], b"mine");
+        }
+    };
+    for mode in [0o640, 0o600, 0o664, 0o400] {
+        set_up(mode);
+        sandbox.underpin(["kube", "--write", "--logs", "klog", "pod.yaml"]).run().ok();
+        assert!(!std::fs::read_to_string(&pod).unwrap().contains("sh, -c"), "it was rewritten");
+        kept(mode);
+    }
+    // Who cannot give it back to its owner does not take it.
+    set_up(0o644);
+    for directory in [sandbox.path("."), here.clone(), sandbox.path("home"), sandbox.path("tmp")] {
+        std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let binary = crate::support::invocation::binary();
+    let user = ["--reuid=4321", "--regid=4321", "--clear-groups", &binary, "kube", "--write", "pod.yaml", "--no-cache"];
+    let run = sandbox.program("setpriv", user).run().says("could not keep the owner").says("1234");
+    assert_eq!(run.code(), Some(2), "{run}");
+    assert_eq!(std::fs::read_to_string(&pod).unwrap(), POD);
+    kept(0o644);
 }

@@ -15,7 +15,7 @@ use crate::examine::{FullImage, Klog, ProgramAnswer};
 use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
 use crate::oci::{Location, Reference};
 use crate::store::Session;
-use crate::store::disk::{Symlinks, open_regular};
+use crate::store::disk::{Symlinks, note_input, open_regular, place_of};
 
 /// The name of the stream.
 pub(in crate::cli) const STREAM: &str = "-";
@@ -35,6 +35,14 @@ impl Input {
             Self::File(path) => path.display().to_string(),
         }
     }
+
+    /// What it is, however it is spelled.
+    fn identity(&self) -> PathBuf {
+        match self {
+            Self::Stream => PathBuf::from(STREAM),
+            Self::File(path) => place_of(path),
+        }
+    }
 }
 
 /// The files that the command line names, each once and in a fixed order.
@@ -48,7 +56,12 @@ pub(in crate::cli) fn find(words: &[PathBuf]) -> Result<Vec<Input>> {
             Some(text) if !word.exists() && text.contains(['*', '?', '[', '{']) => matching(text)?,
             _ => vec![Input::File(word.clone())],
         };
-        found.extend(files.into_iter().filter(|file| seen.insert(file.name())));
+        found.extend(files.into_iter().filter(|file| seen.insert(file.identity())));
+    }
+    for input in &found {
+        if let Input::File(path) = input {
+            note_input(path);
+        }
     }
     Ok(found)
 }

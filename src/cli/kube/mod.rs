@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kube::{self, KubeOptions, NoImages};
 use crate::plan::{KlogStyle, LogChoice};
 use crate::report::kube::{self as report, KubeMode, KubeReport, ManifestFile};
-use crate::store::disk::write_file;
+use crate::store::disk::edit_file;
 
 use inputs::Input;
 
@@ -75,8 +75,8 @@ Exit codes: 0 done, or nothing to do; 1 something was refused, or with --check w
 impl Kube {
     /// Every file is processed, also after one that cannot be read.
     pub(super) fn run(&self, console: &Console) -> Result<Ended> {
-        let files = self.reports.open()?;
         let inputs = inputs::find(&self.files)?;
+        let files = self.reports.open()?;
         let images = inputs::fetch_images(&self.image, &self.world, console)?;
         let options = KubeOptions {
             logs: self.logs,
@@ -169,5 +169,5 @@ fn replace(path: &Path, before: &str, after: &str) -> Result<()> {
     if inputs::read(&Input::File(path.to_owned()))? != before {
         return Err(Error::input("the file changed while it was being rewritten").fact("path", path.display()));
     }
-    write_file(path, after.as_bytes())
+    edit_file(path, after.as_bytes())
 }

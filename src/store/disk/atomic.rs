@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};
+
 use super::regular_file::{self, Symlinks};
 use crate::error::{Error, Result};
 
@@ -79,6 +81,32 @@ impl Temp {
     pub fn permit(&self, permissions: Permissions) -> Result<()> {
         let failed = |error| Error::io("could not set the permissions of the file", &self.path, &error);
         self.file.set_permissions(permissions).map_err(failed)
+    }
+
+    /// Makes another user and group the owner of the file, where they are not yet.
+    pub fn give_to(&self, user: u32, group: u32) -> Result<()> {
+        let failed = |error: io::Error| Error::io("could not keep the owner of the file", &self.path, &error);
+        let own = self.file.metadata().map_err(failed)?;
+        let changed = |own: u32, wanted: u32| (own != wanted).then_some(wanted);
+        let (user, group) = (changed(own.uid(), user), changed(own.gid(), group));
+        if user.is_none() && group.is_none() {
+            return Ok(());
+        }
+        std::os::unix::fs::fchown(&self.file, user, group).map_err(failed)
+    }
+
+    /// Gives the file the extended attributes of the one at `from`, access lists among them. Best effort: a file system may
+    /// not have them, and some only root may set.
+    pub fn copy_attributes(&self, from: &Path) {
+        let mut names = vec![0; 64 << 10];
+        let Ok(length) = llistxattr(from, &mut names[..]) else { return };
+        let names = names.get(..length).unwrap_or_default();
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            let mut value = vec![0; 64 << 10];
+            if let Ok(length) = lgetxattr(from, name, &mut value[..]) {
+                let _ = fsetxattr(&self.file, name, value.get(..length).unwrap_or_default(), XattrFlags::empty());
+            }
+        }
     }
 
     /// Gives the file its name `to`, in the same directory. Success means that it will be there

@@ -24,6 +24,7 @@ mod place;
 mod private_access;
 mod private_directory;
 mod regular_file;
+mod run_files;
 mod tar_reader;
 mod tar_writer;
 mod terminal;
@@ -55,6 +56,9 @@ pub use private_directory::{
     wait_if_ending,
 };
 pub use regular_file::{Symlinks, open as open_regular};
+pub use run_files::{OutputRole, keep_apart, note_input, note_location, note_tree};
 pub use terminal::{ask_password, end_password_prompt};
 pub use timestamp::Timestamp;
-pub use user_file::{OutputFile, add_line, is_there, read_file, remove_file, write_file};
+pub use user_file::{
+    OutputFile, add_line, edit_file, is_there, place_of, read_edited, read_file, remove_file, write_file,
+};

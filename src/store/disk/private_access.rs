@@ -30,9 +30,9 @@ pub fn check_directory(path: &Path) -> Result<PathBuf> {
     Ok(resolved)
 }
 
-/// Refuses a directory in the cache `root` that somebody else can change.
-pub fn check_room(root: &Path, room: &Path) -> Result<()> {
-    check_resolved(room, Existing::All).map_err(|doubt| doubt.into_error(root))
+/// Refuses a directory in the cache that somebody else can change.
+pub fn check_room(cache: &Path, room: &Path) -> Result<()> {
+    check_resolved(room, Existing::All).map_err(|doubt| doubt.into_error(cache))
 }
 
 /// The same for a directory that may not be there yet: then nobody else can make it first.
@@ -56,8 +56,8 @@ enum Existing {
 /// A directory that somebody else can change, and how.
 enum Doubt {
     Unknown(Error),
-    Owner(PathBuf, Metadata),
-    Writable(PathBuf, Metadata),
+    Owner(PathBuf, Box<Metadata>),
+    Writable(PathBuf, Box<Metadata>),
 }
 
 impl Doubt {
@@ -98,11 +98,11 @@ fn check_resolved(resolved: &Path, existing: Existing) -> std::result::Result<()
             .map_err(|error| Doubt::Unknown(Error::io("could not examine the directory", directory, &error)))?;
         let is_parent = existing == Existing::Parents || directory != resolved;
         if !reader.trusts_owner(found.uid(), is_parent) {
-            return Err(Doubt::Owner(directory.to_owned(), found));
+            return Err(Doubt::Owner(directory.to_owned(), Box::new(found)));
         }
         let is_safe = is_parent && found.mode() & STICKY != 0;
         if is_open && !is_safe && reader.others_write(directory, &found) {
-            return Err(Doubt::Writable(directory.to_owned(), found));
+            return Err(Doubt::Writable(directory.to_owned(), Box::new(found)));
         }
         is_open &= lets_others_in(&found);
     }

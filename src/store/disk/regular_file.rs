@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::run_files;
 use crate::error::{Error, Result};
 use crate::store::Stream;
 
@@ -28,6 +29,9 @@ pub fn open(path: &Path, links: Symlinks) -> Result<Option<Section>> {
         Symlinks::Refused => fs::symlink_metadata(path),
         Symlinks::Followed => fs::metadata(path),
     };
+    if links == Symlinks::Followed {
+        run_files::note_input(path);
+    }
     match before {
         Ok(metadata) => check(path, &metadata)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,23 +1,36 @@
 //! Files that the user named: digests and reports to write, certificates and credentials to read.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, OFlags, access};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::atomic::{self, Temp};
+use super::run_files::{self, OutputRole};
 use crate::error::{Error, Result};
 
-/// The content of the file, at most `limit` bytes of it: more is an error.
+/// The content of the file, at most `limit` bytes of it: more is an error. The run writes nothing over it.
 pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    run_files::note_input(path);
+    read_edited(path, limit)
+}
+
+/// The content of a file that the same run changes.
+pub fn read_edited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::other(format!("it is larger than {limit} bytes")));
     }
     Ok(bytes)
+}
+
+/// The directory that a file is in, without links, and its name there.
+pub fn place_of(path: &Path) -> PathBuf {
+    let directory = fs::canonicalize(atomic::parent(path)).unwrap_or_else(|_| atomic::parent(path).to_owned());
+    directory.join(path.file_name().unwrap_or_default())
 }
 
 /// Whether the path leads to anything, be it a link to nothing.
@@ -33,21 +46,25 @@ static RESERVED: [u8; 64 << 10] = [0; 64 << 10];
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
+    role: OutputRole,
     destination: Destination,
     /// Space in the same directory, under no name.
     reserve: Option<File>,
 }
 
 impl OutputFile {
-    /// Proves that [`Self::write`] can write, as far as that can be known now.
+    /// Proves that [`Self::write`] can write, as far as that can be known now, and that nothing else of the run is there.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_as(path, OutputRole::unique())
+    }
+
+    /// The same for an output that is opened more than once.
+    pub fn open_as(path: &Path, role: OutputRole) -> Result<Self> {
         let failed = |error: io::Error| Error::io("cannot write the file", path, &error);
+        run_files::check_output(path, role)?;
         let destination = destination(path)?;
         let reserve = match &destination {
-            Destination::Stream => {
-                access(path, Access::WRITE_OK).map_err(|error| failed(error.into()))?;
-                None
-            }
+            Destination::Stream(_) => None,
             Destination::File(_) if !atomic::parent(path).is_dir() => {
                 return Err(
                     Error::usage("cannot write the file: its directory does not exist").fact("path", path.display())
@@ -59,19 +76,27 @@ impl OutputFile {
                 Some(file)
             }
         };
-        Ok(Self { path: path.to_owned(), destination, reserve })
+        Ok(Self { path: path.to_owned(), role, destination, reserve })
     }
 
     /// Writes the file, whole or not at all. A link that has come in between is replaced.
     pub fn write(self, bytes: &[u8]) -> Result<()> {
+        // The run may have read it since, by a name that only an image or a settings file knew.
+        run_files::check_output(&self.path, self.role)?;
         drop(self.reserve);
-        write_to(&self.path, self.destination, bytes)
+        write_to(&self.path, self.destination, bytes, Owner::IfAllowed)
     }
+}
+
+/// Puts `bytes` into a file that the run has read, whole or not at all: it keeps its owner and who may do what with it, or
+/// nothing is changed.
+pub fn edit_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_to(path, destination(path)?, bytes, Owner::Kept)
 }
 
 /// Puts `bytes` into the file, whole or not at all. A link is not followed. A pipe or a device, such as `/dev/stdout`, is written to as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_to(path, destination(path)?, bytes)
+    write_to(path, destination(path)?, bytes, Owner::IfAllowed)
 }
 
 /// Adds a line to the end of the file, by one write. A file that is missing is begun with `heading`. A link is not
@@ -82,6 +107,13 @@ pub fn add_line(path: &Path, line: &str, heading: &dyn Fn() -> Result<String>) -
         |options: &mut OpenOptions| options.append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
     loop {
         match open(&mut OpenOptions::new()) {
+            Ok(file) if file.metadata().map_err(failed)?.nlink() > 1 => {
+                return Err(Error::usage(
+                    "cannot write the file: it has another name, under which it would change, too",
+                )
+                .fact("path", path.display())
+                .hint("remove the file"));
+            }
             Ok(mut file) => return file.write_all(format!("{line}\n").as_bytes()).map_err(failed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
@@ -106,13 +138,21 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-fn write_to(path: &Path, destination: Destination, bytes: &[u8]) -> Result<()> {
-    let failed = |error| Error::io("could not write the file", path, &error);
+/// Whether a file that is replaced stays its owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Or it is not replaced.
+    Kept,
+    /// What is written is new, and nobody's but ours.
+    IfAllowed,
+}
+
+fn write_to(path: &Path, destination: Destination, bytes: &[u8], owner: Owner) -> Result<()> {
     match destination {
-        Destination::Stream => {
-            OpenOptions::new().append(true).open(path).and_then(|mut file| file.write_all(bytes)).map_err(failed)
+        Destination::Stream(mut stream) => {
+            stream.write_all(bytes).map_err(|error| Error::io("could not write the file", path, &error))
         }
-        Destination::File(permissions) => replace_file(path, bytes, permissions),
+        Destination::File(there) => replace_file(path, bytes, there.as_ref(), owner),
     }
 }
 
@@ -120,9 +160,9 @@ fn write_to(path: &Path, destination: Destination, bytes: &[u8]) -> Result<()> {
 #[derive(Debug)]
 enum Destination {
     /// A regular file, or nothing yet.
-    File(Option<Permissions>),
-    /// A pipe, a terminal or a device.
-    Stream,
+    File(Option<Metadata>),
+    /// A pipe, a terminal or a device, open.
+    Stream(File),
 }
 
 fn destination(path: &Path) -> Result<Destination> {
@@ -137,10 +177,27 @@ fn destination(path: &Path) -> Result<Destination> {
     if there.is_dir() {
         Err(Error::usage("cannot write the file: the path is a directory").fact("path", path.display()))
     } else if there.is_file() {
-        Ok(Destination::File(Some(there.permissions())))
+        Ok(Destination::File(Some(there)))
     } else {
-        Ok(Destination::Stream)
+        open_stream(path).map(Destination::Stream)
     }
+}
+
+/// Opens a pipe or a device without waiting for somebody who reads it. Writing waits for the reader, as everywhere.
+fn open_stream(path: &Path) -> Result<File> {
+    let failed = |error: io::Error| Error::io("cannot write the file", path, &error);
+    let flags = OFlags::NONBLOCK.union(OFlags::NOCTTY).bits().cast_signed();
+    let file = match OpenOptions::new().append(true).custom_flags(flags).open(path) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            return Err(Error::usage("cannot write the file: it is a FIFO or a socket, and nobody reads it")
+                .fact("path", path.display())
+                .hint("start its reader first, or name a file"));
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let flags = fcntl_getfl(&file).map_err(|error| failed(error.into()))?;
+    fcntl_setfl(&file, flags.difference(OFlags::NONBLOCK)).map_err(|error| failed(error.into()))?;
+    Ok(file)
 }
 
 /// What is written never goes through a link: whoever can write to a shared directory could make us overwrite any
@@ -155,27 +212,40 @@ pub(super) fn refuse_link(path: &Path) -> Result<()> {
 }
 
 /// Whether the link is one of the system's own, to an open file of ours: `/dev/stdout`, `/dev/fd/3`.
-fn names_descriptor(path: &Path) -> bool {
+pub(super) fn names_descriptor(path: &Path) -> bool {
     let Ok(directory) = fs::canonicalize(atomic::parent(path)) else { return false };
     directory == Path::new("/dev") || (directory.starts_with("/proc") && directory.ends_with("fd"))
 }
 
-/// A file that was there keeps its permissions. Nobody but us looks for what a killed writer left here.
-fn replace_file(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> Result<()> {
+/// A file that was there keeps its owner, its permissions and its attributes. Nobody but us looks for what a killed writer
+/// left here.
+fn replace_file(path: &Path, bytes: &[u8], there: Option<&Metadata>, owner: Owner) -> Result<()> {
     let directory = atomic::parent(path);
     atomic::sweep(directory);
     let temp = Temp::create(directory)?;
-    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
-    if let Some(permissions) = permissions {
-        temp.permit(permissions)?;
+    // Before there is anything in it: what only its owner may read is nobody else's for a moment.
+    if let Some(there) = there {
+        match (temp.give_to(there.uid(), there.gid()), owner) {
+            (Ok(()), _) => {
+                temp.permit(there.permissions())?;
+                temp.copy_attributes(path);
+            }
+            (Err(error), Owner::Kept) => {
+                return Err(error
+                    .fact("file", path.display())
+                    .fact("owner", format_args!("user {}, group {}", there.uid(), there.gid()))
+                    .hint("run as its owner, or copy the file and change the copy"));
+            }
+            // It becomes ours, and what its group could do says nothing about ours.
+            (Err(_), Owner::IfAllowed) => temp.permit(Permissions::from_mode(there.mode() & 0o707))?,
+        }
     }
+    temp.write_at(bytes, 0).map_err(|error| error.fact("needed", bytes.len()))?;
     temp.commit(path)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]

@@ -46,7 +46,9 @@ fn a_forged_index_in_a_cache_that_others_can_write_is_not_believed() {
     let rooms = ["", "indexes", "images", "partial", "blobs", "blobs/sha256"].map(|room| setup.cache.join(room));
     for room in &rooms {
         // Everybody else gets as far as this directory.
-        rooms.iter().for_each(|other| set_mode(other, 0o755));
+        for other in &rooms {
+            set_mode(other, 0o755);
+        }
         set_mode(room, 0o777);
         let run = inspect(&setup).run().fails("usage").says("somebody else can write").says("0777");
         run.says(&room.canonicalize().unwrap().display().to_string());
@@ -54,7 +56,9 @@ fn a_forged_index_in_a_cache_that_others_can_write_is_not_believed() {
             setup.run(cache).fails("usage").says("somebody else can write");
         }
     }
-    rooms.iter().for_each(|room| set_mode(room, 0o755));
+    for room in &rooms {
+        set_mode(room, 0o755);
+    }
     setup.run(&["verify"]).refused();
     inspect(&setup).run().ok();
 }
