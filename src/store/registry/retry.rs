@@ -3,7 +3,7 @@
 //! The union of what the trusted clients retry: statuses that pass, lost connections, time-outs;
 //! never a bad certificate or a name that does not exist.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -128,10 +128,18 @@ fn too_long(about: &About, answer: &RegistryAnswer, wait: Duration, made: u32) -
     error.hint(format!("try again at {}", httpdate::fmt_http_date(now() + wait)))
 }
 
+/// The last time, in the year 9987, to which any wait can be added and still be written as a date of HTTP.
+const LAST_TIME: Duration = Duration::from_secs(253_000_000_000);
+
 /// What `Retry-After` as a date is measured against.
 #[expect(clippy::disallowed_methods, reason = "how long to wait never enters a result")]
 fn now() -> SystemTime {
-    SystemTime::now()
+    writable(SystemTime::now())
+}
+
+/// A time that can be written as a date of HTTP, however wrong the clock of the machine is.
+fn writable(time: SystemTime) -> SystemTime {
+    time.clamp(UNIX_EPOCH, UNIX_EPOCH + LAST_TIME)
 }
 
 #[cfg(test)]
@@ -168,6 +176,15 @@ mod tests {
             assert_eq!(retry_after(&headers, now), seconds.map(Duration::from_secs), "{text}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_far_off_is_written_as_some_date() {
+        let year = Duration::from_secs(365 * 24 * 3600);
+        for clock in [UNIX_EPOCH - 10 * year, UNIX_EPOCH, UNIX_EPOCH + 130 * year, UNIX_EPOCH + 9000 * year] {
+            let date = httpdate::fmt_http_date(writable(clock) + ABSURD);
+            assert!(httpdate::parse_http_date(&date).is_ok(), "{date}");
+        }
     }
 
     #[test]
