@@ -391,10 +391,6 @@ mod tests {
         let none = RebaseOptions::default;
         let paths = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
         let words = |word: &str| Some(CommandWords(vec![word.to_owned()]));
-        let logging = |word: &str| {
-            let script = format!("exec {word} >>/x.log 2>&1");
-            Some(CommandWords(["/bin/sh", "-c", &script].map(str::to_owned).to_vec()))
-        };
         let env = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>();
         for (options, expected) in [
             (none(), json!({})),
@@ -406,11 +402,6 @@ mod tests {
             (RebaseOptions { keep: paths(&["/app"]), ..none() }, json!({})),
             (RebaseOptions { drop: paths(&["/none", "/own"]), ..none() }, json!({"drop": ["/own"]})),
             (RebaseOptions { logs: LogChoice::Stdout, klog_style: KlogStyle::Dash, ..none() }, json!({})),
-            (RebaseOptions { logs: LogChoice::Stdout, entrypoint: logging("/app"), ..none() }, json!({})),
-            (
-                RebaseOptions { logs: LogChoice::Stdout, entrypoint: logging("/own"), ..none() },
-                json!({"entrypoint": ["/bin/sh", "-c", "exec /own >>/x.log 2>&1"], "logs": "stdout"}),
-            ),
             (RebaseOptions { freeze_env: vec!["A".to_owned()], ..none() }, json!({})),
             (RebaseOptions { source_date_epoch: Some(Epoch(7)), ..none() }, json!({"source_date_epoch": 7})),
             (RebaseOptions { on_missing_platform: OnMissing::Skip, ..none() }, json!({})),
@@ -418,6 +409,19 @@ mod tests {
         ] {
             assert_eq!(recorded(&options), expected.to_string(), "{options:?}");
         }
+    }
+
+    /// Two options that together give what the image has by itself had no effect, either of them.
+    #[test]
+    fn what_only_a_needless_option_needs_is_not_recorded() {
+        let logging = |program: &str| {
+            let script = format!("exec {program} >>/x.log 2>&1");
+            let entrypoint = Some(CommandWords(["/bin/sh", "-c", &script].map(str::to_owned).to_vec()));
+            RebaseOptions { logs: LogChoice::Stdout, entrypoint, ..RebaseOptions::default() }
+        };
+        assert_eq!(recorded(&logging("/app")), "{}");
+        let effective = json!({"entrypoint": ["/bin/sh", "-c", "exec /own >>/x.log 2>&1"], "logs": "stdout"});
+        assert_eq!(recorded(&logging("/own")), effective.to_string());
     }
 
     #[test]

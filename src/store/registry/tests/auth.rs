@@ -239,7 +239,7 @@ fn a_token_server_at_another_local_port_gets_credentials_only_where_the_user_nam
     assert!(Rig::new().registry.source(&fake.image("a/b:c")).top().is_ok(), "without credentials there is no harm");
     assert_eq!(tokens.seen()[0].header("authorization"), None);
     let (options, _dir) = options_with(&[&fake.host], PASSWORD);
-    let rig = Rig::with(RegistryOptions { insecure: vec![tokens.host.clone()], ..options });
+    let rig = Rig::with(RegistryOptions { insecure: vec![tokens.host.parse().unwrap()], ..options });
     assert!(rig.registry.source(&fake.image("a/b:c")).top().is_ok());
     assert_eq!(tokens.seen()[1].header("authorization"), Some(BASIC));
 }
