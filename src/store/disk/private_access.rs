@@ -46,6 +46,16 @@ pub fn check_place(path: &Path) -> Result<()> {
         .map_err(|doubt| doubt.into_error(&absolute))
 }
 
+/// The first directory on the way to what is made in `resolved` that somebody else could put another in the place of.
+/// `resolved` has no links in it.
+pub fn replaceable_directory(resolved: &Path) -> Result<Option<PathBuf>> {
+    match check_resolved(resolved, Existing::Parents) {
+        Ok(()) => Ok(None),
+        Err(Doubt::Unknown(error)) => Err(error),
+        Err(Doubt::Owner(directory, _) | Doubt::Writable(directory, _)) => Ok(Some(directory)),
+    }
+}
+
 /// Whether the whole of a path is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 
+use super::private_access::replaceable_directory;
 use crate::error::{Error, Result};
 
 const LOCK: &str = "lock";
@@ -125,7 +126,7 @@ pub fn wait_if_ending() {
 /// Where all of this user for the same purpose are. One that somebody else made, or can enter, is not used.
 fn shared_directory(purpose: &Purpose) -> Result<PathBuf> {
     let uid = geteuid().as_raw();
-    let path = temporary_directory(uid)?.join(format!("{PREFIX}{}-{uid}", purpose.name));
+    let path = temporary_directory()?.join(format!("{PREFIX}{}-{uid}", purpose.name));
     if path.to_str().is_none() {
         return Err(Error::usage("the name of the directory for temporary files is not UTF-8")
             .fact("directory", path.display())
@@ -147,26 +148,16 @@ fn shared_directory(purpose: &Purpose) -> Result<PathBuf> {
 
 /// The directory for temporary files, by its real path. Whoever can rename a directory on the way to it could put another
 /// in its place, and have us write there: then it is not used.
-fn temporary_directory(uid: u32) -> Result<PathBuf> {
-    const ROOT: u32 = 0;
-    /// Whoever a user namespace has no number for, such as root outside.
-    const UNMAPPED: u32 = 65_534;
+fn temporary_directory() -> Result<PathBuf> {
     let named = std::env::temp_dir();
     let unusable = |error: &io::Error| Error::io("could not open the directory for temporary files", &named, error);
     let path = fs::canonicalize(&named).map_err(|error| unusable(&error))?;
-    for directory in path.ancestors() {
-        let found = fs::metadata(directory).map_err(|error| unusable(&error))?;
-        let is_trusted = [uid, ROOT, UNMAPPED].contains(&found.uid());
-        let is_open_to_all = found.mode() & 0o1002 == 0o002;
-        if !is_trusted || is_open_to_all {
-            return Err(Error::usage("somebody else could replace the directory for temporary files")
-                .fact("directory", directory.display())
-                .hint(
-                    "set TMPDIR to a directory that only you can write to, or one with the sticky bit such as /tmp",
-                ));
-        }
+    match replaceable_directory(&path)? {
+        None => Ok(path),
+        Some(directory) => Err(Error::usage("somebody else could replace the directory for temporary files")
+            .fact("directory", directory.display())
+            .hint("set TMPDIR to a directory that only you can write to, or one with the sticky bit such as /tmp")),
     }
-    Ok(path)
 }
 
 fn locked(path: &Path, how: FlockOperation) -> io::Result<File> {

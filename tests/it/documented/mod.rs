@@ -10,6 +10,7 @@
 mod examples;
 mod pages;
 pub mod session;
+mod tests_named;
 mod troubleshooting;
 
 use std::path::Path;

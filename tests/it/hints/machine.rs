@@ -183,10 +183,45 @@ fn of_root_without_its_rights() {
     let layouts = rootless::layouts(&acting(&["serve"]));
     let words = ["start", "oci:app:v1", "--no-cache", "--seconds", "1"];
     let drop = ["--bounding-set", "-sys_admin", &binary()];
-    let run = layouts.sandbox.program("setpriv", drop).args(words).run().fails("local-io");
+    // Root writes to no directory of the user's.
+    let own = layouts.sandbox.path("roots");
+    std::fs::create_dir(&own).unwrap();
+    let run = layouts.sandbox.program("setpriv", drop).args(words).env("TMPDIR", &own).run().fails("local-io");
     advice(&run, "run underpin as a user without root's rights, or with CAP_SYS_ADMIN").by_hand("CAP_SYS_ADMIN");
     rootless::as_user(&layouts, rootless::Lent::No, &words).run().ok();
-    std::fs::remove_dir_all(layouts.sandbox.path("tmp")).unwrap();
-    std::fs::create_dir(layouts.sandbox.path("tmp")).unwrap();
-    layouts.underpin(&words).run().ok();
+    layouts.underpin(&words).env("TMPDIR", own).run().ok();
+}
+
+#[test]
+fn of_a_directory_for_temporary_files_that_others_can_replace() {
+    or_skip!(need(&["runc"]));
+    let layouts = layouts();
+    let start = || layouts.underpin(&["start", "oci:app:v1", "--no-cache"]);
+    let open = |mode: u32| {
+        let tmp = layouts.sandbox.path("tmp");
+        std::fs::set_permissions(tmp, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(0o777);
+    let run = start().run().fails("usage");
+    let written = "set TMPDIR to a directory that only you can write to, or one with the sticky bit such as /tmp";
+    advice(&run, written).by_hand("set TMPDIR");
+    std::fs::create_dir(layouts.layout("own")).unwrap();
+    start().env("TMPDIR", layouts.layout("own")).run().ok();
+    open(0o1777);
+    start().run().ok();
+}
+
+#[test]
+fn of_a_directory_for_temporary_files_that_is_full() {
+    or_skip!(need(&["runc", "unshare"]));
+    let layouts = layouts();
+    let enter = r#"mount -t tmpfs -o size=16k tmpfs "$full" && exec "$@""#;
+    let start = || {
+        let unshare = layouts.sandbox.program("unshare", ["--mount", "sh", "-c", enter, "sh", &binary()]);
+        unshare.args(["start", "oci:app:v1", "--no-cache"]).env("full", layouts.sandbox.path("tmp"))
+    };
+    let run = start().run().fails("local-io");
+    advice(&run, "set TMPDIR to a directory with more room").by_hand("set TMPDIR");
+    std::fs::create_dir(layouts.layout("own")).unwrap();
+    start().env("TMPDIR", layouts.layout("own")).run().ok();
 }

@@ -1,5 +1,8 @@
 //! What a start tells to do: bring what was missing, give it time, another runtime, other rights.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use serde_json::json;
 
 use super::{advice, again, computed_advice};
@@ -179,7 +182,10 @@ fn of_a_user_whose_namespace_does_not_have_that_of_the_image() {
     told("lend its user numbers in /etc/subuid and /etc/subgid");
     as_user(&layouts, Lent::Yes, &words).run().ok();
     told("run underpin as root");
-    layouts.underpin(&words).run().ok();
+    // Root writes to no directory of the user's.
+    let own = layouts.sandbox.path("roots");
+    std::fs::create_dir(&own).unwrap();
+    layouts.underpin(&words).env("TMPDIR", own).run().ok();
 }
 
 /// In a user namespace within one that allows so many.
@@ -251,4 +257,26 @@ fn of_a_kernel_that_mounts_no_overlay_for_users() {
     as_user("env").ok();
     advice(&run, written).by_hand("run underpin as root");
     layouts.underpin(&start).run().ok();
+}
+
+/// Without `mount_setattr` nothing makes the mounts below a directory read-only; below a file there are none.
+#[test]
+fn of_a_kernel_that_cannot_make_mounts_read_only_with_those_below() {
+    or_skip!(need(&["runc", "cc"]));
+    let layouts = layouts(&acting(&["serve"]));
+    let old_kernel = layouts.sandbox.path("old-kernel");
+    std::fs::write(&old_kernel, c("cc", &["-static", "-O1"], include_str!("before_5_12.c"))).unwrap();
+    std::fs::set_permissions(&old_kernel, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let given = layouts.sandbox.path("given");
+    std::fs::create_dir(&given).unwrap();
+    std::fs::write(given.join("file"), "given").unwrap();
+    let start = |from: &Path| {
+        let mount = format!("{}:/given", from.display());
+        let words = ["start", "oci:app:v1", "--no-cache", "--seconds", "1", "--start-mount", &mount];
+        layouts.sandbox.program(old_kernel.to_str().unwrap(), [&binary()]).args(words)
+    };
+    let run = start(&given).run().fails("local-io");
+    let written = "mount single files with --start-mount, or run underpin on Linux 5.12 or newer";
+    advice(&run, written).by_hand("mount single files with --start-mount");
+    start(&given.join("file")).run().ok();
 }
