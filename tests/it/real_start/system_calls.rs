@@ -13,6 +13,7 @@ use crate::support::layouts::Layouts;
 use crate::support::programs::{GoCompiler, c};
 use crate::support::recipe::Recipe;
 use crate::support::skip::{need, or_skip};
+use crate::support::starting::CAPABILITIES;
 use crate::support::tar_layer::{Entry, Layer, Pack, program, symlink};
 use crate::support::tools::newer_directory;
 
@@ -72,22 +73,6 @@ fn words(list: &Value) -> Vec<&str> {
 /// The calls that a filter allows, each with its conditions: as an engine resolves them for a container with the
 /// capabilities that it gives by default.
 fn allowed(filter: &Value) -> BTreeMap<String, Vec<String>> {
-    const CAPABILITIES: [&str; 14] = [
-        "CAP_CHOWN",
-        "CAP_DAC_OVERRIDE",
-        "CAP_FSETID",
-        "CAP_FOWNER",
-        "CAP_MKNOD",
-        "CAP_NET_RAW",
-        "CAP_SETGID",
-        "CAP_SETUID",
-        "CAP_SETFCAP",
-        "CAP_SETPCAP",
-        "CAP_NET_BIND_SERVICE",
-        "CAP_SYS_CHROOT",
-        "CAP_KILL",
-        "CAP_AUDIT_WRITE",
-    ];
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rule in filter["syscalls"].as_array().unwrap() {
         let (with, without) = (&rule["includes"], &rule["excludes"]);

@@ -15,7 +15,7 @@ use super::skip::find;
 use super::tools::Ended;
 
 /// What containerd and Docker give a container that asks for nothing.
-const CAPABILITIES: [&str; 14] = [
+pub const CAPABILITIES: [&str; 14] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
     "CAP_FSETID",
