@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use underpin::layer::{EntryData, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, scan, write};
-use underpin::oci::{Compression, Descriptor, Hasher, LayerType};
+use layer::{EntryData, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, scan, write};
+use oci::{Compression, Descriptor, Hasher, LayerType};
 
 const FILES: usize = 40;
 const ROUNDS: usize = 5;

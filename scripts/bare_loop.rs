@@ -1,5 +1,5 @@
 //! The limit that `scripts/bench` measures a cold rebase against: downloads one blob, hashes it and
-//! inflates it, nothing else. `cargo run --example bare-loop -- http://HOST/v2/NAME/blobs/DIGEST`
+//! inflates it, nothing else. `cargo run --package underpin-scripts --bin bare-loop -- http://HOST/v2/NAME/blobs/DIGEST`
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing, reason = "a script")]
 
@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::Read;
 
 use flate2::bufread::MultiGzDecoder;
-use underpin::oci::Hasher;
+use oci::Hasher;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: bare-loop URL")?;

@@ -1,5 +1,5 @@
 //! A registry that is far away, for `scripts/bench`: every byte of an answer arrives later by so many milliseconds, as
-//! fast as before. `cargo run --example delaying-proxy -- LISTEN-HOST:PORT REGISTRY-HOST:PORT MILLISECONDS`
+//! fast as before. `cargo run --package underpin-scripts --bin delaying-proxy -- LISTEN-HOST:PORT REGISTRY-HOST:PORT MILLISECONDS`
 
 use std::error::Error;
 use std::io::{Read, Write};

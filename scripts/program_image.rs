@@ -9,11 +9,11 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use serde_json::json;
-use underpin::layer::{
+use layer::{
     Entry, EntryData, EntryKind, LayerSpec, RootPath, SourceData, SpecEntry, WriteOptions, WrittenLayer, write,
 };
-use underpin::oci::{Descriptor, Document, Location, MediaType, Platform, json as document};
+use oci::{Descriptor, Document, Location, MediaType, Platform, json as document};
+use serde_json::json;
 use underpin::store::disk::{Layout, LayoutSink};
 use underpin::store::{Blob, Notices, Sink, Stream};
 

@@ -1,5 +1,5 @@
 //! Pushes all images of a layout that `sample-images` wrote to a registry without TLS, fast enough for ten thousand:
-//! `cargo run --example push-many -- LAYOUT HOST:PORT REPOSITORY`. The image with the tag `a7` becomes
+//! `cargo run --package underpin-scripts --bin push-many -- LAYOUT HOST:PORT REPOSITORY`. The image with the tag `a7` becomes
 //! `REPOSITORY/a7:v1`. Layers that two images share are mounted.
 
 #![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a script")]

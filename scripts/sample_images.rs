@@ -1,4 +1,4 @@
-//! Writes the sample images of `scripts/demo` into OCI layouts: `cargo run --example sample-images -- DIR`.
+//! Writes the sample images of `scripts/demo` into OCI layouts: `cargo run --package underpin-scripts --bin sample-images -- DIR`.
 //!
 //! `DIR/bases` has `debian` (what the application was built on) and `static` (what it moves to),
 //! `DIR/build` has `app` and `app-shell`. The programs are real: tiny static ELF files for amd64
@@ -19,8 +19,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use oci::{Digest, Hasher, json as document};
 use serde_json::{Value, json};
-use underpin::oci::{Digest, Hasher, json as document};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

@@ -2,9 +2,7 @@
 //!
 //! The same run as `plan`, and beside it the policy on bases and the exception list.
 
-use crate::error::{CommandLine, Error, Result};
 use crate::examine::base::{OldBase, Rung};
-use crate::oci::{Location, Platform};
 use crate::plan::DEFAULT_BASE;
 use crate::policy::exceptions::{ExceptionList, component_names};
 use crate::policy::{BasePolicy, CurrentBase, Movable, TriedMove, judge_alone, judge_base};
@@ -13,6 +11,8 @@ use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::fetch::{Fetcher, Inspected, InspectedPlatform};
+use oci::error::{CommandLine, Error, Result};
+use oci::{Location, Platform};
 
 /// The image with what is held against it.
 #[derive(Debug, Clone, Copy)]

@@ -14,12 +14,12 @@
 //!       cli ◄ report ◄ Receipt ◄ publish ◄ Assembled ◄ assemble ◄──┘
 //! ```
 //!
+//! Below it are crates of their own: [`oci`], the values and errors; [`elf`], the bytes of a program to its linkage, machine
+//! and Go facts; [`layer`], compressed tar bytes to an index of typed entries.
+//!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`error`], [`yaml`] | errors with facts and hints; settings files with lines and columns |
-//! | [`oci`] | the values: digest, diff id, reference, platform, documents |
-//! | [`elf`] | the bytes of a program to its linkage, machine and Go facts |
-//! | [`layer`] | compressed tar bytes to an index of typed entries |
+//! | [`yaml`] | settings files with lines and columns |
 //! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
 //! | [`shell`] | a command or script to what it would execute, and where its output goes |
 //! | [`link`] | a program on a root to what its dynamic loader would map, and what it would miss |
@@ -57,13 +57,9 @@ pub mod attest;
 pub mod batch;
 pub mod check;
 pub mod cli;
-pub mod elf;
-pub mod error;
 pub mod examine;
 pub mod kube;
-pub mod layer;
 pub mod link;
-pub mod oci;
 pub mod plan;
 pub mod policy;
 pub mod process;

@@ -9,9 +9,7 @@ pub use start::start;
 use crate::assemble::{self, Assembled};
 use crate::attest::sbom::{self, Sbom, SbomWish};
 use crate::attest::{self, SignatureDemand, SourceReferrer, Statement};
-use crate::error::{Error, Result};
 use crate::examine::{Fetched, Origin, PlatformSubject, Shape, Subject};
-use crate::oci::{Document, Image, Location, Platform};
 use crate::plan::{self, AttestKind, BaseChoice, Pass, RebaseOptions, RecordedName, RunsAs, TriedBase};
 use crate::policy::exceptions::Exception;
 use crate::policy::{self, MissingPlatform};
@@ -23,6 +21,8 @@ use crate::store::disk::resolved_location;
 use crate::store::fetch::{Fetcher, Request, SignatureSearch};
 use crate::store::publish::{self, EarlyAnswers, Publisher, Receipt};
 use crate::store::{LayerStore, Session};
+use oci::error::{Error, Result};
+use oci::{Document, Image, Location, Platform};
 
 /// Everything that is known before the first byte is made.
 struct Judged {

@@ -10,10 +10,7 @@ use serde::Deserialize;
 
 use crate::attest::sbom::SbomWish;
 use crate::attest::{SignatureDemand, SigningKey};
-use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::layer::FileDigests;
-use crate::oci::{Location, Platform, json};
 use crate::plan::{AttestKind, BaseChoice, RebaseOptions};
 use crate::policy::exceptions::Exception;
 use crate::process::PodContainer;
@@ -22,6 +19,9 @@ use crate::rules::Allow;
 use crate::store::disk::{Place, note_input, note_location, read_file};
 use crate::store::engine::not_a_target;
 use crate::store::fetch::Request;
+use layer::FileDigests;
+use oci::error::{Error, Result};
+use oci::{Location, Platform, json};
 
 /// One image's move.
 #[derive(Debug, Clone)]

@@ -2,15 +2,15 @@
 
 use crate::attest::sbom::SbomWish;
 use crate::attest::{self, Statement};
-use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{Descriptor, Digest, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
 use crate::plan::{BaseChoice, FORMAT_KEY, Record, RecordedImage};
 use crate::report::{Verification, VerifiedAttestation, VerifyOutcome};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::fetch::{AttachedStatement, Fetcher, Opened, may_follow};
+use oci::error::{Error, Kind, Result};
+use oci::{Descriptor, Digest, Document, DocumentKind, EntryRole, Index, Location, Manifest, Platform};
 
 /// Where inputs may be, in the words of the user. They must still have the digests that the image records.
 #[derive(Debug, Clone, Default)]
@@ -254,8 +254,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::oci::{BASE_DIGEST, BASE_NAME};
     use crate::plan::{FORMAT, OPTIONS_KEY, SOURCE_KEY};
+    use oci::{BASE_DIGEST, BASE_NAME};
 
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

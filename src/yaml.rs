@@ -5,7 +5,7 @@
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// Line and column as people and editors count them: both from one, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

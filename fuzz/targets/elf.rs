@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use underpin::elf::{Linkage, Probe, Program};
+use elf::{Linkage, Probe, Program};
 
 /// The end of a block, which is where answers could begin to depend on sizes.
 const BLOCK: usize = 64 << 10;

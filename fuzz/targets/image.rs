@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use image::choices::Choices;
 use libfuzzer_sys::fuzz_target;
-use underpin::oci::Location;
+use oci::Location;
 use underpin::plan::{BaseChoice, RebaseOptions};
 use underpin::report::Outcome;
 use underpin::run;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 // The model is compiled into this program, too, and finds the tool's types here.
-use underpin::layer;
-use underpin::layer::{Entry, EntryKind, LayerIndex, RootPath};
-use underpin::oci::{Compression, DiffId, Digest};
+use layer;
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
+use oci::{Compression, DiffId, Digest};
 use underpin::rootfs::{Root, merge};
 
 #[path = "../../src/rootfs/tests/model.rs"]

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use underpin::layer::{EntryKind, LayerIndex, Limits, RootPath, scan};
-use underpin::oci::{Compression, Descriptor, Digest, LayerType};
+use layer::{EntryKind, LayerIndex, Limits, RootPath, scan};
+use oci::{Compression, Descriptor, Digest, LayerType};
 use underpin::rootfs::merge;
 
 const BLOCK: usize = 512;

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::layer::{LayerSource, MadeLayer, make};
 use super::scratch::Made;
 use super::{BlobOrigin, NeededBlob};
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, DiffId, Document, Image, Manifest, MediaType, Platform, json as document};
 use crate::plan::{Body, Fate, FinalLayer, ImagePlan, ImageResult, NewImage, Pass, PlannedLayer};
+use oci::error::{Error, Result};
+use oci::{Descriptor, DiffId, Document, Image, Manifest, MediaType, Platform, json as document};
 
 /// One platform's image, made.
 #[derive(Debug)]

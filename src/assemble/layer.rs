@@ -1,11 +1,11 @@
 //! One layer, written: its data gathered, its bytes made, and read back before anybody may have them.
 
 use super::scratch::{Made, Scratch};
-use crate::error::{Error, Result};
 use crate::examine::PlatformSubject;
-use crate::layer::{self, LayerIndex, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, WrittenLayer};
-use crate::oci::{Descriptor, Digest, Image};
 use crate::plan::NewLayer;
+use layer::{self, LayerIndex, LayerSpec, Limits, SourceData, SpecEntry, WriteOptions, WrittenLayer};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Image};
 use std::io::Read;
 use std::num::NonZeroUsize;
 

@@ -13,10 +13,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
 use crate::examine::Subject;
-use crate::oci::{Descriptor, Digest, Document, Platform, json};
 use crate::plan::Top;
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Document, Platform, json};
 
 pub use image::{AssembledImage, image};
 pub use layer::{LayerSource, MadeLayer};

@@ -5,8 +5,8 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use super::{LayerSource, Scratch};
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest};
 
 /// Has these layers and no others.
 #[derive(Default)]

@@ -6,9 +6,9 @@ use super::testing::LayersInMemory;
 use super::*;
 use crate::examine::Fetched;
 use crate::examine::testing::fetched;
-use crate::oci::testing::{TestImage, history};
 use crate::plan::testing::pass;
 use crate::plan::{Epoch, ImagePlan, Pass, RebaseOptions, record, top};
+use oci::testing::{TestImage, history};
 
 fn assembled(image: &Subject, passes: &[Pass], options: &RebaseOptions) -> Result<Assembled> {
     let images = passes.iter().map(image_of).collect::<Result<Vec<_>>>()?;
@@ -68,9 +68,8 @@ fn distroless() -> TestImage {
 #[test]
 fn layers_are_those_of_the_new_base_then_the_applications() {
     let (config, manifest) = result(fetched(&app(), &debian(), &distroless()), &RebaseOptions::default());
-    let digests = |names: &[&str]| {
-        names.iter().map(|name| crate::oci::Digest::of(name.as_bytes()).to_string()).collect::<Vec<_>>()
-    };
+    let digests =
+        |names: &[&str]| names.iter().map(|name| oci::Digest::of(name.as_bytes()).to_string()).collect::<Vec<_>>();
     let got: Vec<&str> =
         manifest["layers"].as_array().unwrap().iter().map(|layer| layer["digest"].as_str().unwrap()).collect();
     assert_eq!(got, digests(&["s", "app"]));

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::bundle::{self, BUNDLE, BUNDLE_PREDICATE_TYPE};
 use super::key::SigningKey;
 use super::statement::Statement;
-use crate::error::Result;
-use crate::oci::{Descriptor, Digest, Document, MediaType, Referrer, json as canonical};
+use oci::error::Result;
+use oci::{Descriptor, Digest, Document, MediaType, Referrer, json as canonical};
 
 /// The media type of a statement that nobody signed.
 pub const IN_TOTO: &str = "application/vnd.in-toto+json";

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::attachment::IN_TOTO;
 use super::key::{PublicKey, SigningKey};
 use super::statement::ReadStatement;
-use crate::oci::{Digest, json as canonical};
+use oci::{Digest, json as canonical};
 
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// The annotation by which readers find the bundle that they look for.
@@ -126,7 +126,7 @@ pub(super) mod tests {
     use super::*;
     use crate::attest::key::tests::{ECDSA, ED25519, key};
     use crate::attest::statement::signature;
-    use crate::oci::{Descriptor, MediaType};
+    use oci::{Descriptor, MediaType};
 
     /// Made with cosign 3.1.
     const COSIGN_3: &[u8] = include_bytes!("../../testdata/attest/cosign3.bundle.json");

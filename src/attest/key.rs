@@ -15,8 +15,8 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::pem;
-use crate::error::{Error, Result};
-use crate::oci::Digest;
+use oci::Digest;
+use oci::error::{Error, Result};
 
 /// The variable with the password of cosign's keys. It is kept from other programs.
 pub const SIGNING_PASSWORD: &str = "COSIGN_PASSWORD";

@@ -19,8 +19,8 @@ use x509_cert::der::{DateTime, Decode as _, Encode as _};
 
 use super::bundle::Rejection;
 use super::cbor::{Cbor, signature_structure};
-use crate::error::{Error, Result};
-use crate::oci::{Digest, json as canonical};
+use oci::error::{Error, Result};
+use oci::{Digest, json as canonical};
 
 pub const NOTATION: &str = "application/vnd.cncf.notary.signature";
 const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::statement::{ReadStatement, Statement};
 use crate::assemble::Assembled;
-use crate::error::Result;
 use crate::examine::Subject;
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Document, Location, Platform, json as canonical};
 use crate::plan::{FORMAT_KEY, OPTIONS_KEY, Pass, SOURCE_KEY};
+use oci::error::Result;
+use oci::{BASE_DIGEST, BASE_NAME, Digest, Document, Location, Platform, json as canonical};
 
 pub const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
 /// What the parameters mean: `docs/attestations.md`.

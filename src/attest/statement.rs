@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, json as canonical};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, json as canonical};
 
 const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
 /// What cosign's `attest` still writes.
@@ -79,7 +79,7 @@ impl ReadStatement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oci::MediaType;
+    use oci::MediaType;
 
     #[test]
     fn what_is_written_is_read_and_nothing_else_is_a_statement() {

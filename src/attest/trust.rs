@@ -15,9 +15,9 @@ use super::key::PublicKey;
 use super::notation::{EnvelopeForm, TrustedCertificate};
 use super::pem;
 use super::statement::SIGNATURE;
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, RegistryHost, RepositoryName, json as canonical_json};
 use crate::policy::other_name;
+use oci::error::{Error, Result};
+use oci::{Digest, Location, RegistryHost, RepositoryName, json as canonical_json};
 
 /// What cosign 1 and 2 sign: a document with the digest in it, under the tag `sha256-HEX.sig`.
 pub const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
@@ -189,7 +189,7 @@ mod tests {
     use crate::attest::bundle::tests::{COSIGN_PUBLIC, mutants};
     use crate::attest::key::tests::{ECDSA, ED25519, key};
     use crate::attest::{Statement, attachments, signature};
-    use crate::oci::{Descriptor, MediaType};
+    use oci::{Descriptor, MediaType};
 
     fn demand(keys: &[&str]) -> SignatureDemand {
         let patterns = ["a.io/bases/*".to_owned(), "oci:bases*".to_owned(), "b.io/**".to_owned()];

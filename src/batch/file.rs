@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::promoter::{PromotedImage, read_promoter};
 use super::version_marker::version_tag;
-use crate::error::{Error, Result};
-use crate::oci::Location;
 use crate::plan::{Epoch, FORMAT, RebaseOptions};
 use crate::settings::Job;
 use crate::store::disk::Place;
 use crate::yaml::{self, Position, YamlMap, YamlNode};
+use oci::Location;
+use oci::error::{Error, Result};
 
 /// A larger file is refused; ten thousand images take about two mebibytes.
 pub const LARGEST: u64 = 32 << 20;

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::file::BatchEntry;
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, Platform};
 use crate::plan::BaseChoice;
 use crate::report::Report;
 use crate::settings::Job;
+use oci::error::{Error, Result};
+use oci::{Digest, Location, Platform};
 
 const VERSION: u32 = 1;
 

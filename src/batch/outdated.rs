@@ -12,10 +12,7 @@ use std::sync::Arc;
 pub use names::BaseRule;
 
 use super::file::BatchEntry;
-use crate::error::{Error, Kind, Result};
 use crate::examine::BaseChange;
-use crate::layer::FileDigests;
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Document, Image, Location, Platform};
 use crate::plan::{RebaseOptions, RecordedName};
 use crate::policy::BasePolicy;
 use crate::policy::exceptions::ExceptionList;
@@ -25,7 +22,10 @@ use crate::run as flow;
 use crate::settings::Job;
 use crate::store::fetch::{BasedImage, BasedPlatform, Fetcher, NamedBy};
 use crate::store::{OnceMap, Session, parallel};
+use layer::FileDigests;
 use names::{BaseIdentity, BaseTag, NewestQuestion};
+use oci::error::{Error, Kind, Result};
+use oci::{BASE_DIGEST, BASE_NAME, Digest, Document, Image, Location, Platform};
 use refresh::{Refresh, Refreshed};
 
 /// What to do where the name of a base is known, or may be, and not the build.

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, RegistryHost, RepositoryName};
 use crate::yaml::{self, Position, YamlNode, YamlValue};
+use oci::error::{Error, Result};
+use oci::{Digest, Location, RegistryHost, RepositoryName};
 
 /// Digests of one image, with their tags.
 type TagsByDigest = BTreeMap<String, BTreeSet<String>>;

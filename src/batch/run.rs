@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use super::file::BatchEntry;
 use super::lock::{Changes, Lock, Locked};
 use crate::attest::sbom::Sbom;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{Digest, Location};
 use crate::report::{BatchRow, BatchTarget, Outcome, Report, ReportedFinding, RowOutcome, Size, TargetChange};
 use crate::rules::{Level, Rule};
 use crate::run as flow;
 use crate::settings::Job;
 use crate::store::{Session, parallel, publish};
+use oci::error::{Error, Kind, Result};
+use oci::{Digest, Location};
 
 /// How the lock is used in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// Part `index` of `count`, from 0. Invariant: `index < count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

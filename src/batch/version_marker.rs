@@ -1,6 +1,6 @@
 //! A version marker: a file with one version, such as the `stable-1.30.txt` and `latest.txt` of Kubernetes' releases.
 
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// The tag of the version: `+`, which a tag cannot have, becomes `_`, as krel has it.
 pub(super) fn version_tag(text: &str) -> Result<String> {

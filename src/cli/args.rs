@@ -9,15 +9,15 @@ use super::console::Console;
 use super::environment::{CacheDirectory, cache_directory, limit};
 use super::keys::SigningKeys;
 use super::policy_args::{PolicyArgs, read_text};
-use crate::error::{Error, Result};
 use crate::kube;
-use crate::oci::{HostPattern, Location};
 use crate::plan::{BaseChoice, CommandFrom, Epoch, RebaseOptions};
 use crate::process::PodContainer;
 use crate::settings::Job;
 use crate::store::disk::{line, note_input, note_tree};
 use crate::store::gc;
 use crate::store::{CacheChoice, Network, SessionOptions};
+use oci::error::{Error, Result};
+use oci::{HostPattern, Location};
 
 /// What to move, and onto what. Fields are in the order of `--help`.
 #[derive(Debug, Args)]

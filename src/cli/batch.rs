@@ -17,13 +17,13 @@ use crate::attest::sbom::SbomWish;
 use crate::batch::{
     self, BatchEffect, BatchEntry, BatchFile, LARGEST, Locking, Promotion, SCHEMA, Shard, read_promoter,
 };
-use crate::error::{Error, Result};
 use crate::process::PodContainer;
 use crate::report::{BatchOutcome, BatchReport, Reportable as _};
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::disk::{OutputFile, read_edited};
 use crate::yaml;
+use oci::error::{Error, Result};
 
 /// Move many images, listed in a YAML file
 #[derive(Debug, Args)]

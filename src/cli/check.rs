@@ -13,9 +13,7 @@ use super::console::{Console, Form};
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
 use super::report_file::ReportArgs;
 use crate::check::{Question, check};
-use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{Location, Platform};
 use crate::plan::{BaseChoice, CommandFrom, DEFAULT_BASE, RebaseOptions};
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BaseName, BasePolicy};
@@ -23,6 +21,8 @@ use crate::report::{CheckReport, CheckedRow, Reportable as _};
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::parallel;
+use oci::error::{Error, Result};
+use oci::{Location, Platform};
 
 /// Check images against the base-image policy
 #[derive(Debug, Args)]

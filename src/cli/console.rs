@@ -16,9 +16,9 @@ use rustix::fs::{FileType, fstat};
 use super::args::{SayArgs, pace};
 use super::paint::{ColorChoice, Paint};
 use super::{Ended, transfers};
-use crate::error::{Error, Result, ascii_json, printable, printable_lines};
 use crate::report::{Detail, error_to_json};
 use crate::store::{Notice, Notices, Progress};
+use oci::error::{Error, Result, ascii_json, printable, printable_lines};
 
 /// How much is written to stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

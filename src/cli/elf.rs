@@ -9,10 +9,10 @@ use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::elf::{Probe, Program};
-use crate::error::{Error, Result};
 use crate::report::{Programs, Reportable as _};
 use crate::store::disk::{Symlinks, open_regular};
+use elf::{Probe, Program};
+use oci::error::{Error, Result};
 
 /// Show how programs are linked, and for which machine; exit 1 unless all are statically linked
 #[derive(Debug, Args)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::error::Result;
 use crate::settings::{self, SettingsFile, SettingsPlace};
 use crate::store::gc::CacheLimit;
+use oci::error::Result;
 
 /// How large the store may grow by itself, where that is configured.
 pub(super) fn limit() -> Result<Option<CacheLimit>> {

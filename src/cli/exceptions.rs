@@ -10,13 +10,13 @@ use super::batch::read_batch;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::batch::BatchEntry;
-use crate::error::{CommandLine, Error, Result};
-use crate::oci::Location;
 use crate::policy::exceptions::{
     Component, ComponentBase, EMPTY_PAGE, ExceptionList, LARGEST, NewException, component_names, render,
 };
 use crate::report::{ExceptionListReport, Reportable as _};
 use crate::store::disk::{edit_file, is_there, note_input, read_file};
+use oci::Location;
+use oci::error::{CommandLine, Error, Result};
 
 /// List, validate, edit or render the Markdown list of base-image exceptions
 #[derive(Debug, Args)]

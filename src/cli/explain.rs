@@ -5,9 +5,9 @@ use clap::Args;
 use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
-use crate::error::{Error, Result};
 use crate::report::{explained, listed, rules_to_json};
 use crate::rules::Rule;
+use oci::error::{Error, Result};
 
 /// Explain a rule: what it means, why it exists, an example, and what to do
 #[derive(Debug, Args)]

@@ -6,12 +6,12 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::error::Result;
-use crate::oci::{Location, Platform};
 use crate::report::{Inspection, Reportable as _};
 use crate::run;
 use crate::store::Session;
 use crate::store::disk::note_location;
+use oci::error::Result;
+use oci::{Location, Platform};
 
 /// Show an image's layers and where they come from, its base and how it was found, and its command
 #[derive(Debug, Args)]

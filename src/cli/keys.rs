@@ -10,9 +10,9 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use zeroize::Zeroizing;
 
 use crate::attest::{SIGNING_PASSWORD, SigningKey};
-use crate::error::{Error, Result};
 use crate::store::child_process::withhold;
 use crate::store::disk::{ask_password, read_file};
+use oci::error::{Error, Result};
 
 /// A larger file is no key.
 const LARGEST: u64 = 64 << 10;

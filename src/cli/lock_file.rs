@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::policy_args::text_of;
 use crate::batch::{BatchEntry, Changes, LARGEST, Lock, Locking};
-use crate::error::{Error, Kind, Result};
-use crate::oci::Digest;
 use crate::store::Notices;
 use crate::store::disk::{
     LockMode, LockWait, OutputFile, add_line, edit_file, lock_directory, note_input, read_edited, remove_file,
     sync_directory,
 };
+use oci::Digest;
+use oci::error::{Error, Kind, Result};
 
 /// The lock of a batch file.
 pub(super) struct LockFile {

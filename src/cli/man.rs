@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::Ended;
 use super::console::Console;
-use crate::error::{Error, Kind, Result};
 use crate::store::disk::{create_directories, write_file};
+use oci::error::{Error, Kind, Result};
 
 /// Print a manual page
 #[derive(Debug, Args)]

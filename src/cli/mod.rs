@@ -36,9 +36,9 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 use console::Console;
 use paint::ColorChoice;
 
-use crate::error::{Error, redacted};
 use crate::report::Grade;
 use crate::store::disk::keep_apart;
+use oci::error::{Error, redacted};
 
 pub use interruption::say_interrupted;
 
@@ -162,7 +162,7 @@ fn misused(error: &clap::Error, color: ColorChoice) -> ExitCode {
 }
 
 impl CliCommand {
-    fn run(&self, console: &Console) -> crate::error::Result<Ended> {
+    fn run(&self, console: &Console) -> oci::error::Result<Ended> {
         match self {
             Self::Rebase(rebase) => rebase.run(console),
             Self::Plan(plan) => plan.run(console),

@@ -16,14 +16,14 @@ use super::kube::inputs;
 use super::policy_args::{BatchLists, Policy, PolicyArgs};
 use super::report_file::ReportArgs;
 use crate::batch::{AskedImage, BaseRule, OutdatedAnswer, OutdatedRun, outdated};
-use crate::error::{Error, Result, printable};
 use crate::kube::container_images;
-use crate::oci::{Location, Platform, TagPattern};
 use crate::policy::exceptions::ExceptionList;
 use crate::report::{OutdatedImage, OutdatedReport, Reportable as _, RowOutcome};
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::disk::{OutputFile, note_location};
+use oci::error::{Error, Result, printable};
+use oci::{Location, Platform, TagPattern};
 
 /// Find images that are based on an old build of their base
 #[derive(Debug, Args)]

@@ -6,11 +6,11 @@ use super::Ended;
 use super::args::{MoveArgs, SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::{Images, ResultReportArgs};
-use crate::error::Result;
 use crate::report::{Detail, Report, Reportable as _, to_json, to_text};
 use crate::run;
 use crate::settings::Job;
 use crate::store::Session;
+use oci::error::Result;
 
 /// Explain what `rebase` would do, without writing anything
 #[derive(Debug, Args)]

@@ -9,13 +9,13 @@ use clap::Args;
 use super::exceptions::read_list;
 use crate::attest::SignatureDemand;
 use crate::batch::BatchEntry;
-use crate::error::{Error, Result};
-use crate::oci::Location;
 use crate::plan::BaseChoice;
 use crate::policy::exceptions::ExceptionList;
 use crate::policy::{BasePolicy, Dependency, PolicyFile, PolicyPreset, SignedBy};
 use crate::settings::Job;
 use crate::store::disk::{read_file, resolved_pattern};
+use oci::Location;
+use oci::error::{Error, Result};
 
 #[derive(Debug, Args)]
 pub struct PolicyArgs {

@@ -8,12 +8,12 @@ use super::args::{MoveArgs, SayArgs, SessionArgs, signed};
 use super::console::{Console, Form};
 use super::report_file::{Images, ReportFiles, ResultReportArgs, SbomFiles};
 use super::{Ended, plan};
-use crate::error::{Error, Result};
 use crate::report::{Outcome, Report, Reportable as _, losses_to_text, to_json, to_text};
 use crate::run::{self, Rebased};
 use crate::settings::Job;
 use crate::store::Session;
 use crate::store::disk::OutputFile;
+use oci::error::{Error, Result};
 
 /// Move an image to a new base and publish the result
 #[derive(Debug, Args)]

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::attest::sbom::{Sbom, SbomFormat, SbomWish};
-use crate::error::{Error, Result};
 use crate::report::{FileListing, ReportFormat, Reportable};
 use crate::store::disk::{OutputFile, OutputRole};
+use oci::error::{Error, Result};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {

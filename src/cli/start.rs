@@ -8,13 +8,13 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::error::Result;
-use crate::oci::Platform;
 use crate::plan::{DEFAULT_START_SECONDS, StartMount, StartOptions, StartSeconds, Variable};
 use crate::report::Reportable as _;
 use crate::run;
 use crate::store::Session;
 use crate::store::disk::note_location;
+use oci::Platform;
+use oci::error::Result;
 
 /// Start an image for real in a sandbox, and say whether it runs
 ///

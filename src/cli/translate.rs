@@ -10,12 +10,12 @@ use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::error::{Error, Result};
 use crate::plan::{KlogStyle, LogChoice};
 use crate::report::{Reportable as _, Translation};
 use crate::shell::logs::{Spelling, Strategy};
 use crate::shell::{CommandContext, Declared, ImageContext, Programs, Verdict};
 use crate::store::disk::{Symlinks, open_regular};
+use oci::error::{Error, Result};
 
 /// Translate a shell-form command to exec form, or explain why it cannot be; runs nothing
 #[derive(Debug, Args)]

@@ -6,12 +6,12 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::error::Result;
-use crate::oci::Location;
 use crate::report::Reportable as _;
 use crate::store::Session;
 use crate::store::disk::note_location;
 use crate::verify::{InputPlaces, verify};
+use oci::Location;
+use oci::error::Result;
 
 /// Rebuild a rebased image from the inputs it records, and compare digests
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::packages::{PackageChanges, RootPackages};
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 use crate::rootfs::{FileNode, Root, merge};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// What differs between two bases.
 #[derive(Debug)]

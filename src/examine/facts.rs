@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::ownership::{self, LayerOwnership};
 use super::subject::PlatformSubject;
-use crate::layer::LayerIndex;
-use crate::oci::{Config, ImageLayer};
 use crate::process::Command;
+use layer::LayerIndex;
+use oci::{Config, ImageLayer};
 
 /// The facts that the later stages decide on.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::klog_support::{self, Klog};
 use super::subject::Origin;
-use crate::layer::LayerIndex;
-use crate::oci::{Image, Platform};
 use crate::process::{ChainEnd, Container, PodContainer, Start, bare_layer, search, start_of};
 use crate::rootfs::{Root, merge};
+use layer::LayerIndex;
+use oci::{Image, Platform};
 
 /// An image with all its layers.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //! `InitFlags` on a set of its own and passes only `v` and `vmodule` on. The function table shows that
 //! package also where a build names no modules, as Kubernetes' own releases up to 1.24 (`GO111MODULE=off`).
 
-use crate::elf::{GoFacts, Program};
 use crate::shell::logs::Spelling;
+use elf::{GoFacts, Program};
 
 /// What the binary shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +96,8 @@ fn number(text: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::Linkage;
     use crate::examine::testing::program;
+    use elf::Linkage;
 
     fn with(packages: &[&str], mentions: &[&str], modules: &[(&str, &str)]) -> Program {
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::base::OldBase;
-use crate::layer::LayerIndex;
-use crate::oci::{Digest, Document, Image, ImageLayer, Location, Platform};
+use layer::LayerIndex;
+use oci::{Digest, Document, Image, ImageLayer, Location, Platform};
 
 /// What was fetched. Invariant: every platform's new base is for exactly that platform, and the
 /// layers above the old base have been read and verified.

@@ -6,28 +6,28 @@ use serde_json::{Map, Value};
 
 use super::base::{Lookup, OldBase, OldBaseChoice, find};
 use super::{Fetched, Origin, PlatformSubject, Shape, Subject};
-use crate::elf::{Linkage, Probe, Program};
-use crate::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
-use crate::oci::testing::TestImage;
-use crate::oci::{Compression, Digest, Image, Location, Reference};
+use elf::{Linkage, Probe, Program};
+use layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
+use oci::testing::TestImage;
+use oci::{Compression, Digest, Image, Location, Reference};
 
 struct Old(Image);
 
 impl Lookup for Old {
-    fn image(&self, _: &Location) -> crate::error::Result<Option<Image>> {
+    fn image(&self, _: &Location) -> oci::error::Result<Option<Image>> {
         Ok(Some(self.0.clone()))
     }
-    fn clue(&self, _: &Reference) -> crate::error::Result<Result<Image, String>> {
+    fn clue(&self, _: &Reference) -> oci::error::Result<Result<Image, String>> {
         Ok(Err("is not asked for".to_owned()))
     }
     fn stored(&self, _: Digest) -> Option<Image> {
         None
     }
-    fn statements(&self) -> crate::error::Result<Vec<Value>> {
+    fn statements(&self) -> oci::error::Result<Vec<Value>> {
         Ok(Vec::new())
     }
-    fn layer(&self, _: usize) -> crate::error::Result<Arc<LayerIndex>> {
-        Err(crate::error::Error::input("not asked for"))
+    fn layer(&self, _: usize) -> oci::error::Result<Arc<LayerIndex>> {
+        Err(oci::error::Error::input("not asked for"))
     }
 }
 
@@ -87,9 +87,9 @@ pub fn fetched(source: &TestImage, old: &TestImage, new: &TestImage) -> Fetched 
 /// An index of a layer, piece by piece.
 pub fn layer(name: &str) -> LayerIndex {
     LayerIndex {
-        digest: crate::oci::Digest::of(name.as_bytes()),
+        digest: oci::Digest::of(name.as_bytes()),
         size: 0,
-        diff_id: crate::oci::DiffId(crate::oci::Digest::of(name.to_uppercase().as_bytes())),
+        diff_id: oci::DiffId(oci::Digest::of(name.to_uppercase().as_bytes())),
         unpacked: 0,
         compression: Compression::Gzip,
         entries: Vec::new(),

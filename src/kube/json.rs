@@ -7,8 +7,8 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::tree::{CollectionStyle, ManifestTree, NodeKind, ScalarStyle, TreeNode, TreeNodeId};
 use super::yaml::{MOST_NODES, attach};
-use crate::error::{Error, Result};
 use crate::yaml::Position;
+use oci::error::{Error, Result};
 
 /// How much the commas matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

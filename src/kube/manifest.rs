@@ -10,7 +10,7 @@ use super::workload::{self, CommandSite, ObjectName};
 use super::{
     ChangedCommand, KubeOptions, KubeOutcome, ManifestCommand, RewrittenManifest, Template, json, rewrite, yaml,
 };
-use crate::error::Result;
+use oci::error::Result;
 
 /// A text and what was parsed from it.
 pub(super) struct ParsedManifest<'a> {

@@ -35,12 +35,12 @@ pub use crate::yaml::Position;
 
 use manifest::ParsedManifest;
 
-use crate::error::{Error, Result};
 use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
 use crate::process::PodContainer;
 use crate::rules::Rule;
 use crate::shell::{Log, Reason};
+use oci::error::{Error, Result};
 
 /// A longer manifest is not read.
 pub const LONGEST: u64 = 16 << 20;

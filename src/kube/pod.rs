@@ -7,10 +7,10 @@ use super::manifest::ParsedManifest;
 use super::tree::{ManifestTree, TreeNodeId};
 use super::workload::{CONTAINERS, ObjectName, Pod, words};
 use super::{Template, template, workload};
-use crate::error::{Error, Result};
-use crate::layer::RootPath;
 use crate::process::{MountKind, PodContainer, PodMount, PodSurroundings, PodUser, PodVariable};
 use crate::shell;
+use layer::RootPath;
+use oci::error::{Error, Result};
 
 /// The container that `name` means: its name, or `KIND/NAME/CONTAINER`.
 pub fn pod_container(text: &str, file: &str, name: &str) -> Result<PodContainer> {

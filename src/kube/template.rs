@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::refusal::{CommandNote, KubeRefusal};
 use super::scalar::Language;
-use crate::error::{Error, Result};
 use crate::rules::Rule;
 use crate::shell::{ExecCommand, Reason};
+use oci::error::{Error, Result};
 
 /// Stands for a whole list of words.
 const LISTS: &[&str] = &[

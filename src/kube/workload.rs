@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::tree::{ManifestTree, NodeKind, TreeNodeId};
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// A pod spec, and the object that it is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use granit_parser::{ErrorKind, Event, Parser, ScanError, Span, StructureStyle};
 
 use super::tree::{CollectionStyle, ManifestTree, NodeKind, ScalarStyle, TreeNode, TreeNodeId};
-use crate::error::{Error, Result};
 use crate::yaml::Position;
+use oci::error::{Error, Result};
 
 /// No manifest of a real cluster comes near.
 pub(super) const MOST_NODES: usize = 1_000_000;

@@ -10,9 +10,9 @@ use super::musl;
 use super::object::{LoadedObject, OpenedFile, Opener, is_same_machine};
 use super::search::{DirectoryFacts, Found, hwcaps_levels};
 use super::symbols::{self, Providers};
-use crate::elf::{Linkage, LoaderFacts, LoaderKind};
-use crate::layer::RootPath;
 use crate::rootfs::{Access, Root};
+use elf::{Linkage, LoaderFacts, LoaderKind};
+use layer::RootPath;
 
 /// Files that are mapped; the largest programs have some hundreds.
 const MOST_OBJECTS: usize = 4096;

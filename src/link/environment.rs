@@ -1,7 +1,7 @@
 //! What of a process its dynamic loader looks at: variables, user, working directory.
 
-use crate::layer::RootPath;
 use crate::rootfs::{Credentials, FileNode};
+use layer::RootPath;
 
 /// A process that is about to start a program.
 #[derive(Debug, Clone, Default)]

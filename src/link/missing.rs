@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::elf::BoundWhen;
-use crate::error::printable;
-use crate::layer::RootPath;
+use elf::BoundWhen;
+use layer::RootPath;
+use oci::error::printable;
 
 /// Why a program is not proven to start.
 #[derive(Debug, Clone, PartialEq, Eq)]

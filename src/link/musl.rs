@@ -7,8 +7,8 @@ use super::environment::Trust;
 use super::missing::Missing;
 use super::object::Opened;
 use super::search::{Found, join};
-use crate::elf::LoaderKind;
-use crate::layer::RootPath;
+use elf::LoaderKind;
+use layer::RootPath;
 
 /// Libraries of C that are all in musl's own.
 const OWN: [&str; 7] = ["libc.", "libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."];

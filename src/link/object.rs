@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::elf::{DynamicFacts, FloatAbi, LinkFlags, Linkage, Program, VersionNeed};
-use crate::layer::{EntryKind, RootPath};
 use crate::rootfs::{Access, Credentials, Resolved, Root};
+use elf::{DynamicFacts, FloatAbi, LinkFlags, Linkage, Program, VersionNeed};
+use layer::{EntryKind, RootPath};
 
 /// A file that is mapped into the process.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use super::closure::Loading;
 use super::environment::Trust;
 use super::missing::Missing;
 use super::object::{Opened, OpenedFile, is_hard_float};
-use crate::elf::{Endian, LinkFlags};
-use crate::layer::RootPath;
+use elf::{Endian, LinkFlags};
+use layer::RootPath;
 
 /// Below a directory of libraries, one directory for each level of processors.
 pub(super) const HWCAPS: &str = "glibc-hwcaps";

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use super::closure::Loading;
 use super::missing::Missing;
 use super::object::LoadedObject;
-use crate::elf::{BoundWhen, LinkFlags, LoaderKind, NameHash, SymbolDefinitions, SymbolKind, SymbolUse};
+use elf::{BoundWhen, LinkFlags, LoaderKind, NameHash, SymbolDefinitions, SymbolKind, SymbolUse};
 
 /// Below it, an index of a version means that there is none.
 const FIRST_VERSION: u16 = 2;

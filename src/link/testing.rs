@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::elf::{
+use elf::{
     BoundWhen, DynamicFacts, LinkFlags, Linkage, LoaderFacts, LoaderKind, NameHash, NeededVersion, Program,
     SymbolDefinitions, SymbolKind, SymbolUse, VersionDefinition, VersionNeed,
 };

@@ -2,10 +2,10 @@
 
 use super::testing::{defining, glibc, library, linked, loader, needing, using};
 use super::{Linker, LoaderEnvironment};
-use crate::elf::{AbiNote, BoundWhen, LinkFlags, Linkage, LoaderKind, Program};
-use crate::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
-use crate::oci::{Compression, DiffId, Digest};
 use crate::rootfs::{Credentials, merge};
+use elf::{AbiNote, BoundWhen, LinkFlags, Linkage, LoaderKind, Program};
+use layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
+use oci::{Compression, DiffId, Digest};
 
 #[derive(Default)]
 struct TestRoot {
@@ -80,7 +80,7 @@ impl TestRoot {
     }
 }
 
-fn with_facts(program: Program, change: impl FnOnce(&mut crate::elf::DynamicFacts)) -> Program {
+fn with_facts(program: Program, change: impl FnOnce(&mut elf::DynamicFacts)) -> Program {
     let mut program = program;
     let mut facts = program.dynamic.as_deref().cloned().unwrap();
     change(&mut facts);

@@ -11,9 +11,9 @@ use super::layers::Roots;
 use super::logs::Runner;
 use super::new_layer::NewLayer;
 use crate::examine::PlatformSubject;
-use crate::layer::{Entry, EntryKind, RootPath};
 use crate::process::{Container, LostPath, Setup, Which, parts_of, start, view};
 use crate::rootfs::{FileNode, Root, merge};
+use layer::{Entry, EntryKind, RootPath};
 
 /// The layer and why it is there.
 #[derive(Debug, Clone, Default)]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::examine::PlatformSubject;
-use crate::oci::{MediaType, is_dangerous, json as document};
+use oci::{MediaType, is_dangerous, json as document};
 
 const MANIFEST_ORDER: [&str; 6] = ["schemaVersion", "mediaType", "artifactType", "config", "layers", "annotations"];
 const INDEX_ORDER: [&str; 5] = ["schemaVersion", "mediaType", "artifactType", "manifests", "annotations"];

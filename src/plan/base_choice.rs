@@ -7,11 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::rebase_options::RebaseOptions;
-use crate::error::{Error, Result};
 use crate::examine::Origin;
-use crate::oci::{Config, Location, Platform};
 use crate::process::Container;
 use crate::rules::Finding;
+use oci::error::{Error, Result};
+use oci::{Config, Location, Platform};
 
 /// The word that leaves the choice of the base to underpin.
 const AUTO: &str = "auto";

@@ -17,8 +17,6 @@ use super::layers::source_root;
 use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
 use super::rebase_options::{CommandWords, RebaseOptions, Variable};
 use crate::examine::PlatformSubject;
-use crate::layer::RootPath;
-use crate::oci::json;
 use crate::process::{Command, Container, MEMBER_ORDER, search, set_member};
 use crate::rootfs::Root;
 use crate::shell::logs::Strategy;
@@ -26,6 +24,8 @@ use crate::shell::{
     self, CommandContext, ExecCommand, ExitStatusUse, ImageContext, Log, Note, Reason, Refusal, Surroundings, Trailing,
     Verdict,
 };
+use layer::RootPath;
+use oci::json;
 
 /// What became of the command.
 #[derive(Debug, Clone, Default)]

@@ -12,8 +12,8 @@ use super::layers::Layers;
 use super::noticed::Noticed;
 use super::rebase_options::Epoch;
 use crate::examine::PlatformSubject;
-use crate::oci::{is_dangerous, json};
 use crate::process::{Command, Container, MEMBER_ORDER, set_member};
+use oci::{is_dangerous, json};
 
 /// The container as if the source had been built on the new base.
 pub(super) fn rebased(subject: &PlatformSubject) -> Container {

@@ -11,9 +11,9 @@ use crate::examine::base::{Sureness, UnreadDatabase, holds_system, unproven_file
 use crate::examine::ownership::{Ownership, Side};
 use crate::examine::packages::Database;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
 use crate::process::search;
 use crate::rootfs::{FileNode, Root, merge};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// What to take, by path: sorted, and each once.
 pub(super) type Wanted<'r> = BTreeMap<RootPath, &'r FileNode<'r>>;

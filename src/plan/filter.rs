@@ -11,9 +11,9 @@ use super::rebase_options::RebaseOptions;
 use crate::examine::ownership::{self, Ownership, Side};
 use crate::examine::packages::Package;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
-use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
 use crate::process::LeavingPackage;
 use crate::rootfs::{Root, merge};
+use layer::{Entry, EntryKind, LayerContents, RootPath};
 
 /// Decides for every layer. Each is looked at on top of what becomes of those below it: one root that
 /// grows, layer by layer, as far as there are markers to be held against it.

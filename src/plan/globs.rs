@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::layer::RootPath;
 use crate::process::Container;
 use crate::rootfs::Root;
 use crate::shell::{Glob, GlobComponent, GlobPattern, GlobStart};
+use layer::RootPath;
 
 /// Where runtimes mount file systems of their own.
 const MOUNTED: [&str; 4] = ["proc", "sys", "dev", "run/secrets"];
@@ -131,9 +131,9 @@ mod tests {
 
     use super::*;
     use crate::examine::testing::{entry, layer};
-    use crate::layer::{Entry, EntryKind};
     use crate::rootfs::merge;
     use crate::shell::{CommandContext, ImageContext, Surroundings, Verdict, translate};
+    use layer::{Entry, EntryKind};
 
     fn glob(word: &str) -> Glob {
         let surroundings = Surroundings::Known { working_dir: "/srv".to_owned(), variables: BTreeSet::new() };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::layers::{Becomes, Layers};
 use crate::examine::PlatformSubject;
-use crate::oci::{HistoryEntry, Image};
+use oci::{HistoryEntry, Image};
 
 pub(super) fn merge(subject: &PlatformSubject, layers: &Layers) -> Value {
     let base = entries(&subject.base, 0, "layer of the new base");

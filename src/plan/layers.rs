@@ -20,10 +20,10 @@ use super::rebase_options::RebaseOptions;
 use super::{extract, filter};
 use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
-use crate::layer::{Entry, EntryData, EntryKind, LayerContents, LayerIndex, RootPath};
-use crate::oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
 use crate::process::Container;
 use crate::rootfs::{Root, merge};
+use layer::{Entry, EntryData, EntryKind, LayerContents, LayerIndex, RootPath};
+use oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
 
 /// The result's layers above the new base.
 #[derive(Debug, Clone, Default)]

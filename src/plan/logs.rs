@@ -2,14 +2,14 @@
 //! or nobody.
 
 use super::rebase_options::{KlogStyle, LogChoice, RebaseOptions};
-use crate::elf::Program;
 use crate::examine::klog_support::{self, Klog};
 use crate::examine::{RunnerSubject, log_runner_in};
-use crate::layer::{LayerIndex, RootPath};
 use crate::process::{Container, search};
 use crate::rootfs::{FileNode, Root, merge};
 use crate::shell::ExecCommand;
 use crate::shell::logs::{Spelling, Strategy};
+use elf::Program;
+use layer::{LayerIndex, RootPath};
 
 /// A runner in the rebased root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub(super) fn runner_in_root(root: &Root<'_>, container: &Container) -> Option<R
 mod log_runner_tests {
     use super::*;
     use crate::examine::testing::{entry, layer};
-    use crate::layer::{Entry, EntryKind};
+    use layer::{Entry, EntryKind};
 
     #[test]
     fn a_path_is_free_where_nothing_is_and_no_link_leads() {

@@ -30,10 +30,10 @@ use serde_json::{Map, Value};
 
 use crate::examine::packages::{PackageChanges, RootPackages};
 use crate::examine::{self, Facts, PlatformSubject, Shape, Subject};
-use crate::oci::{DiffId, Digest, Image};
 use crate::process::{self, Container, LeavingPackage, Setup, Startup};
 use crate::rootfs::merge;
 use crate::rules::Finding;
+use oci::{DiffId, Digest, Image};
 
 pub use accounts::OtherNumber;
 pub use added::{Added, DirectoryState};

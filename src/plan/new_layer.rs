@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::layer::{
-    Captured, Entry, EntryData, EntryKind, FileDigest, IndexedProgram, LayerContents, LayerIndex, RootPath,
-};
-use crate::oci::Digest;
+use layer::{Captured, Entry, EntryData, EntryKind, FileDigest, IndexedProgram, LayerContents, LayerIndex, RootPath};
+use oci::Digest;
 
 /// Entries with their data. Whatever is known of the content of a source layer's entry goes along,
 /// so that the root it will be part of can be asked the same questions.

@@ -4,11 +4,11 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-use crate::elf::Linkage;
 use crate::examine::PlatformSubject;
-use crate::layer::{LayerContents, RootPath};
 use crate::process::{Container, search};
 use crate::rootfs::{Root, merge};
+use elf::Linkage;
+use layer::{LayerContents, RootPath};
 
 /// The image's own layers, as those who could notice a change.
 pub(super) struct Noticed<'a> {

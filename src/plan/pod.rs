@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::layers::Roots;
 use super::logs::{self, ChosenStrategy, NoStrategy};
 use super::{Pass, RebaseOptions};
-use crate::layer::RootPath;
 use crate::process::{
     self, ChainEnd, Command, Container, PodContainer, Setup, Start, bare_layer, closed_to_result, search, start,
 };
 use crate::rootfs::Root;
 use crate::shell::{self, CommandContext, ExecCommand, Frozen, Programs, Reason, Refusal, Verdict};
+use layer::RootPath;
 
 /// A platform with the pod that it was judged in.
 #[derive(Debug)]

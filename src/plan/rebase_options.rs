@@ -16,11 +16,11 @@ use super::base_choice::BaseChoice;
 use super::bring::BringName;
 use super::record::RecordedOptions;
 use super::start_options::{DEFAULT_START_SECONDS, RuntimePath, StartMount, StartSeconds};
-use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::layer::RootPath;
-use crate::oci::{Digest, Location, Platform, RepositoryName};
 use crate::rules::Allow;
+use layer::RootPath;
+use oci::error::{Error, Result};
+use oci::{Digest, Location, Platform, RepositoryName};
 
 /// The base that an image moves to unless told otherwise.
 pub const DEFAULT_BASE: &str = "gcr.io/distroless/static";

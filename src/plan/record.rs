@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use super::rebase_options::{OnMissing, RebaseOptions, RecordedName};
 use super::{ImagePlan, Pass, draw};
-use crate::error::{Error, Result};
 use crate::examine::base::OldBaseChoice;
 use crate::examine::{Origin, Subject};
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Reference, RepositoryName, json as canonical};
 use crate::rules::{Allow, Finding};
+use oci::error::{Error, Result};
+use oci::{BASE_DIGEST, BASE_NAME, Digest, Reference, RepositoryName, json as canonical};
 
 pub const FORMAT_KEY: &str = "dev.underpin.format";
 /// The number of the format: it changes whenever the same inputs give other bytes.
@@ -353,10 +353,10 @@ mod tests {
     use super::*;
     use crate::examine::Fetched;
     use crate::examine::testing::fetched;
-    use crate::oci::testing::TestImage;
     use crate::plan::testing::pass;
     use crate::plan::{CommandWords, Epoch, KlogStyle, LogChoice};
     use crate::rules::{Level, Rule};
+    use oci::testing::TestImage;
 
     const D: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

@@ -3,9 +3,9 @@
 use super::layers::{Layers, Roots};
 use crate::examine::base::{UnreadDatabase, unproven_files};
 use crate::examine::{Facts, PlatformSubject};
-use crate::layer::{EntryKind, LayerContents, RootPath};
 use crate::process::is_seen;
 use crate::rootfs::{FileNode, Root, merge};
+use layer::{EntryKind, LayerContents, RootPath};
 
 /// The places where the two touch. Paths are sorted.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +89,7 @@ fn dangling<'a>(own: impl Iterator<Item = LayerContents<'a>>, rebased: &Root<'_>
     });
     let dangling = links.filter(|(path, _)| rebased.resolve(path).is_err()).map(|(path, target)| Dangling {
         link: path.to_string(),
-        target: crate::layer::shown(target),
+        target: layer::shown(target),
         led: source.resolve(path).is_ok(),
         led_to_program: source.resolve(path).is_ok_and(|found| is_program(found.node)),
     });

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::rebase_options::{RebaseOptions, Variable, number_or_text};
-use crate::error::{Error, Result};
-use crate::layer::RootPath;
+use layer::RootPath;
+use oci::error::{Error, Result};
 
 /// How long a program is watched where nothing is said.
 pub const DEFAULT_START_SECONDS: &str = "5";

@@ -16,11 +16,11 @@ use std::str::FromStr;
 
 use super::dependencies::Dependency;
 use super::exceptions::{is_short_for, without_architecture};
-use crate::error::{Error, Result};
 use crate::examine::base::{OldBase, Rung, Sureness};
-use crate::oci::{Location, RegistryHost, RepositoryName};
 use crate::rules::Allow;
 use crate::yaml::{self, Position, YamlMap};
+use oci::error::{Error, Result};
+use oci::{Location, RegistryHost, RepositoryName};
 
 /// `distroless/static` under all of its names.
 const ALLOWED: [&str; 4] = [

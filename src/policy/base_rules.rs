@@ -7,8 +7,8 @@
 use super::base_policy::{BasePolicy, CurrentBase};
 use super::exceptions::Exception;
 
-use crate::error::CommandLine;
 use crate::rules::{Finding, Level, Rule};
+use oci::error::CommandLine;
 
 /// What the policy says of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The rules about the command: what became of its shell, its init, its script; and the health check.
 
 use super::logs;
-use crate::layer::RootPath;
 use crate::plan::{CommandOutcome, ExecForm, HealthOutcome, Pass};
 use crate::process::Health;
 use crate::rules::{Finding, Level, Rule};
 use crate::shell::{Note, Reason, Refusal, caret};
+use layer::RootPath;
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let form = &pass.draft.form;

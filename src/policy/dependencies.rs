@@ -12,9 +12,9 @@
 
 use super::base_policy::same_host;
 use super::exceptions::is_short_for;
-use crate::error::Result;
-use crate::oci::{Location, RegistryHost};
 use crate::yaml::{self, YamlNode, YamlValue, wrong};
+use oci::error::Result;
+use oci::{Location, RegistryHost};
 
 /// An image with the version that is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]

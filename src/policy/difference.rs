@@ -1,11 +1,11 @@
 //! What a process gets on the new base and did not on the old one, or the other way round: the two starts,
 //! compared. More privilege refuses, another program refuses, the rest is said.
 
-use crate::elf::Program;
 use crate::plan::{CommandOutcome, Pass};
 use crate::process::{ChainEnd, Executed, Identity, Start};
 use crate::rootfs::Credentials;
 use crate::rules::{Finding, Level, Rule};
+use elf::Program;
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     if pass.draft.passes_on() {
@@ -130,7 +130,7 @@ fn numbers(who: &Credentials) -> String {
 }
 
 fn working_dir(before: &Start, after: &Start) -> Option<Finding> {
-    let normal = |start: &Start| crate::layer::RootPath::new(&start.working_dir.written).ok();
+    let normal = |start: &Start| layer::RootPath::new(&start.working_dir.written).ok();
     (normal(before) != normal(after)).then(|| {
         let (old, new) = (&before.working_dir.written, &after.working_dir.written);
         Finding::new(Rule::WorkdirChanged, Level::Warn, "the image starts in another working directory than before")

@@ -1,10 +1,10 @@
 //! The rule about programs that an interpreter runs: the result must have it, in a version that their packages are for,
 //! and it must be able to load their native extensions.
 
-use crate::layer::RootPath;
 use crate::plan::{BringOffer, BringScene, Offering, Pass};
 use crate::process::{Interpreted, InterpreterNow, ScriptLanguage, StuckExtension};
 use crate::rules::{Finding, Level, Rule};
+use layer::RootPath;
 
 /// Extensions that have a finding of their own; the others are counted in the last.
 const NAMED: usize = 10;

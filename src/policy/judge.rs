@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{command, difference, interpreted, layers, logs, needs, pod, program, user, workdir};
 use crate::examine::base::Sureness;
 use crate::examine::{PlatformSubject, Subject};
-use crate::layer::RootPath;
-use crate::oci::{Platform, is_dangerous};
 use crate::plan::{OnMissing, Pass};
 use crate::process::OwnStartup;
 use crate::rules::{Allow, Finding, Level, Rule, apply_allowed};
+use layer::RootPath;
+use oci::{Platform, is_dangerous};
 
 /// Puts every rule to one platform.
 #[must_use]

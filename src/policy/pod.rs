@@ -2,11 +2,11 @@
 //! no longer write.
 
 use super::command::pointed;
-use crate::error::CommandLine;
 use crate::plan::{ChosenStrategy, Pass, PodForm, PodLog, PodPass};
 use crate::process::ChainEnd;
 use crate::rules::{Finding, Level, Rule};
 use crate::shell::logs::Strategy;
+use oci::error::CommandLine;
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let Some(pod) = &pass.pod else { return Vec::new() };

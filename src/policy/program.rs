@@ -2,14 +2,14 @@
 //! execute it, and the kernel, with the loader that the program names, must be able to start it.
 
 use super::interpreted;
-use crate::elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
-use crate::error::typed_word;
-use crate::layer::RootPath;
 use crate::link::Missing;
-use crate::oci::Platform;
 use crate::plan::{BringScene, Pass, PodForm};
 use crate::process::{ChainEnd, Executed, Helper, Interpreted, InterpreterNow, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
+use elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
+use layer::RootPath;
+use oci::Platform;
+use oci::error::typed_word;
 
 /// So many times it is worked out what a `--bring` would cost, where an image has no command.
 const OFFERED: usize = 32;

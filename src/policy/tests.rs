@@ -7,17 +7,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::elf::{Language, Linkage, Program, Script};
 use crate::examine::base::Sureness;
 use crate::examine::testing::{Put as _, entry, fetched, layer};
 use crate::examine::{Fetched, LeftBehind};
-use crate::layer::{Captured, Entry, EntryKind};
 use crate::link::testing::{defining, glibc, library, needing, using};
-use crate::oci::Digest;
-use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{OnMissing, RebaseOptions};
 use crate::rules::{Level, Rule};
+use elf::{Language, Linkage, Program, Script};
+use layer::{Captured, Entry, EntryKind};
+use oci::Digest;
+use oci::testing::TestImage;
 
 fn moving(container: Value) -> Fetched {
     let source = TestImage { container, ..TestImage::of(&["a", "app"]) };

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::layer::RootPath;
 use crate::rootfs::{Credentials, Root};
+use layer::RootPath;
 
 /// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

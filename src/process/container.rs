@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::pod::PodSurroundings;
-use crate::layer::RootPath;
-use crate::oci::{Config, json};
+use layer::RootPath;
+use oci::{Config, json};
 
 /// The directories that runtimes search where the image sets no `PATH`.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

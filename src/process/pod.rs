@@ -13,10 +13,10 @@ use super::chain::Executed;
 use super::container::{Command, Container};
 use super::named_paths::{MoveView, ProcessView, parts_of};
 use super::start::Start;
-use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
-use crate::oci::Digest;
 use crate::rootfs::{Access, Root};
 use crate::shell::{Declared, expanded};
+use layer::{Entry, EntryKind, LayerContents, RootPath};
+use oci::Digest;
 
 /// A container as a manifest declares it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -252,9 +252,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::layer::LayerIndex;
     use crate::process::{ChainEnd, start};
     use crate::rootfs::{Credentials, merge};
+    use layer::LayerIndex;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()

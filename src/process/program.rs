@@ -1,9 +1,9 @@
 //! The executables that an application brings beside those of its command.
 
-use crate::elf::{Linkage, Program};
-use crate::layer::{Entry, LayerContents, RootPath};
 use crate::link::{Linker, LoaderEnvironment, Missing};
 use crate::rootfs::{FileNode, FoundCommand, Root};
+use elf::{Linkage, Program};
+use layer::{Entry, LayerContents, RootPath};
 
 use super::container::Container;
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use super::accounts::{Accounts, Identity, UnknownAccount, identify};
 use super::chain::{ChainEnd, ChainWalk, Executed, ProcessState, Role};
 use super::container::{Container, DEFAULT_PATH};
-use crate::layer::RootPath;
 use crate::rootfs::{Credentials, NotFound, Root};
+use layer::RootPath;
 
 /// A start, as far as it goes.
 #[derive(Debug, Clone)]

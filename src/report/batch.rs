@@ -11,9 +11,9 @@ use super::rows::{Grade, Reportable, Row, RowFinding, RowOutcome, Rows, counts};
 use super::rules::explain_hint;
 use super::text::finding_lines;
 use super::to_json;
-use crate::error::{Error, printable};
-use crate::oci::{Digest, Location};
 use crate::store::Tally;
+use oci::error::{Error, printable};
+use oci::{Digest, Location};
 
 #[derive(Debug, Serialize)]
 pub struct BatchReport {

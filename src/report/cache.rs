@@ -8,9 +8,9 @@ use std::path::Path;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use crate::error::printable;
 use crate::store::disk::Timestamp;
 use crate::store::gc::{GcSelection, Inventory, Protection, RemovalReason, RemovedImage, StoredImage, VerifiedFiles};
+use oci::error::printable;
 
 #[derive(Debug, Serialize)]
 pub struct CacheListing {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use crate::error::{Error, printable};
-use crate::oci::Location;
 use crate::plan::TriedBase;
 use crate::rules::Rule;
+use oci::Location;
+use oci::error::{Error, printable};
 
 /// Whether an image could move to a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct ReportedExclusion {
 
 impl From<&TriedBase> for ReportedBase {
     fn from(tried: &TriedBase) -> Self {
-        let exclusion = |(platform, finding): &(crate::oci::Platform, crate::rules::Finding)| ReportedExclusion {
+        let exclusion = |(platform, finding): &(oci::Platform, crate::rules::Finding)| ReportedExclusion {
             platform: platform.to_string(),
             rule: finding.rule,
             message: finding.message.clone(),

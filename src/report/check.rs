@@ -11,11 +11,11 @@ use super::rows::{Grade, Row, RowFinding, RowOutcome, Rows};
 use super::rules::explain_hint;
 use super::text::{finding_lines, old_base_line};
 use super::{Reportable, to_json};
-use crate::error::{Error, printable, redacted};
-use crate::oci::Platform;
 use crate::policy::exceptions::Exception;
 use crate::policy::{BaseVerdict, CurrentBase, Movable};
 use crate::rules::{Finding, Level};
+use oci::Platform;
+use oci::error::{Error, printable, redacted};
 
 /// All images that were checked.
 #[derive(Debug, Serialize)]

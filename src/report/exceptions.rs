@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
-use crate::error::printable;
 use crate::kube::Position;
 use crate::policy::exceptions::{Exception, ExceptionList, Gravity, Problem};
 use crate::rules::{Level, Rule};
+use oci::error::printable;
 
 /// The rule of everything that can be wrong with a row.
 const RULE: Rule = Rule::ExceptionList;

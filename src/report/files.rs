@@ -5,7 +5,7 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::layer::{Entry, EntryKind, RootPath, shown};
+use layer::{Entry, EntryKind, RootPath, shown};
 
 /// How many files of each layer a report lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The formats that every report can be written in: a new one is a row here and a file beside this one.
 
 use super::{Reportable, to_html, to_junit, to_markdown, to_sarif};
-use crate::error::{Result, ascii_json, printable_lines};
+use oci::error::{Result, ascii_json, printable_lines};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {

@@ -12,15 +12,15 @@ use super::model::{Binary, Named, ReportedFinding, ReportedOldBase};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::text::{finding_lines, old_base_line};
 use super::to_json;
-use crate::elf::GoFacts;
-use crate::error::{Result, printable};
 use crate::examine::LeftBehind;
-use crate::oci::{HistoryEntry, Location};
 use crate::plan::TriedBase;
 use crate::policy::judge_alone;
 use crate::process::{Command, Start};
 use crate::rules::Rule;
 use crate::store::fetch::{Inspected, InspectedPlatform};
+use elf::GoFacts;
+use oci::error::{Result, printable};
+use oci::{HistoryEntry, Location};
 
 #[derive(Debug, Serialize)]
 pub struct Inspection {
@@ -157,7 +157,7 @@ fn layers(of: &InspectedPlatform, files: FileListing) -> Vec<InspectionLayer> {
     let image = &of.image;
     let made: Vec<&HistoryEntry> = image.config.history().iter().filter(|entry| !entry.is_empty_layer()).collect();
     let fits = made.len() == image.layers.len();
-    let layer = |(at, layer): (usize, &crate::oci::ImageLayer)| InspectionLayer {
+    let layer = |(at, layer): (usize, &oci::ImageLayer)| InspectionLayer {
         digest: layer.descriptor.digest.to_string(),
         diff_id: layer.diff_id.to_string(),
         size: layer.descriptor.size,

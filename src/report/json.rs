@@ -7,11 +7,11 @@ use super::candidates::BaseFit;
 use super::inspection::LayerOrigin;
 use super::model::Outcome;
 use super::rows::RowOutcome;
-use crate::error::Error;
 use crate::examine::base::{Rung, Sureness};
 use crate::plan::Fate;
 use crate::policy::{BaseVerdict, Movable};
 use crate::store::gc::RemovalReason;
+use oci::error::Error;
 
 /// The JSON has the word that the other formats write too.
 macro_rules! written_as_word {

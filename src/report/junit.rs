@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::rows::{Grade, Row, Rows};
 use super::started::StartedPair;
-use crate::error::{Error, Result, printable, printable_lines};
+use oci::error::{Error, Result, printable, printable_lines};
 
 pub fn to_junit(rows: &Rows<'_>) -> Result<String> {
     let name = format!("underpin {}", rows.command);

@@ -11,10 +11,10 @@ use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, RowWords, Rows};
 use super::rules::explain_hint;
 use super::translation::log;
-use crate::error::{Error, printable};
 use crate::kube::{CommandNote, KubeOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
 use crate::rules::{Level, Rule};
 use crate::shell::caret;
+use oci::error::{Error, printable};
 
 /// A manifest and what became of it.
 #[derive(Debug)]

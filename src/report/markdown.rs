@@ -8,7 +8,7 @@ use super::candidates::ReportedBase;
 use super::model::{PackageWords, Report, ReportedPlatform};
 use super::rows::{Row, Rows};
 use super::text::brought_line;
-use crate::error::printable;
+use oci::error::printable;
 
 #[must_use]
 pub fn to_markdown(rows: &Rows<'_>) -> String {

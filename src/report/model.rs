@@ -12,11 +12,9 @@ use super::to_json;
 use crate::assemble::Assembled;
 use crate::attest::Attachment;
 use crate::attest::sbom::Sbom;
-use crate::elf::{Linkage, Program};
 use crate::examine::base::{Rung, Sureness};
 use crate::examine::packages::{Package, PackageChanges};
 use crate::examine::{PlatformSubject, Subject};
-use crate::oci::Location;
 use crate::plan::{Body, Brought, Bulk, ExecForm, Fate, FinalLayer, Pass, PlannedLayer, StartSeconds, TriedBase};
 use crate::policy::MissingPlatform;
 use crate::process::{Command, Executed, Helper, Role, Startup};
@@ -25,6 +23,8 @@ use crate::sandbox::PlatformStart;
 use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
+use elf::{Linkage, Program};
+use oci::Location;
 
 /// What became of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -569,7 +569,7 @@ impl From<publish::Publication> for TargetChange {
 }
 
 impl Target {
-    fn new(location: &Location, digest: crate::oci::Digest, change: TargetChange) -> Self {
+    fn new(location: &Location, digest: oci::Digest, change: TargetChange) -> Self {
         Self { reference: location.to_string(), digest: digest.to_string(), pinned: location.by_digest(digest), change }
     }
 }

@@ -6,10 +6,10 @@ use bytesize::ByteSize;
 use serde::Serialize;
 
 use super::cache::{Done, Removed, ago};
-use crate::error::printable;
 use crate::store::disk::Timestamp;
 use crate::store::gc::{HoldReason, Protection, StoredImage};
 use crate::store::node::{ClusterNode, NodeOutcome, NodePlan, Survey};
+use oci::error::printable;
 
 #[derive(Debug, Serialize)]
 pub struct NodeListing {

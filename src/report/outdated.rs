@@ -9,12 +9,12 @@ use super::model::{Named, ReportedFinding, ReportedPackages};
 use super::rows::{Row, RowFinding, RowOutcome, Rows, counts};
 use super::text::finding_lines;
 use super::{Reportable, to_json};
-use crate::error::{Error, printable, redacted};
 use crate::examine::base::Rung;
 use crate::examine::{BaseChange, FileChanges};
-use crate::oci::Digest;
 use crate::policy::Movable;
 use crate::store::Tally;
+use oci::Digest;
+use oci::error::{Error, printable, redacted};
 
 /// All images that were asked about.
 #[derive(Debug, Serialize)]

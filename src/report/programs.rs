@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
-use crate::elf::{GoFacts, Program, Tool};
-use crate::error::{Error, Result, printable};
 use crate::rules::{Level, Rule};
+use elf::{GoFacts, Program, Tool};
+use oci::error::{Error, Result, printable};
 
 /// The files in the order they were named, each with what was found in it.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ fn to_json(path: &str, program: &Program) -> Value {
     json!({
         "path": path,
         "linkage": program.linkage,
-        "class": program.class.map(crate::elf::Class::bits),
+        "class": program.class.map(elf::Class::bits),
         "endian": program.endian,
         "machine": program.machine,
         "interpreter": program.interpreter,

@@ -6,9 +6,9 @@ use super::candidates::ReportedBase;
 use super::inspection::InspectionPlatform;
 use super::model::{Report, ReportedFinding};
 use super::text::old_base_line;
-use crate::error::{Error, redacted};
 use crate::kube::Position;
 use crate::rules::{Level, Rule};
+use oci::error::{Error, redacted};
 
 /// A report that can be written in every format.
 pub trait Reportable {

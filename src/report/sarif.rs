@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::rows::{Row, RowFinding, Rows};
 use super::rules::{explained, fix_sentence};
 use super::to_json;
-use crate::error::{printable, printable_lines};
 use crate::rules::{Level, Rule};
+use oci::error::{printable, printable_lines};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

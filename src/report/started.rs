@@ -8,11 +8,11 @@ use super::model::{Named, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::text::finding_lines;
 use super::to_json;
-use crate::error::printable;
 use crate::examine::Origin;
 use crate::plan::StartSeconds;
 use crate::rules::{Finding, Level};
 use crate::sandbox::{Attempt, Observation, OpenedFiles, OutputTail, PlatformStart, StartEnd};
+use oci::error::printable;
 
 /// Lines of each stream that are kept.
 const LINES: usize = 20;

@@ -6,9 +6,9 @@ use super::{
     ReportFormat, Reportable, ReportedFinding, Row, RowFinding, RowOutcome, RowWords, Rows, to_html, to_junit,
     to_markdown, to_sarif,
 };
-use crate::error::{Error, printable};
 use crate::rules::{Level, Rule};
 use crate::skip::{need, or_skip};
+use oci::error::{Error, printable};
 
 const EVIL: &str = "</pre><script>alert(1)</script>]]>`|[x](javascript:1)\u{1b}[2J\u{0}";
 

@@ -12,9 +12,9 @@ use super::model::{
 };
 use super::rules::explain_hint;
 use super::started::StartedPair;
-use crate::error::printable;
 use crate::plan::Fate;
 use crate::rules::Level;
+use oci::error::printable;
 
 /// How much of the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

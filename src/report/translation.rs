@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use super::model::{LogStrategy, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, RowWords, Rows};
 use super::rules::explain_hint;
-use crate::error::printable;
 use crate::rules::{Level, Rule};
 use crate::shell::logs::{Strategy, apply};
 use crate::shell::{
     CommandContext, ExecCommand, Log, LogCopy, LogStreams, Note, OpenMode, Refusal, Verdict, caret, refuse_not_utf8,
     translate,
 };
+use oci::error::printable;
 
 /// A verdict with the command it is about.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::model::ReportedFinding;
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, Rows};
 use super::to_json;
-use crate::error::printable;
-use crate::oci::Digest;
 use crate::rules::{Level, Rule};
+use oci::Digest;
+use oci::error::printable;
 
 /// Whether the inputs gave the image again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

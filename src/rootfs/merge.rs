@@ -9,7 +9,7 @@ use std::fmt;
 use super::path_components::{PathComponents, TooManyLinks, is_absolute, split_last};
 use super::root::{DirectoryCache, Root};
 use super::tree::{EntrySource, FileNode, NodeId, ROOT};
-use crate::layer::{Entry, EntryKind, LayerContents, RootPath};
+use layer::{Entry, EntryKind, LayerContents, RootPath};
 
 /// Bytes of a path and of a name in Linux.
 const LONGEST_PATH: usize = 4096;
@@ -314,8 +314,8 @@ impl fmt::Display for MergeIssue<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::{Entry, LayerIndex};
     use crate::rootfs::testing::{directory, entry, file, hard_link, layer, opaque, path, shown, symlink, whiteout};
+    use layer::{Entry, LayerIndex};
 
     /// The root of a stack of layers, and its oddities.
     fn merged(stack: Vec<Vec<Entry>>) -> (String, Vec<(String, MergeIssueKind)>) {

@@ -64,9 +64,9 @@ impl FileNode<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::Entry;
     use crate::rootfs::merge;
     use crate::rootfs::testing::{directory, file, layer, path};
+    use layer::Entry;
 
     #[test]
     fn the_first_class_that_a_process_is_in_decides() {

@@ -8,8 +8,8 @@ use super::permission::{Access, Credentials};
 use super::root::Root;
 use super::tree::FileNode;
 use super::tree::{NodeId, ROOT};
-use crate::error::printable;
-use crate::layer::{EntryKind, RootPath, shown};
+use layer::{EntryKind, RootPath, shown};
+use oci::error::printable;
 
 /// A path that exists.
 #[derive(Debug, Clone)]
@@ -249,7 +249,7 @@ mod tests {
     use crate::rootfs::testing::{directory, file, layer, path, symlink};
 
     /// A root after the usr-merge, with links of all sorts.
-    fn entries() -> Vec<crate::layer::Entry> {
+    fn entries() -> Vec<layer::Entry> {
         vec![
             directory("usr/bin"),
             file("usr/bin/sh"),

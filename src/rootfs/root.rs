@@ -6,9 +6,9 @@ use super::merge::MergeIssue;
 use super::path_components::split_last;
 use super::tree::FileNode;
 use super::tree::{NodeId, ROOT, RootTree};
-use crate::elf::Program;
-use crate::layer::{LayerContents, RootPath};
-use crate::oci::Digest;
+use elf::Program;
+use layer::{LayerContents, RootPath};
+use oci::Digest;
 
 /// The files of an image as a container sees them, made by [`super::merge`].
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::permission::{Access, Credentials};
 use super::resolve::Resolved;
 use super::resolve::{NotFound, NotFoundReason, TriedPath};
 use super::root::Root;
-use crate::layer::{EntryKind, RootPath};
+use layer::{EntryKind, RootPath};
 
 /// The file that will be executed.
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ mod tests {
     use crate::rootfs::merge;
     use crate::rootfs::testing::{directory, entry, file, hard_link, layer, path, program, symlink};
 
-    fn entries() -> Vec<crate::layer::Entry> {
+    fn entries() -> Vec<layer::Entry> {
         vec![
             program("usr/bin/app"),
             program("usr/bin/two"),
@@ -138,7 +138,7 @@ mod tests {
             symlink("usr/bin/link", "/opt/bin/two"),
             symlink("usr/bin/dangling", "../lib/gone"),
             symlink("usr/bin/loop", "loop"),
-            crate::layer::Entry { mode: 0o755, ..entry("usr/bin/pipe", EntryKind::Fifo) },
+            layer::Entry { mode: 0o755, ..entry("usr/bin/pipe", EntryKind::Fifo) },
             hard_link("usr/bin/hard", "usr/bin/app"),
             program("jobs/run.sh"),
         ]

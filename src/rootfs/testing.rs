@@ -1,8 +1,8 @@
 //! Layers for tests, entry by entry.
 
 use super::root::Root;
-use crate::layer::{Captured, Entry, EntryKind, LayerIndex, RootPath};
-use crate::oci::{Compression, DiffId, Digest};
+use layer::{Captured, Entry, EntryKind, LayerIndex, RootPath};
+use oci::{Compression, DiffId, Digest};
 
 pub(super) fn path(text: impl AsRef<[u8]>) -> RootPath {
     RootPath::new(text).unwrap()

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::testing::{entry, layer, path};
 use super::{NotFoundReason, Root, merge};
-use crate::layer::{Entry, EntryKind, LayerIndex};
+use layer::{Entry, EntryKind, LayerIndex};
 use model::{Item, PathNames, modelled, names, text};
 
 /// Few names, so that everything meets everything.

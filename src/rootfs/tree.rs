@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use crate::layer::{Entry, EntryKind, RootPath};
+use layer::{Entry, EntryKind, RootPath};
 
 /// A number of layers, entries or bytes: an image with many entries has as many of each, and no layer has
 /// more than four billion.

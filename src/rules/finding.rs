@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::table::Rule;
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// What a finding means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

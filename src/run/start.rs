@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use super::Judged;
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
-use crate::error::{Error, Result};
 use crate::examine::{FullPlatform, PlatformSubject};
-use crate::layer::{LayerIndex, Limits, scan};
-use crate::oci::{Descriptor, DiffId, Digest, Image, Location, Platform};
 use crate::plan::{BringScene, Pass, StartOptions};
 use crate::process::Container;
 use crate::report::StartReport;
@@ -17,6 +14,9 @@ use crate::rules::{Allow, Finding, apply_allowed};
 use crate::sandbox::{Comparison, ImageRole, PlatformStart, Sandbox, SandboxImage, SandboxLayer, compare, judge_start};
 use crate::settings::Job;
 use crate::store::{LayerStore, Session};
+use layer::{LayerIndex, Limits, scan};
+use oci::error::{Error, Result};
+use oci::{Descriptor, DiffId, Digest, Image, Location, Platform};
 
 /// Starts source and result on every platform, and adds what that shows to the findings.
 pub(super) fn start_both(
@@ -98,7 +98,7 @@ fn indexes(subject: &PlatformSubject) -> Indexes<'_> {
 }
 
 fn source_layers(image: &Image, indexes: &Indexes<'_>) -> Result<Vec<SandboxLayer>> {
-    let layer = |layer: &crate::oci::ImageLayer| {
+    let layer = |layer: &oci::ImageLayer| {
         let index = indexes.get(&layer.diff_id).map(|index| Arc::clone(index)).ok_or_else(|| unread(layer.diff_id))?;
         Ok(SandboxLayer { descriptor: layer.descriptor.clone(), index })
     };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::image_root::{Blocked, ContainerPath, ImageRoot, Need};
 use super::mounts::{Access, MountTree};
 use super::seccomp;
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// Bytes of memory that all processes together may use, what they write included.
 pub(super) const MEMORY: u64 = 1 << 30;
@@ -163,7 +163,7 @@ impl Bundle {
         }
         let working_dir = match self.working_dir.as_str() {
             path if path.starts_with('/') => root.prepare(path, Need::WorkingDirectory, replaced)?,
-            path => Err(format!("the working directory {} is not absolute", crate::error::printable(path))),
+            path => Err(format!("the working directory {} is not absolute", oci::error::printable(path))),
         };
         Ok(working_dir.map(|found| PreparedBundle { bundle: self, working_dir: found.path, later }))
     }

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Attempt, NotStarted, Observation, OpenedFile, OpenedFiles, StartEnd};
-use crate::layer::{EntryKind, RootPath};
-use crate::oci::Platform;
 use crate::plan::{BringOffer, BringScene, Offering, StartOptions};
 use crate::rootfs::{FileNode, Root};
 use crate::rules::{Finding, Level, Rule};
+use layer::{EntryKind, RootPath};
+use oci::Platform;
 
 /// The starts on one platform.
 #[derive(Debug)]

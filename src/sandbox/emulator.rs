@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use super::runtime::find_program;
-use crate::oci::Platform;
 use crate::process::Start;
+use oci::Platform;
 
 /// Where the emulator is seen in the container.
 pub(super) const PLACE: &str = "/.underpin-emulator";

@@ -17,8 +17,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Result};
-use crate::layer::RootPath;
+use layer::RootPath;
+use oci::error::{Error, Kind, Result};
 
 /// A directory that the files of an image are below. The directory used last stays open.
 #[derive(Debug)]
@@ -227,9 +227,9 @@ impl ImageRoot {
             Err(Stop::Failed(
                 error @ (Errno::NAMETOOLONG | Errno::INVAL | Errno::NOTDIR | Errno::LOOP | Errno::ROFS),
             )) => Err(error.to_string()),
-            Err(Stop::Failed(error)) => return Err(not_ready(error).fact("path", crate::error::printable(path))),
+            Err(Stop::Failed(error)) => return Err(not_ready(error).fact("path", oci::error::printable(path))),
         };
-        let shown = crate::error::printable(path);
+        let shown = oci::error::printable(path);
         Ok(walked.map_err(|reason| match need {
             Need::WorkingDirectory => format!("cannot begin in the working directory {shown}: {reason}"),
             _ => format!("cannot mount on {shown}: {reason}"),
@@ -380,7 +380,7 @@ impl Walk<'_> {
     fn shown(&self, name: &[u8]) -> String {
         let names = self.steps.iter().map(|step| step.name.as_slice()).chain([name]);
         let path: Vec<u8> = names.flat_map(|name| [b"/", name].concat()).collect();
-        crate::error::printable(&String::from_utf8_lossy(&path))
+        oci::error::printable(&String::from_utf8_lossy(&path))
     }
 
     /// Below `/proc` and `/sys` nothing is mounted or begun in: what is there is the kernel's, and leads out. Below
@@ -405,7 +405,7 @@ impl Walk<'_> {
                 };
                 Ok(Prepared { path: ContainerPath(path), file })
             }
-            Ok(path) => Err(format!("{} is the runtime's", crate::error::printable(&path))),
+            Ok(path) => Err(format!("{} is the runtime's", oci::error::printable(&path))),
             Err(_) => Err("it leads to a name that is not UTF-8".to_owned()),
         }
     }

@@ -40,15 +40,15 @@ pub use runtime::{HealthRun, OutputTail, StartEnd};
 pub use unpack::OpenLayer;
 pub use worker::{is_worker, work};
 
-use crate::error::{Error, Kind, Result};
-use crate::layer::LayerIndex;
-use crate::oci::{Descriptor, Platform};
 use crate::plan::StartOptions;
 use crate::process::{self, Container, MountKind, PodMount, PodSurroundings, Start};
 use crate::rootfs::{Root, merge};
 use crate::store::disk::wait_if_ending;
 use bundle::{Bundle, EmptyVolume, HostMount, StartRights, WRITTEN};
 use emulator::Machine;
+use layer::LayerIndex;
+use oci::error::{Error, Kind, Result};
+use oci::{Descriptor, Platform};
 use opened::Watch;
 use run_directory::RunDirectory;
 use runtime::{HEALTH_FILE, HealthCheck, RunOutcome};

@@ -15,7 +15,7 @@ use rustix::mount::{
 };
 
 use super::syscalls::set_mount_attributes;
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 /// What programs may do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl MountTree {
         };
         attached().map_err(|error| {
             Error::new(Kind::Io, "could not mount into the image")
-                .fact("path", crate::error::printable(shown))
+                .fact("path", oci::error::printable(shown))
                 .cause(error)
         })
     }

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::image_root::ImageRoot;
 use super::syscalls::{event_file, fanotify_group, fanotify_watch};
-use crate::layer::RootPath;
+use layer::RootPath;
 
 /// Files that are remembered; a program that opens more is not followed further.
 const MOST: usize = 20_000;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, geteuid};
 
-use crate::error::{Error, Result};
 use crate::store::disk::{PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file};
+use oci::error::{Error, Result};
 
 static START: Purpose = Purpose { name: "start", remove };
 

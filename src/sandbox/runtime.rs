@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::run_directory::end_run;
-use crate::error::{Error, Kind, Result};
 use crate::store::child_process::{self, ChildKind};
 use crate::store::disk::start_process;
+use oci::error::{Error, Kind, Result};
 
 /// The runtime's own directory in that of the run.
 pub(super) const STATE: &str = "runtime";
@@ -98,7 +98,7 @@ impl OutputTail {
         let text = String::from_utf8_lossy(&self.bytes);
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(most);
-        lines.iter().skip(from).map(|line| crate::error::printable(line)).collect()
+        lines.iter().skip(from).map(|line| oci::error::printable(line)).collect()
     }
 }
 
@@ -229,7 +229,7 @@ impl Container {
 
     /// The runtime does not always say what it could not execute.
     fn naming_program(&self, words: &str) -> String {
-        let name = crate::error::printable(&self.program);
+        let name = oci::error::printable(&self.program);
         if words.contains(name.as_str()) { words.to_owned() } else { format!("{name}: {words}") }
     }
 
@@ -420,7 +420,7 @@ fn program_error(message: &str) -> Option<String> {
     const OF_CRUN: [&str; 4] = ["executable file `", "open executable: ", "exec container process ", "chdir `"];
     let rest = LEADS.iter().fold(message, |rest, lead| rest.strip_prefix(lead).unwrap_or(rest));
     let is_known = OF_RUNC.iter().chain(&OF_CRUN).any(|known| rest.starts_with(known));
-    is_known.then(|| crate::error::printable(rest))
+    is_known.then(|| oci::error::printable(rest))
 }
 
 /// The TCP ports that are listened on in the network of a process.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::bundle::CAPABILITIES;
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 const PROFILE: &str = include_str!("seccomp-default.json");
 

@@ -10,8 +10,8 @@ use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::runtime::find_program;
-use crate::error::{Error, Kind, Result};
 use crate::store::child_process::{self, ChildKind};
+use oci::error::{Error, Kind, Result};
 
 const LIMIT: u64 = 1 << 20;
 

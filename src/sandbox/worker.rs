@@ -18,9 +18,9 @@ use super::runtime::{Container, HealthCheck, RunOutcome, STATE};
 use super::subordinate::{IdRange, UserNamespace};
 use super::unpack::{OwnedNode, set_owners};
 use super::{in_own_mounts, syscalls};
-use crate::error::{Error, Kind, Result};
 use crate::store::child_process::{self, ChildKind};
 use crate::store::disk::start_process;
+use oci::error::{Error, Kind, Result};
 
 /// What the process is called, and known by.
 const NAME: &str = "underpin-sandbox";

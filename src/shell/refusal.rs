@@ -3,7 +3,7 @@
 //!
 //! The ids of the reasons are stable: they are in JSON and in `testdata/commands.jsonl`.
 
-use crate::error::printable;
+use oci::error::printable;
 
 /// A range of bytes of the text a fault is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

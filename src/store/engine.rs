@@ -21,8 +21,8 @@ use super::disk::{
     PATIENCE, PrivateDirectory, Purpose, end_processes, name_of, proc_file, read_file, start_process, wait_if_ending,
 };
 use super::parallel::OnceMap;
-use crate::error::{Error, Kind, Result, typed_word};
-use crate::oci::{Engine, EngineImage, LocalImage, Location};
+use oci::error::{Error, Kind, Result, typed_word};
+use oci::{Engine, EngineImage, LocalImage, Location};
 
 /// As long as a tool may take: an hour is enough for the largest image on the slowest disk.
 const LIMIT: Duration = Duration::from_secs(3600);

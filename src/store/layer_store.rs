@@ -12,8 +12,8 @@ use super::disk::{Partial, Receiving};
 use super::fetch::Request;
 use super::{Notices, Source, StoreAccess, Stream, disk};
 use crate::assemble::{BlobOrigin, LayerSource, MadeBytes, NeededBlob, Scratch, Workspace};
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Hashed, Hasher, Location};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Hashed, Hasher, Location};
 
 /// Up to this many bytes are worked on in memory.
 const SMALL: u64 = 4 << 20;

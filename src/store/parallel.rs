@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 /// Applies `work` to every item on up to `jobs` threads. Results are in the order of the items;
 /// of several errors the one of the first item is returned. After an error no new item is begun.
@@ -115,7 +115,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::error::Error;
+    use oci::error::Error;
 
     #[test]
     fn results_stand_in_the_order_of_the_items() {

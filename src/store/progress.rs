@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Stream;
-use crate::error::redacted;
+use oci::error::redacted;
 
 /// One transfer that is under way.
 pub trait Meter: Send {

@@ -10,10 +10,8 @@ use super::standing;
 use super::{Blob, ImageParts, Offer, OfferWish, PutUnder, Sink, Source, StoreAccess, Stream, parallel};
 use crate::assemble::{Assembled, BlobOrigin, NeededBlob};
 use crate::attest::Attachment;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{
-    DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, Index, Location, Manifest, RepositoryName,
-};
+use oci::error::{Error, Kind, Result};
+use oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, Index, Location, Manifest, RepositoryName};
 
 pub use super::standing::{Standing, stop};
 

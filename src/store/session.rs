@@ -7,8 +7,8 @@ use super::disk::{Cache, check_usable, line};
 use super::fetch::{Bases, Fetcher};
 use super::registry::{Credentials, Registry, RegistryOptions, Timeouts};
 use super::{Notices, OnceMap, Opener, Progress, StoreAccess, Traffic};
-use crate::error::Result;
-use crate::oci::{Digest, HostPattern, Location};
+use oci::error::Result;
+use oci::{Digest, HostPattern, Location};
 
 /// How a run deals with registries and the cache.
 #[derive(Debug, Clone)]

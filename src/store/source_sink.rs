@@ -10,8 +10,8 @@ use super::registry::{PendingDigest, Registry};
 use super::session::Network;
 use super::{Notices, Progress};
 use crate::attest::Attachment;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{Descriptor, Digest, Document, Location, MediaType, Referrer, RepositoryName};
+use oci::error::{Error, Kind, Result};
+use oci::{Descriptor, Digest, Document, Location, MediaType, Referrer, RepositoryName};
 
 /// Bytes on their way. Not verified: whoever reads them hashes them.
 pub type Stream = Box<dyn Read + Send>;
@@ -294,9 +294,9 @@ mod offline_source_tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::oci::{Digest, Location};
     use crate::store::Notices;
     use crate::store::disk::{ImageAccess, ImageUse};
+    use oci::{Digest, Location};
 
     const TOP: &[u8] = br#"{"schemaVersion":2,"config":{},"layers":[]}"#;
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Result;
+use oci::error::Result;
 
 /// What a run has published so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

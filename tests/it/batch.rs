@@ -253,7 +253,7 @@ fn what_a_killed_run_left_counts_beside_its_own_lock_only() {
     let journal = |lock: &str| {
         let line = line.replace(&format!("\"result\":\"{digest}\""), &format!("\"result\":\"{result}\""));
         let entry = format!("[\"{source} {target}\",{line}]\n");
-        format!("{}\n{entry}[\"cut off", underpin::oci::Digest::of(lock.as_bytes()))
+        format!("{}\n{entry}[\"cut off", oci::Digest::of(lock.as_bytes()))
     };
     setup.write("underpin.lock.journal", &journal("another lock"));
     assert_eq!(outcomes(&setup.batch(&["--json"]).run().ok().json()), ["unchanged"; 2]);

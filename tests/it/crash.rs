@@ -7,9 +7,12 @@ use crate::support::invocation::Run;
 use crate::support::proxy::{Action, on};
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
+use crate::support::sweep;
 
 /// How often a run is ended, at another moment each time.
-const TIMES: usize = 100;
+fn times() -> usize {
+    sweep::times(15, 100)
+}
 
 /// Slow enough that a kill falls into the middle of something.
 fn slow(registries: &Registries) {
@@ -28,7 +31,8 @@ fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, 
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut ended = 0;
-    for number in 0..TIMES {
+    let times = times();
+    for number in 0..times {
         let trial = registries.trial();
         slow(&registries);
         let moment = whole.mul_f64(random.f64());
@@ -45,8 +49,8 @@ fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, 
         }
         trial.settle();
     }
-    println!("{ended} of {TIMES} runs were ended");
-    assert!(ended > TIMES / 2, "only {ended} of {TIMES} runs were still there to be ended");
+    println!("{ended} of {times} runs were ended");
+    assert!(ended > times / 2, "only {ended} of {times} runs were still there to be ended");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::invocation::Sandbox;
-use crate::support::programs::{Machine, prints};
+use crate::support::programs::{Machine, prints, script_program};
 use crate::support::skip::{Part, missing, need, or_skip};
 use crate::support::{fixtures, published, python, tools};
 
@@ -50,7 +50,7 @@ fn the_image_of_underpin_starts_and_is_the_same_every_time() {
     // Named alike in both runs: names are part of the digest.
     let base = format!("oci:{}:static", sandbox.path("base").display());
     fixtures::new_base("linux/amd64").build().layout(&sandbox.path("base"), "static");
-    let maker = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/program-image");
+    let maker = script_program("program-image");
     let image = |to: &str| {
         let to = format!("oci:{}:underpin", sandbox.path(to).display());
         let script = sandbox.program(clone().join("scripts/image").to_str().unwrap(), [&base, &to]);
@@ -210,7 +210,7 @@ fn the_image_of_two_binaries_is_one_index() {
     let base = format!("oci:{}:static", sandbox.path("base").display());
     let both = ["linux/amd64", "linux/arm64"].map(|platform| (platform, fixtures::new_base(platform).build()));
     crate::support::recipe::index(crate::support::recipe::Dialect::Oci, &both).layout(&sandbox.path("base"), "static");
-    let maker = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/program-image");
+    let maker = script_program("program-image");
     let layout = format!("oci:{}:underpin", sandbox.path("layout").display());
     // Small programs stand for the released ones.
     let programs = ["linux/amd64", "linux/arm64"].map(|platform| {

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use underpin::elf::Linkage;
+use elf::Linkage;
 
 use crate::can_run;
 use crate::chroot::Chroot;

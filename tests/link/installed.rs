@@ -9,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use underpin::elf::{Class, Linkage};
+use elf::{Class, Linkage};
 use underpin::link::Linked;
 
 use crate::chroot::{Chroot, Outcome};
 use crate::damage::{ALL, Damage, Target, Undo};
 use crate::model::{answers, layer, probe};
 use crate::skip::or_skip;
+use crate::sweep;
 use crate::{can_run, model};
 
 /// Where programs and libraries are.
 const PLACES: [&str; 5] = ["/usr/bin", "/usr/sbin", "/usr/lib", "/usr/libexec", "/usr/lib64"];
-/// Rounds of a usual run, and programs that are started in each.
-const ROUNDS: u64 = 60;
+/// Programs that are started in each round.
 const STARTS: usize = 12;
 /// Room for the path of a shared object.
 const NAME: usize = 200;
@@ -29,6 +29,7 @@ const NAME: usize = 200;
 /// Larger files are left out of a usual run: what needs them is then missing them, which is a case, too.
 const LARGEST: u64 = 8 << 20;
 
+/// As many as are asked for by hand; then large files come along, too.
 fn rounds() -> Option<u64> {
     std::env::var("UNDERPIN_LINK_ROUNDS").ok().map(|rounds| rounds.parse().unwrap())
 }
@@ -169,8 +170,11 @@ fn every_program_of_this_machine_loads_as_link_says_also_on_damaged_roots() {
     let (root, mut programs, objects) = whole_root();
     let packages = packages(&[programs.clone(), objects.clone()].concat());
     assert!(packages >= 200, "{packages} packages");
-    let every = if rounds().is_some() { 1 } else { 4 };
+    let every = if rounds().is_some() { 1 } else { sweep::times(16, 4) };
     let some: Vec<String> = objects.iter().step_by(every).cloned().collect();
+    if rounds().is_none() {
+        programs = sweep::some(programs, 250);
+    }
     programs.extend(openers(&root, &some));
     let mut whole = Tally::default();
     compare(&root, "nothing was done", &programs, &mut whole);
@@ -178,7 +182,7 @@ fn every_program_of_this_machine_loads_as_link_says_also_on_damaged_roots() {
     assert!(whole.wrong_refusals.len() * 200 <= whole.starts, "{:#?}", whole.wrong_refusals);
 
     let closures = closures(&root, &programs);
-    let rounds = rounds().unwrap_or(ROUNDS);
+    let rounds = rounds().unwrap_or(sweep::times(12, 60));
     let mut damaged = Tally::default();
     for round in 0..rounds {
         damage_round(&root, round, &closures, &mut damaged);

@@ -20,6 +20,8 @@ mod model;
 mod oracles;
 #[path = "../it/support/skip.rs"]
 mod skip;
+#[path = "../it/support/sweep.rs"]
+mod sweep;
 
 use skip::{Part, missing, need};
 

@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-use underpin::elf::{Linkage, Probe, Program};
-use underpin::layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
+use elf::{Linkage, Probe, Program};
+use layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
+use oci::{Compression, DiffId, Digest};
 use underpin::link::{Linked, Linker, LoaderEnvironment};
-use underpin::oci::{Compression, DiffId, Digest};
 use underpin::rootfs::{Credentials, Root, merge};
 
 /// A file by its inode, the time of its last change, and its size.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use layer::{LayerIndex, Limits, RootPath, scan};
+use oci::{Config, Descriptor, DiffId};
 use serde_json::Value;
-use underpin::layer::{LayerIndex, Limits, RootPath, scan};
-use underpin::oci::{Config, Descriptor, DiffId};
 use underpin::process::{ChainEnd, Container, Executed, Role, Start, StartDirectoryState, start};
 use underpin::rootfs::{Credentials, Root, merge};
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use underpin::layer::EntryKind;
+use layer::EntryKind;
 use underpin::rootfs::{FileNode, Root};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum Kind {
 /// The virtual root, the root folder itself under the empty path.
 pub fn expected(root: &Root<'_>) -> BTreeMap<Vec<u8>, Seen> {
     let mut firsts = HashMap::new();
-    let top = underpin::layer::RootPath::root();
+    let top = layer::RootPath::root();
     let all = root.get(&top).map(|node| (top, node)).into_iter().chain(root.entries());
     all.map(|(path, node)| {
         let path = path.as_bytes().to_vec();

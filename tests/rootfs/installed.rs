@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use layer::LayerIndex;
+use oci::{Descriptor, Digest, ImageLayer, LayerType};
 use underpin::examine::LayerFacts;
 use underpin::examine::base::{UnreadDatabase, unproven_files};
 use underpin::examine::ownership::{self, LayerOwnership, Ownership, Side};
-use underpin::layer::LayerIndex;
-use underpin::oci::{Descriptor, Digest, ImageLayer, LayerType};
 use underpin::rootfs::merge;
 
 use crate::can_run;

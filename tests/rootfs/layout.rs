@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use layer::{LayerIndex, Limits, WrittenLayer, scan};
+use oci::{Descriptor, MediaType};
 use serde_json::{Value, json};
-use underpin::layer::{LayerIndex, Limits, WrittenLayer, scan};
-use underpin::oci::{Descriptor, MediaType};
 
 pub struct Layout {
     folder: PathBuf,

@@ -14,6 +14,8 @@ mod random;
 mod real;
 #[path = "../it/support/skip.rs"]
 mod skip;
+#[path = "../it/support/sweep.rs"]
+mod sweep;
 mod tarball;
 mod written;
 

@@ -6,10 +6,9 @@ use underpin::rootfs::merge;
 
 use crate::layout::Layout;
 use crate::skip::or_skip;
+use crate::sweep;
 use crate::tarball::{Kind, Member, tar};
 use crate::{can_run, compare, disk};
-
-const STACKS: u64 = 120;
 
 fn path(rng: &mut Rng) -> String {
     let names: Vec<&str> = (0..rng.usize(1..4)).map(|_| *rng.choice(&["a", "b", "c", "a-"]).unwrap()).collect();
@@ -56,7 +55,8 @@ fn stack(rng: &mut Rng) -> Vec<Vec<Member>> {
 fn random_layers_make_the_root_that_umoci_unpacks() {
     or_skip!(can_run(&["umoci"]));
     let mut given_up = 0;
-    for seed in 0..STACKS {
+    let stacks = sweep::times(40, 120);
+    for seed in 0..stacks {
         let stack = stack(&mut Rng::with_seed(seed));
         let layout = Layout::new();
         for members in &stack {
@@ -74,5 +74,5 @@ fn random_layers_make_the_root_that_umoci_unpacks() {
             (Err(error), None) => panic!("stack {seed}: umoci does not take it: {error} {stack:#?}"),
         }
     }
-    assert!((1..STACKS / 2).contains(&given_up), "{given_up} of {STACKS} stacks were given up");
+    assert!((1..stacks / 2).contains(&given_up), "{given_up} of {stacks} stacks were given up");
 }

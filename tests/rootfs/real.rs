@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use underpin::layer::RootPath;
+use layer::RootPath;
 use underpin::rootfs::{Root, merge};
 
 use crate::layout::{Layout, shell};

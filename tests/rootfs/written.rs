@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::process::Command;
 
-use underpin::layer::{
+use layer::{
     Entry, EntryData, EntryKind, LayerSpec, Limits, RootPath, SourceData, SpecEntry, WriteOptions, WrittenLayer, write,
 };
 use underpin::rootfs::merge;

@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use underpin::oci::Digest;
+use oci::Digest;
 
 use super::choices::Choices;
 use super::json::{distort, written};

@@ -6,7 +6,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use underpin::examine::base::OldBaseChoice;
-use underpin::oci::{Digest, Location};
+use oci::{Digest, Location};
 use underpin::report::VerifyOutcome;
 use underpin::settings::Job;
 use underpin::store::Session;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{Component, ComponentKind, Sbom};
-use crate::oci::Digest;
+use oci::Digest;
 
 pub(super) fn document(sbom: &Sbom) -> Value {
     json!({

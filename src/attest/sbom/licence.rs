@@ -47,7 +47,7 @@ fn reference(text: &str) -> String {
     if plain == text {
         return format!("LicenseRef-{plain}");
     }
-    let digest = crate::oci::Digest::of(text.as_bytes()).short();
+    let digest = oci::Digest::of(text.as_bytes()).short();
     format!("LicenseRef-{}-{digest}", plain.trim_matches('-'))
 }
 

@@ -16,14 +16,14 @@ use serde_json::Value;
 
 use super::{ReadStatement, Statement};
 use crate::assemble::Assembled;
-use crate::elf::{GoFacts, Program, RustCrate};
-use crate::error::{Error, Result};
 use crate::examine::ownership;
 use crate::examine::packages::{InstalledPackages, Manager, RootPackage, RootPackages};
-use crate::layer::{EntryKind, RootPath};
-use crate::oci::{Descriptor, Digest, Document, Platform};
 use crate::plan::{Epoch, ImagePlan, Pass};
 use crate::rootfs::{FileNode, Root};
+use elf::{GoFacts, Program, RustCrate};
+use layer::{EntryKind, RootPath};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Document, Platform};
 
 pub use licence::Licence;
 use purl::Purl;

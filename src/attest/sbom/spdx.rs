@@ -101,7 +101,7 @@ fn id(component: &Component) -> String {
     format!("SPDXRef-{}", component.id)
 }
 
-fn checksum(digest: crate::oci::Digest) -> Value {
+fn checksum(digest: oci::Digest) -> Value {
     json!({"algorithm": "SHA256", "checksumValue": digest.hex()})
 }
 

@@ -9,12 +9,12 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use crate::batch::BatchEntry;
-use crate::error::{Error, Result};
 use crate::examine::base::Rung;
-use crate::oci::{BASE_DIGEST, BASE_NAME, Digest, Location, RepositoryName};
 use crate::plan::{BaseChoice, FORMAT, FORMAT_KEY};
 use crate::policy::BasePolicy;
 use crate::store::fetch::{BasedPlatform, NamedBy};
+use oci::error::{Error, Result};
+use oci::{BASE_DIGEST, BASE_NAME, Digest, Location, RepositoryName};
 
 /// Where the newest build of a base is: `[NAME=]REF`, where NAME is the base that images record.
 #[derive(Debug, Clone, PartialEq, Eq)]

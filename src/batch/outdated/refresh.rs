@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::AskedImage;
-use crate::error::{Error, Kind, Result};
 use crate::examine::base::OldBaseChoice;
-use crate::oci::{Location, Platform};
 use crate::plan::{BaseChoice, FORMAT_KEY, RebaseOptions, Record, RecordedName};
 use crate::policy::Movable;
 use crate::policy::exceptions::ExceptionList;
@@ -22,6 +20,8 @@ use crate::settings::Job;
 use crate::store::Session;
 use crate::store::fetch::{BasedImage, Fetcher, may_follow};
 use crate::verify::{Recorded, recorded};
+use oci::error::{Error, Kind, Result};
+use oci::{Location, Platform};
 
 /// Whether an image could move, and how.
 pub(super) struct Refreshed {

@@ -9,12 +9,12 @@ use super::{StoreArgs, show_collection};
 use crate::cli::Ended;
 use crate::cli::console::Console;
 use crate::cli::environment::{configured_size, settings_file};
-use crate::error::Result;
 use crate::report::{CacheCollection, Done};
 use crate::settings::{SettingsFile, duration, percent, size};
 use crate::store::disk::{LockMode, LockWait};
 use crate::store::gc::{GcPolicy, GcSelection, GcTarget};
 use crate::store::node::{NodeRequest, PinMode, PinSupport};
+use oci::error::Result;
 
 /// An image that was just pulled has no container yet.
 const KUBELETS_MIN_AGE: Duration = Duration::from_secs(120);

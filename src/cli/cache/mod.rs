@@ -13,12 +13,12 @@ use super::Ended;
 use super::args::SayArgs;
 use super::console::{Console, Form};
 use super::environment::{CacheDirectory, cache_directory, settings_file};
-use crate::error::{Error, Result, printable};
 use crate::report::{CacheCheck, CacheListing, EntryMatches, NodeListing, to_json};
 use crate::settings::SettingsFile;
 use crate::store::disk::{LockMode, LockWait};
 use crate::store::gc::{Inventory, LockedCache, Protection};
 use node::NodeArgs;
+use oci::error::{Error, Result, printable};
 
 /// List, verify and garbage-collect the local cache, or the images of a node
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@ use clap::Args;
 use super::{StoreArgs, show_collection};
 use crate::cli::Ended;
 use crate::cli::console::Console;
-use crate::error::{Result, printable};
 use crate::report::NodeCollection;
 use crate::store::disk::LockWait;
 use crate::store::node::{ClusterNode, Endpoint, NodeRequest, PinSupport};
+use oci::error::{Result, printable};
 
 const CRI_HELP: &str = "Use the images of a node instead of the cache; ENDPOINT is the socket of its container runtime, such as unix:///run/containerd/containerd.sock";
 

@@ -10,12 +10,12 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::super::args::SessionArgs;
 use super::super::console::Console;
-use crate::error::{Error, Result};
 use crate::examine::{FullImage, Klog, ProgramAnswer};
 use crate::kube::{Images, LONGEST, ProgramFacts, ProgramQuery};
-use crate::oci::{Location, Reference};
 use crate::store::Session;
 use crate::store::disk::{Symlinks, note_input, open_regular, place_of};
+use oci::error::{Error, Result};
+use oci::{Location, Reference};
 
 /// The name of the stream.
 pub(in crate::cli) const STREAM: &str = "-";

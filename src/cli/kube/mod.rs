@@ -10,11 +10,11 @@ use super::Ended;
 use super::args::{SayArgs, SessionArgs};
 use super::console::{Console, Form};
 use super::report_file::ReportArgs;
-use crate::error::{Error, Result};
 use crate::kube::{self, KubeOptions, NoImages};
 use crate::plan::{KlogStyle, LogChoice};
 use crate::report::kube::{self as report, KubeMode, KubeReport, ManifestFile};
 use crate::store::disk::edit_file;
+use oci::error::{Error, Result};
 
 use inputs::Input;
 
@@ -123,7 +123,7 @@ impl Kube {
                 KubeMode::Write if is_stream => console.data(&rewritten.text),
                 _ if !file.is_changed() => {}
                 KubeMode::Check | KubeMode::Write => {
-                    console.show(&format!("{}\n", crate::error::printable(&file.path)));
+                    console.show(&format!("{}\n", oci::error::printable(&file.path)));
                 }
                 KubeMode::Diff => {
                     console.diff(&report::unified(&file.path, &file.before, &rewritten.text));

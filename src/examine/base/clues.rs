@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::oci::{BASE_DIGEST, BASE_NAME, Config, DiffId, Reference, json};
+use oci::{BASE_DIGEST, BASE_NAME, Config, DiffId, Reference, json};
 
 /// A name found in the image. It says where to look, not what is true, and never leads to a file or a tool of this
 /// machine: it is a registry's, or none.

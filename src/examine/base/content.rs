@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::shipped::{CERTIFICATES, CERTIFICATES_LICENCE, is_distroless_directory, is_distroless_file};
-use crate::error::Result;
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
+use oci::error::Result;
 
 /// What the layers from the bottom up look like.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::Clue;
-use crate::oci::{Config, HistoryEntry};
 use crate::process::Command;
+use oci::{Config, HistoryEntry};
 
 /// Names that are followed; a history can hold thousands.
 const MOST_NAMES: usize = 4;
@@ -227,7 +227,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::oci::testing::TestImage;
+    use oci::testing::TestImage;
 
     const DEBIAN: (&str, bool) = ("/bin/sh -c #(nop) ADD file:abc in / ", false);
     const BASH: (&str, bool) = ("/bin/sh -c #(nop)  CMD [\"bash\"]", true);

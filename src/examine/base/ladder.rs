@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::content::{self, Content};
 use super::{Clue, Lookup, OldBase, OldBaseChoice, Rung, Sureness, clues, history};
-use crate::error::{Error, Kind, Result};
-use crate::oci::{Digest, Image, Location, Reference, RepositoryName};
 use crate::process::Command;
+use oci::error::{Error, Kind, Result};
+use oci::{Digest, Image, Location, Reference, RepositoryName};
 
 /// An image that the run itself names, such as the new base, to be compared by diff ids.
 pub struct Known<'a> {

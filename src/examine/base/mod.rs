@@ -25,10 +25,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
-use crate::layer::LayerIndex;
-use crate::oci::{Digest, Image, Location, Reference};
 use crate::process::{Command, Container};
+use layer::LayerIndex;
+use oci::error::{Error, Result};
+use oci::{Digest, Image, Location, Reference};
 
 /// The old base as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

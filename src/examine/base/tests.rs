@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::error::Error;
 use crate::examine::testing::entry;
-use crate::oci::testing::{TestImage, history, map};
-use crate::oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest, Reference};
+use oci::error::Error;
+use oci::testing::{TestImage, history, map};
+use oci::{BASE_DIGEST, BASE_NAME, Compression, DiffId, Digest, Reference};
 
 /// Images by name, and the files of each of the source's layers.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::paths::matches;
 use crate::examine::packages::{Claim, LayerPackages, MERGED};
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// What only maintainer scripts write, and the tools that they call.
 const MADE: &[&str] = &[

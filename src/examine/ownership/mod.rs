@@ -13,7 +13,7 @@ mod tests;
 
 use self::generated::Generated;
 use super::packages::{self, Claim, Database, LayerPackages};
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// Whom an entry belongs to, and why. Numbers are those of a package in its layer's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

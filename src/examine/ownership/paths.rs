@@ -1,7 +1,7 @@
 //! The tables of paths that say by themselves what they are.
 
 use super::Ownership;
-use crate::layer::{Entry, EntryKind, RootPath};
+use layer::{Entry, EntryKind, RootPath};
 
 /// What package managers and the loader themselves write, file by file. A file beside these, in the
 /// same directory, is somebody else's: an application may keep its data below `/var/lib/rpm`.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Ownership, Side};
-use crate::layer::{Entry, EntryKind, RootPath};
+use layer::{Entry, EntryKind, RootPath};
 
 /// Holds what the hard links that stay lead to. Each entry is held once, so chains and circles end.
 pub(super) fn hold_hard_links(entries: &[Entry], owners: &mut [Ownership]) {

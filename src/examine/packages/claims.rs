@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::places::{Folder, Places};
 use super::{Claim, Database, LayerPackages, Package};
-use crate::layer::{Entry, EntryKind, LayerIndex};
+use layer::{Entry, EntryKind, LayerIndex};
 
 /// What is known about the age of a package's files.
 #[derive(Debug, Clone, Copy)]

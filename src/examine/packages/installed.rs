@@ -10,8 +10,8 @@ use super::apk;
 use super::dpkg::{Diversions, Stanza, plain};
 use super::places::RPM;
 use super::{Manager, Package};
-use crate::layer::{EntryKind, RootPath};
 use crate::rootfs::{FileNode, Root};
+use layer::{EntryKind, RootPath};
 
 const STATUS: &str = "var/lib/dpkg/status";
 const DIVERSIONS: &str = "var/lib/dpkg/diversions";

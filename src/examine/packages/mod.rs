@@ -23,7 +23,7 @@ pub use self::comparison::{ChangedPackage, PackageChanges};
 pub use self::installed::{InstalledPackage, InstalledPackages, RootPackage, RootPackages};
 use self::places::Files;
 pub(super) use self::places::MERGED;
-use crate::layer::{LayerIndex, RootPath};
+use layer::{LayerIndex, RootPath};
 
 /// A package as its manager knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::installed::split;
-use crate::layer::{EntryKind, LayerIndex, RootPath};
+use layer::{EntryKind, LayerIndex, RootPath};
 
 /// Where a merged system has what lists still name by the old path.
 pub const MERGED: [(&[u8], &[u8]); 9] = [

@@ -1,8 +1,8 @@
 //! Layers for tests, with package databases in them.
 
 use crate::examine::testing::entry;
-use crate::layer::{Captured, Entry, EntryKind, LayerIndex, RootPath};
-use crate::oci::{Compression, DiffId, Digest};
+use layer::{Captured, Entry, EntryKind, LayerIndex, RootPath};
+use oci::{Compression, DiffId, Digest};
 
 pub fn path(text: &str) -> RootPath {
     RootPath::new(text).unwrap()

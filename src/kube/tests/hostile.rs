@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{options, pod, rewrite, rewritten};
-use crate::error::Kind;
 use crate::kube::yaml::MOST_NODES;
 use crate::plan::LogChoice;
+use oci::error::Kind;
 
 fn error(text: &str) -> String {
     let error =

@@ -5,7 +5,7 @@ use super::scene::Wanted;
 use super::scene::{BringScene, Carried, Choice};
 use super::{BringConflict, BringName, BroughtKind};
 use crate::examine::packages::{InstalledPackage, Manager};
-use crate::layer::RootPath;
+use layer::RootPath;
 
 const STATUS_DIRECTORY: &str = "var/lib/dpkg/status.d";
 /// The first is where a base without one gets it.

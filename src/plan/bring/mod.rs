@@ -17,9 +17,9 @@ use super::added as directories;
 use super::extract::all_layers;
 use super::layers::Bulk;
 use super::new_layer::NewLayer;
-use crate::error::{Error, Result};
 use crate::examine::PlatformSubject;
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
+use oci::error::{Error, Result};
 
 use scene::{Carried, Choice};
 
@@ -211,11 +211,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::elf::{Linkage, Program, Script};
     use crate::examine::testing::{Put, entry, fetched, layer, program};
-    use crate::oci::testing::TestImage;
     use crate::plan::testing::pass;
     use crate::plan::{Pass, RebaseOptions};
+    use elf::{Linkage, Program, Script};
+    use oci::testing::TestImage;
 
     /// The added layer and what came of it, for a source with this system, moved to a base with these files.
     fn brought(system: LayerIndex, base: LayerIndex, names: &[&str]) -> Pass {

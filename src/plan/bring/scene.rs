@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::{BringConflict, BringName, BringOffer, BroughtKind, Offering};
-use crate::elf::{Linkage, Program};
 use crate::examine::PlatformSubject;
 use crate::examine::packages::{InstalledPackage, InstalledPackages};
-use crate::layer::{EntryKind, RootPath};
 use crate::link::{Linker, LoaderEnvironment};
 use crate::plan::extract::{all_layers, is_same};
 use crate::plan::layers::{Bulk, Roots};
 use crate::process::{Container, DEFAULT_PATH, library_directories};
 use crate::rootfs::{Credentials, FileNode, Root};
+use elf::{Linkage, Program};
+use layer::{EntryKind, RootPath};
 
 /// What maintainer scripts choose one of several programs with.
 const ALTERNATIVES: &[u8] = b"/etc/alternatives/";

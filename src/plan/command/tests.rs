@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::elf::{GoFacts, Linkage, Program, Script};
 use crate::examine::testing::{Put, entry, fetched, layer, program};
-use crate::layer::{Captured, Entry, EntryKind, LayerIndex};
-use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{CommandWords, KlogStyle, LogChoice, Pass};
+use elf::{GoFacts, Linkage, Program, Script};
+use layer::{Captured, Entry, EntryKind, LayerIndex};
+use oci::testing::TestImage;
 
 /// The answers for an image with this container and this layer of its own.
 fn answers(container: Value, own: LayerIndex, new: LayerIndex, options: &RebaseOptions) -> Pass {

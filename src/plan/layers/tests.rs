@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::elf::Linkage;
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
-use crate::layer::{Entry, EntryKind, LayerIndex};
-use crate::oci::testing::TestImage;
 use crate::plan::Pass;
 use crate::plan::testing::pass;
+use elf::Linkage;
+use layer::{Entry, EntryKind, LayerIndex};
+use oci::testing::TestImage;
 
 /// An image whose layers above the old base are these.
 fn image(container: Value, old: Vec<LayerIndex>, own: Vec<LayerIndex>) -> Fetched {

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use super::list::{Exception, ExceptionList};
 use super::table::{ExceptionTable, Nesting};
 use super::{Component, is_short_for};
-use crate::error::{Error, Result};
-use crate::oci::Location;
+use oci::Location;
+use oci::error::{Error, Result};
 
 /// A page without rows, for a list that is begun.
 pub const EMPTY_PAGE: &str = "# Base Image Exception List

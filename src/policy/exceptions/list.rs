@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::table::{self, ExceptionTable, TableRow};
 use super::{Component, component_names};
-use crate::error::Result;
-use crate::oci::Location;
+use oci::Location;
+use oci::error::Result;
 
 /// One component that may stay on its base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -16,8 +16,8 @@ pub use edit::{ComponentBase, EMPTY_PAGE, NewException, render};
 pub use list::{Exception, ExceptionList, Gravity, Problem};
 pub use table::LARGEST;
 
-use crate::error::{Error, Result};
-use crate::oci::{LocalImage, Location, Reference};
+use oci::error::{Error, Result};
+use oci::{LocalImage, Location, Reference};
 
 /// Images for one platform used to have it in their name.
 const ARCHITECTURES: [&str; 7] = ["amd64", "arm", "arm64", "ppc64le", "riscv64", "s390x", "386"];

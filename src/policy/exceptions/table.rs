@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// A larger page is not read: nobody maintains such a list by hand.
 pub const LARGEST: u64 = 4 << 20;

@@ -1,7 +1,7 @@
 //! The list that people keep, and what may happen to it.
 
 use super::*;
-use crate::oci::Location;
+use oci::Location;
 
 const SEED: &str = include_str!("../../../testdata/base-image-exception-list.md");
 
@@ -16,7 +16,7 @@ fn page(rows: &str) -> String {
     format!("# List\n\n| Component Name | Base Image | Reasons |\n|---|:---:|---|\n{rows}\n\nafter\n")
 }
 
-fn added(list: &ExceptionList, component: &str, base: &str, reason: &str) -> crate::error::Result<ExceptionList> {
+fn added(list: &ExceptionList, component: &str, base: &str, reason: &str) -> oci::error::Result<ExceptionList> {
     added_to(list, None, (component, base, reason))
 }
 
@@ -24,7 +24,7 @@ fn added_to(
     list: &ExceptionList,
     section: Option<&str>,
     (component, base, reason): (&str, &str, &str),
-) -> crate::error::Result<ExceptionList> {
+) -> oci::error::Result<ExceptionList> {
     let component = &component.parse().unwrap();
     list.with(&NewException { component, base, reason, section, owner: None, supported: None })
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::*;
-use crate::elf::{GoFacts, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
-use crate::layer::{Entry, EntryKind, LayerIndex};
 use crate::link::testing::{defining, glibc, library, needing, using};
-use crate::oci::testing::TestImage;
 use crate::plan::testing::pass;
 use crate::plan::{DirectoryState, RebaseOptions};
 use crate::rules::{Level, Rule};
+use elf::{GoFacts, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
+use layer::{Entry, EntryKind, LayerIndex};
+use oci::testing::TestImage;
 
 /// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
 fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Fetched {
@@ -359,7 +359,7 @@ fn link_dangling_only_when_it_led_somewhere() {
 #[test]
 fn layer_broken_by_a_hard_link_into_the_old_base() {
     let linked = |target: &str| {
-        let kind = EntryKind::Hardlink(crate::layer::RootPath::new(target).unwrap());
+        let kind = EntryKind::Hardlink(layer::RootPath::new(target).unwrap());
         let own = layer("app").with(entry("opt/first")).with(Entry { kind, ..entry("opt/second") });
         found(image(json!({"Entrypoint": ["/app"]}), layer("a").with(entry("bin/tool")), own, layer("n")))
     };

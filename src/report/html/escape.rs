@@ -1,6 +1,6 @@
 //! Text of an image, as text of a page.
 
-use crate::error::printable;
+use oci::error::printable;
 
 /// `text` for the inside of an element or a quoted attribute: text from an image stays text. What is not seen as it is
 /// is shown as an escape.

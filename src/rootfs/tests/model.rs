@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::layer::{Entry, EntryKind, LayerIndex, RootPath};
+use layer::{Entry, EntryKind, LayerIndex, RootPath};
 
 /// A path as its names.
 pub type PathNames = Vec<String>;

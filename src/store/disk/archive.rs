@@ -20,10 +20,10 @@ use super::tar_reader::{TarMember, TarReader};
 use super::tar_writer::TarWriter;
 use super::user_file;
 use crate::attest::Attachment;
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest, Referrer};
 use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, ImageParts, Notices, Sink, Source, Stream};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Document, DocumentKind, LocalImage, Manifest, Referrer};
 
 /// `oci-archive:FILE[:TAG][@DIGEST]`
 pub struct OciArchive;

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};
 
 use super::regular_file::{self, Symlinks};
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 const PREFIX: &str = ".underpin-";
 

@@ -16,9 +16,9 @@ use super::image_use::{self, ImageUse};
 use super::partial::{self, Receiving};
 use super::regular_file::Section;
 use super::timestamp::Timestamp;
-use crate::error::{Kind, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher, Location, Reference};
 use crate::store::Notices;
+use oci::error::{Kind, Result};
+use oci::{DOCUMENT_LIMIT, Descriptor, Digest, Hasher, Location, Reference};
 
 const INDEX_LIMIT: u64 = 512 << 20;
 /// The hex digits of the digest that ends the file of an index.
@@ -184,9 +184,9 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::oci::MediaType;
     use crate::store::Notice;
     use crate::store::disk::lock::{self, LockMode, LockWait};
+    use oci::MediaType;
 
     type Look = fn(&Cache, &Descriptor) -> bool;
     type Harm = fn(&Path);

@@ -22,9 +22,9 @@ use super::node_record::{NODES, NodeRecord};
 use super::private_access::{check_directory, check_place, check_room, is_own_file};
 use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::{atomic, gc_lock, partial, verified};
-use crate::error::{CommandLine, Error, Kind, Result};
-use crate::oci::Digest;
 use crate::store::Notices;
+use oci::Digest;
+use oci::error::{CommandLine, Error, Kind, Result};
 
 const VERSION: u32 = 1;
 /// Where the records of images are, in the format that is written here.

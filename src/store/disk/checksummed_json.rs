@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
-use crate::oci::Hasher;
+use oci::Hasher;
+use oci::error::{Error, Result};
 
 /// The hex digits of the digest.
 const LENGTH: usize = 64;

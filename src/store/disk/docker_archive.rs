@@ -14,12 +14,12 @@ use super::docker_manifest::{DockerImage, DockerManifest};
 use super::regular_file::Section;
 use super::tar_reader::TarReader;
 use super::{layout_reader, verified};
-use crate::error::{Error, Result};
-use crate::oci::{
+use crate::store::{Notices, Source, Stream};
+use oci::error::{Error, Result};
+use oci::{
     Compression, DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LayerType, LocalImage, Manifest,
     MediaType, Referrer, RepositoryName, json,
 };
-use crate::store::{Notices, Source, Stream};
 
 /// `docker-archive:FILE[:[NAME:]TAG][@DIGEST]`, for reading.
 pub struct DockerArchive {
@@ -216,8 +216,8 @@ impl Source for DockerArchive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
     use crate::store::disk::testing::{self, SampleImage, TarBuilder, local};
+    use oci::error::Kind;
 
     struct Legacy {
         sample: SampleImage,

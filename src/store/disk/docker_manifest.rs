@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::archive::DOCKER_MANIFEST;
 use super::layout_index::listed;
 use super::layout_reader::{self, LayoutFiles};
-use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, LocalImage, Manifest, Reference, json};
+use oci::error::{Error, Result};
+use oci::{DOCUMENT_LIMIT, LocalImage, Manifest, Reference, json};
 
 /// The name of what is written under a bare tag: `docker load` and skopeo want one.
 const NAME: &str = "underpin";

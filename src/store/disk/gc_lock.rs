@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::lock::{self, LockGuard, LockMode, LockWait, Wait};
-use crate::error::{Error, Kind, Result};
 use crate::store::Notices;
+use oci::error::{Error, Kind, Result};
 
 /// How long the entry lock is held, and then left free, in turn. Shorter than the wait that is reported.
 const TURN: Duration = Duration::from_millis(1_500);

@@ -17,8 +17,8 @@ use super::checksummed_json::ChecksummedJson;
 use super::private_access::is_own_file;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location};
+use oci::error::{Error, Result};
+use oci::{Digest, Location};
 
 /// A record of all platforms of the largest image known has less than a hundredth of it.
 pub const RECORD_LIMIT: u64 = 16 << 20;

@@ -10,9 +10,9 @@ use super::image_record::ImageRecord;
 use super::lock::{self, LockMode, LockWait};
 use super::place::resolved_location;
 use super::timestamp::Timestamp;
-use crate::error::Result;
-use crate::oci::{Digest, Location, MediaType};
 use crate::store::Notices;
+use oci::error::Result;
+use oci::{Digest, Location, MediaType};
 
 /// Held by the thread that changes a record.
 static WRITER: Mutex<()> = Mutex::new(());

@@ -17,10 +17,10 @@ use super::lock::{self, LockGuard, LockMode, LockWait};
 use super::regular_file::{self, DirectoryCheck, Section, Symlinks};
 use super::verified;
 use crate::attest::Attachment;
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, LocalImage, Referrer};
 use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, ImageParts, Notices, Sink, Source};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Document, LocalImage, Referrer};
 
 /// `oci:DIR[:TAG][@DIGEST]`
 pub struct Layout;

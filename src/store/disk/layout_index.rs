@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LocalImage, MediaType, Referrer, json};
+use oci::error::{Error, Result};
+use oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, DocumentKind, LocalImage, MediaType, Referrer, json};
 
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
@@ -266,7 +266,7 @@ pub fn check_target(wanted: Option<Digest>, top: &Document) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use oci::error::Kind;
 
     fn entry(text: &str, name: Option<&str>) -> Value {
         let mut descriptor = Descriptor::of(MediaType::oci_manifest(), text.as_bytes());

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::layout_index::LayoutIndex;
 use super::regular_file::Section;
 use super::verified;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{
+use crate::store::{Source, Stream};
+use oci::error::{Error, Kind, Result};
+use oci::{
     DOCUMENT_LIMIT, Descriptor, Digest, Document, LocalImage, MediaType, REFERRER_LIMIT, Referrer, RepositoryName,
     json, subject, too_many,
 };
-use crate::store::{Source, Stream};
 
 pub const MARKER: &str = "oci-layout";
 pub const INDEX: &str = "index.json";

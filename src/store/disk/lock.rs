@@ -7,8 +7,8 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind, Result};
 use crate::store::Notices;
+use oci::error::{Error, Kind, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {

@@ -12,8 +12,8 @@ use super::checksummed_json::ChecksummedJson;
 use super::private_access::is_own_file;
 use super::regular_file::{self, Symlinks};
 use super::timestamp::Timestamp;
-use crate::error::{Error, Result};
-use crate::oci::Digest;
+use oci::Digest;
+use oci::error::{Error, Result};
 
 /// Where the records of nodes are, in the format that is written here.
 pub const NODES: &str = "nodes/v1";

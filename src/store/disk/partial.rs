@@ -15,8 +15,8 @@ use super::cache_layout::CacheLayout;
 use super::lock::{LockWait, Wait};
 use super::regular_file::{self, Section, Symlinks};
 use super::{atomic, verified};
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Hashed};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Hashed};
 
 /// What the cache has for somebody who is about to fetch a blob.
 pub enum Receiving {
@@ -237,9 +237,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::error::Kind;
-    use crate::oci::{Hasher, MediaType};
     use crate::store::Notices;
+    use oci::error::Kind;
+    use oci::{Hasher, MediaType};
 
     const BYTES: &[u8] = b"the bytes of a layer";
 

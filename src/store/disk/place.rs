@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::docker_manifest::DockerManifest;
-use crate::oci::{Digest, Location, RepositoryName};
+use oci::{Digest, Location, RepositoryName};
 
 /// More links in a path are not followed; the kernel does not either.
 const MOST_LINKS: usize = 40;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{getegid, geteuid};
 
 use super::user_file::read_file;
-use crate::error::{CommandLine, Error, Result, typed_word};
+use oci::error::{CommandLine, Error, Result, typed_word};
 
 const ROOT: u32 = 0;
 const STICKY: u32 = 0o1000;

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 
 use super::private_access::replaceable_directory;
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 const LOCK: &str = "lock";
 const PREFIX: &str = "underpin-";

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::run_files;
-use crate::error::{Error, Result};
 use crate::store::Stream;
+use oci::error::{Error, Result};
 
 /// What to do when the last part of a path is a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +217,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::error::Kind;
+    use oci::error::Kind;
 
     #[test]
     fn opens_regular_files_only_and_never_waits() {

@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::atomic;
 use super::layout_reader::{INDEX, MARKER};
 use super::user_file::names_descriptor;
-use crate::error::{Error, Result};
-use crate::oci::Location;
+use oci::Location;
+use oci::error::{Error, Result};
 
 /// What a file is known by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

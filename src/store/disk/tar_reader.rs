@@ -9,8 +9,8 @@ use std::path::Path;
 
 use super::layout_reader::LayoutFiles;
 use super::regular_file::{self, Section, Symlinks};
-use crate::error::{Error, Result};
-use crate::layer::{self, Entry, EntryKind, Limits, RootPath};
+use layer::{self, Entry, EntryKind, Limits, RootPath};
+use oci::error::{Error, Result};
 
 const ENTRY_LIMIT: usize = 100_000;
 /// Bytes of memory that the list of the members may take.
@@ -173,8 +173,8 @@ pub fn linked(from: &str, target: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
     use crate::store::disk::testing::TarBuilder;
+    use oci::error::Kind;
 
     fn read(bytes: &[u8]) -> Result<TarReader> {
         let dir = tempfile::tempdir().unwrap();

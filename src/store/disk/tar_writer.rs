@@ -9,9 +9,9 @@ use tar::{EntryType, Header};
 use super::atomic::Temp;
 use super::regular_file::Section;
 use super::verified;
-use crate::error::{Error, Result};
-use crate::oci::Descriptor;
 use crate::store::Stream;
+use oci::Descriptor;
+use oci::error::{Error, Result};
 
 /// Headers take one block, and data is padded to whole ones.
 const BLOCK: u64 = 512;

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::error::{Error, Result};
-use crate::oci::{
-    Compression, Descriptor, Digest, Document, LayerType, LocalImage, Manifest, MediaType, json as codec,
-};
 use crate::store::{Blob, Delivery, ImageParts, Sink, Source, Stream};
+use oci::error::{Error, Result};
+use oci::{Compression, Descriptor, Digest, Document, LayerType, LocalImage, Manifest, MediaType, json as codec};
 
 pub struct SampleImage {
     pub config: (Descriptor, Vec<u8>),

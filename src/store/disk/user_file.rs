@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::atomic::{self, Temp};
 use super::run_files::{self, OutputRole};
-use crate::error::{Error, Result};
+use oci::error::{Error, Result};
 
 /// The content of the file, at most `limit` bytes of it: more is an error. The run writes nothing over it.
 pub fn read_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {

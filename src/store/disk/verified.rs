@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Hashed, Hasher};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Hashed, Hasher};
 
 const CHUNK: usize = 256 << 10;
 
@@ -66,8 +66,8 @@ pub fn each_chunk(from: &mut dyn Read, mut take: impl FnMut(&[u8]) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
-    use crate::oci::MediaType;
+    use oci::MediaType;
+    use oci::error::Kind;
 
     #[test]
     fn only_the_promised_bytes_pass() {

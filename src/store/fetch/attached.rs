@@ -3,9 +3,9 @@
 use super::signatures::is_unreadable;
 use super::{Fetcher, Opened};
 use crate::attest::{BUNDLE, IN_TOTO, ReadStatement, SourceReferrer, unchecked_statement};
-use crate::error::Result;
-use crate::oci::{Descriptor, Digest, Location, Referrer, artifact_type, fallback_tag, subject};
 use crate::store::parallel;
+use oci::error::Result;
+use oci::{Descriptor, Digest, Location, Referrer, artifact_type, fallback_tag, subject};
 
 /// The tags under which cosign 1 and 2 keep signatures, attestations and SBOMs: `sha256-HEX` with one of these.
 const SUFFIXES: [&str; 3] = [".sig", ".att", ".sbom"];

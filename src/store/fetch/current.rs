@@ -9,11 +9,11 @@ use super::layers::LayerReader;
 use super::lookup::{Looker, Patience};
 use super::select::Listed;
 use super::{BaseAnswer, Fetcher, Opened};
-use crate::error::Result;
 use crate::examine::base::{Known, NamedBase, find_named};
-use crate::layer::{FileDigests, LayerIndex};
-use crate::oci::{Document, Image, Location, Platform};
 use crate::store::parallel;
+use layer::{FileDigests, LayerIndex};
+use oci::error::Result;
+use oci::{Document, Image, Location, Platform};
 
 /// An image with the base of each platform, as far as names tell.
 pub struct BasedImage {
@@ -41,7 +41,7 @@ impl BasedImage {
     }
 
     /// Another document of the image.
-    pub fn document(&self, fetcher: &Fetcher<'_>, of: &crate::oci::Descriptor) -> Result<Document> {
+    pub fn document(&self, fetcher: &Fetcher<'_>, of: &oci::Descriptor) -> Result<Document> {
         self.opened.document(fetcher, of)
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{Error, Result};
-use crate::oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Location, Manifest, MediaType, Platform};
 use crate::store::disk::{Cache, ImageAccess, ImageUse};
 use crate::store::{OnceMap, Source};
+use oci::error::{Error, Result};
+use oci::{DOCUMENT_LIMIT, Descriptor, Digest, Document, Image, Location, Manifest, MediaType, Platform};
 
 pub(super) struct Loader<'a> {
     pub place: &'a dyn Source,

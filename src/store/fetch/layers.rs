@@ -4,17 +4,17 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use super::{Fetcher, Opened};
-use crate::error::{Error, Kind, Result};
 use crate::examine::base::{OldBase, UnreadDatabase, unproven_files};
 use crate::examine::{LayerFacts, PlatformSubject};
-use crate::layer::{self, FileDigests, LayerContents, LayerIndex, Limits, RootPath};
-use crate::oci::{Digest, Hashed, Image, ImageLayer};
 use crate::process::{Container, OwnStartup, look_alone};
 use crate::rootfs::merge;
 use crate::store::disk::{Partial, Receiving};
 use crate::store::layer_store::REFETCHES;
 use crate::store::parallel::OnceMap;
 use crate::store::{Source, Stream, parallel};
+use layer::{self, FileDigests, LayerContents, LayerIndex, Limits, RootPath};
+use oci::error::{Error, Kind, Result};
+use oci::{Digest, Hashed, Image, ImageLayer};
 
 /// Reads the layers of one source. A layer that several platforms share is read once.
 pub(super) struct LayerReader<'a> {

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::layers::LayerReader;
 use super::select::{Listed, Listing};
 use super::{BaseAnswer, Fetcher, Opened};
-use crate::error::{Error, Kind, Result};
 use crate::examine::base::Lookup;
-use crate::layer::LayerIndex;
-use crate::oci::{Descriptor, Digest, Image, Location, Reference, RegistryHost};
+use layer::LayerIndex;
+use oci::error::{Error, Kind, Result};
+use oci::{Descriptor, Digest, Image, Location, Reference, RegistryHost};
 
 /// What to do when a name leads to bytes that are not what they say they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,18 +15,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::layer_store::inherited;
 use super::parallel::OnceMap;
 use super::{Source, StoreAccess, Stream, parallel};
-use crate::error::{Error, Kind, Result};
 use crate::examine::base::{self, Known, OldBase, OldBaseChoice};
 use crate::examine::{
     Fetched, FullImage, FullPlatform, LeftBehind, Origin, PlatformSubject, RunnerSubject, Shape, Subject,
     is_on_new_base,
 };
-use crate::layer::{FileDigests, LayerIndex, RootPath};
-use crate::oci::{
-    BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform, RegistryHost,
-};
 use crate::plan::{Need, RebaseOptions};
 use crate::process::{OwnStartup, PodContainer};
+use layer::{FileDigests, LayerIndex, RootPath};
+use oci::error::{Error, Kind, Result};
+use oci::{
+    BASE_DIGEST, Descriptor, Digest, Document, DocumentKind, Image, ImageLayer, Location, Platform, RegistryHost,
+};
 
 use images::{ImageRecorder, Loader, Recording};
 use layers::{LayerReader, look};

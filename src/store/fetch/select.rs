@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 
 use super::images::Loader;
-use crate::error::{Error, Result};
 use crate::examine::LeftBehind;
-use crate::oci::{Document, DocumentKind, EntryRole, Image, Index, IndexEntry, Platform};
 use crate::store::parallel;
+use oci::error::{Error, Result};
+use oci::{Document, DocumentKind, EntryRole, Image, Index, IndexEntry, Platform};
 
 /// Indexes inside indexes inside indexes are where it ends.
 const DEPTH_LIMIT: usize = 3;

@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::{Fetcher, Opened};
 use crate::attest::{BUNDLE, EnvelopeForm, NOTATION, Rejection, SIMPLE_SIGNATURE, SIMPLE_SIGNING, SignatureDemand};
-use crate::error::{Error, Kind, Result};
-use crate::oci::{
-    Descriptor, Digest, Document, DocumentKind, Index, Location, Referrer, artifact_type, fallback_tag, subject,
-};
 use crate::plan::Epoch;
 use crate::store::disk::Timestamp;
 use crate::store::{Source, parallel};
+use oci::error::{Error, Kind, Result};
+use oci::{
+    Descriptor, Digest, Document, DocumentKind, Index, Location, Referrer, artifact_type, fallback_tag, subject,
+};
 
 /// Candidates in one place that are looked at. Whoever may push can put more of them there than anybody can read.
 const MOST: usize = 256;

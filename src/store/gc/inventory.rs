@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::protection::{ImageName, texts_of};
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location};
 use crate::store::disk::{IMAGES, ImageRecord, Timestamp, record_files, resolved_location};
+use oci::error::{Error, Result};
+use oci::{Digest, Location};
 
 #[derive(Debug, Default)]
 pub struct Inventory {

@@ -32,7 +32,7 @@ use super::disk::{
     IMAGES, ImageRecord, LockGuard, LockMode, LockWait, Timestamp, check_cache, has_known_version, line,
     lock_exclusive, lock_shared, sweep, sync_directory,
 };
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 /// A cache that exists, and our part in its lock.
 pub struct LockedCache {

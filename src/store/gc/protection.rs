@@ -11,9 +11,9 @@ use std::str::FromStr;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::inventory::StoredImage;
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location, Reference, RegistryHost};
 use crate::store::disk::{read_file, resolved_location};
+use oci::error::{Error, Result};
+use oci::{Digest, Location, Reference, RegistryHost};
 
 const LIST_LIMIT: u64 = 4 << 20;
 const MOST_ENTRIES: usize = 10_000;
@@ -250,8 +250,8 @@ pub(super) fn texts_of(location: &Location, digest: Option<Digest>) -> Vec<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oci::Digest;
     use crate::store::gc::testing;
+    use oci::Digest;
 
     fn read(text: &str) -> Result<Protection> {
         let dir = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert!(error.to_string().contains(why), "{text:?}: {error}");
-            assert_eq!(error.kind(), crate::error::Kind::Input);
+            assert_eq!(error.kind(), oci::error::Kind::Input);
         }
         let many =
             |count: usize, what: &str| (0..count).map(|at| format!("{what}{at}")).collect::<Vec<_>>().join("\n") + "\n";

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use super::inventory::{HoldReason, Inventory, StoredImage};
 use super::policy::GcPolicy;
 use super::protection::Protection;
-use crate::oci::Digest;
 use crate::store::disk::Timestamp;
+use oci::Digest;
 
 /// Why something goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::inventory::{Inventory, StoredContent, StoredImage};
-use crate::oci::{Digest, MediaType};
 use crate::store::disk::{ImageRecord, Timestamp};
+use oci::{Digest, MediaType};
 
 /// An image whose first part is its top and whose parts below are its manifests and layers.
 pub fn image(reference: &str, parts: &[&[u8]], first_seen: u64, last_use: Option<u64>) -> StoredImage {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::testing::{image, inventory};
 use super::*;
-use crate::error::Kind;
-use crate::oci::{Digest, Location, MediaType};
 use crate::store::disk::{Cache, IMAGES, ImageAccess, ImageRecord, ImageUse};
+use oci::error::Kind;
+use oci::{Digest, Location, MediaType};
 
 const NOBODY: LockWait = LockWait { speak: Duration::MAX, stop: Duration::ZERO };
 

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::LockedCache;
 use super::inventory::StoredContent;
-use crate::error::{Kind, Result};
-use crate::layer::{self, FileDigests, LayerIndex, Limits};
-use crate::oci::{Descriptor, Digest, MediaType};
 use crate::store::Notices;
 use crate::store::disk::{
     FileState, IMAGES, LockMode, LockWait, NODES, Symlinks, file_state, lock_directory, open_regular, read_index,
     record_files,
 };
+use layer::{self, FileDigests, LayerIndex, Limits};
+use oci::error::{Kind, Result};
+use oci::{Descriptor, Digest, MediaType};
 
 /// What the verification saw.
 #[derive(Debug, Default)]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::containerd::ContainerdImage as Reference;
 use super::grpc::{CallFailure, FailureKind};
 use super::{ClusterNode, PinSupport, Survey};
-use crate::error::{Error, Kind, Result};
-use crate::oci::Digest;
 use crate::store::disk::{Cache, LockGuard, LockMode, LockWait, Timestamp, create_private, line, lock_directory};
 use crate::store::gc::{DiskSpace, GcPolicy, GcSelection, GcTarget, Protection, RemovedImage, select};
+use oci::Digest;
+use oci::error::{Error, Kind, Result};
 
 /// Whether protected images are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::grpc::Method;
-use crate::oci::Digest;
 use crate::store::disk::Timestamp;
+use oci::Digest;
 
 /// Where the kubelet's images and containers are.
 const fn in_kubernetes(path: &'static str) -> Method {

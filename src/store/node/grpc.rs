@@ -18,8 +18,8 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstEncoder;
 
 use super::runtime::Endpoint;
-use crate::error::{Error, Kind, Result};
 use crate::store::parallel::AsyncRuntime;
+use oci::error::{Error, Kind, Result};
 
 /// The kubelet's own limit: a node that needs more than that has no kubelet.
 const ANSWER_LIMIT: usize = 16 << 20;

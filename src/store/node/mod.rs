@@ -29,11 +29,11 @@ pub use collection::{NodeOutcome, NodePlan, NodeRequest, PinMode};
 pub use runtime::{Endpoint, PinSupport};
 pub use survey::Survey;
 
-use crate::error::{Error, Result};
 use crate::store::Notices;
 use crate::store::disk::{NODES, NodeRecord, Timestamp, has_known_version};
 use crate::store::gc::versions;
 use grpc::Deadlines;
+use oci::error::{Error, Result};
 use runtime::Runtime;
 use survey::{RuntimeAnswers, Usage};
 

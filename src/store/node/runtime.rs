@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::containerd;
 use super::cri::{self, FilesystemUsage, ImageSpec, Nothing};
 use super::grpc::{CallFailure, Deadlines, ENTRY_LIMIT, FailureKind, GrpcConnection, Method};
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 /// Longer names are an attack.
 const LONGEST_NAME: usize = 4096;

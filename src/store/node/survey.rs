@@ -7,10 +7,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::containerd;
 use super::cri::{self, FilesystemUsage};
-use crate::error::{Error, Result};
-use crate::oci::{Digest, Location};
 use crate::store::disk::{ImageTimes, NodeRecord, Timestamp};
 use crate::store::gc::{DiskSpace, GcTarget, HoldReason, ImageName, Inventory, StoredContent, StoredImage};
+use oci::error::{Error, Result};
+use oci::{Digest, Location};
 
 /// More than any image has, so that no sum of what a runtime claims can overflow.
 const LARGEST: u64 = 8 << 40;

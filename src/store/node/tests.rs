@@ -14,10 +14,10 @@ use super::cri::{
 use super::grpc::Method;
 use super::testing::{Answer, FakeRuntime};
 use super::*;
-use crate::error::Kind;
-use crate::oci::Digest;
 use crate::store::disk::LockWait;
 use crate::store::gc::{GcPolicy, GcTarget, Protection};
+use oci::Digest;
+use oci::error::Kind;
 
 const ALL_CALLS: [Method; 6] = [
     cri::LIST_IMAGES,

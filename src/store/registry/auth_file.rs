@@ -9,9 +9,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
 use super::credentials::{Credential, Secret};
-use crate::error::{Error, Kind, Result};
-use crate::oci::RepositoryName;
 use crate::store::disk::read_file;
+use oci::RepositoryName;
+use oci::error::{Error, Kind, Result};
 
 const LARGEST: u64 = 10 << 20;
 /// The name under which docker stores what belongs to Docker Hub.
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> RepositoryName {
-        text.parse::<crate::oci::Reference>().unwrap().name().clone()
+        text.parse::<oci::Reference>().unwrap().name().clone()
     }
 
     fn file(text: &str) -> Result<Option<AuthFile>> {

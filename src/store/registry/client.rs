@@ -18,9 +18,9 @@ use super::http_error::RequestFault;
 use super::token::{RegistryOrigin, TokenScope, Tokens};
 use super::url_policy::{self, Errand, MOST_HOPS, redacted, same_origin};
 use super::{RegistryOptions, challenge, retry};
-use crate::error::{Error, Kind, Result};
-use crate::oci::{RegistryHost, RepositoryName};
 use crate::store::{Notices, Traffic};
+use oci::error::{Error, Kind, Result};
+use oci::{RegistryHost, RepositoryName};
 
 pub(super) struct Client {
     pub(super) http: HttpClient,

@@ -14,8 +14,8 @@ use std::{env, thread};
 use serde_json::Value;
 
 use super::credentials::{Credential, Secret};
-use crate::error::{Error, Kind, Result};
 use crate::store::child_process::{self, ChildKind};
+use oci::error::{Error, Kind, Result};
 
 const LONGEST_ANSWER: u64 = 64 << 10;
 /// What helpers say, on stdout and with a failing status, when they simply have nothing.

@@ -13,8 +13,8 @@ use reqwest::header::HeaderValue;
 
 use super::auth_file::{AuthEntry, AuthFile};
 use super::credential_helper;
-use crate::error::Result;
-use crate::oci::RepositoryName;
+use oci::RepositoryName;
+use oci::error::Result;
 
 /// The part of the environment that says where credentials are. Captured once, at the rim.
 #[derive(Debug, Clone, Default)]
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> RepositoryName {
-        text.parse::<crate::oci::Reference>().unwrap().name().clone()
+        text.parse::<oci::Reference>().unwrap().name().clone()
     }
 
     /// `{"auths":{KEY:{"auth":"dTpw"}}}` in `path`: user `u`, password `p`.

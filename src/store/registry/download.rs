@@ -15,8 +15,8 @@ use super::http_client::RateMeter;
 use super::http_error;
 use super::http_error::RequestFault;
 use super::repository::Repository;
-use crate::error::{Error, Kind, Result};
-use crate::oci::Descriptor;
+use oci::Descriptor;
+use oci::error::{Error, Kind, Result};
 
 /// New connections that brought something, and those in a row that brought nothing.
 const MOST_RECONNECTS: u32 = 100;

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::oci::{Digest, RepositoryName};
 use crate::store::OfferWish;
+use oci::{Digest, RepositoryName};
 
 /// A registry that never refuses is asked no more often than this.
 const PROBES: u32 = 3;

@@ -10,8 +10,8 @@ use super::challenge::Challenge;
 use super::holdings::Holdings;
 use super::http_client::TlsTrust;
 use super::http_error::RequestFault;
-use crate::error::{Error, Result};
-use crate::oci::{HostPattern, RegistryHost};
+use oci::error::{Error, Result};
+use oci::{HostPattern, RegistryHost};
 
 /// Where Docker Hub has its API.
 const HUB_API: &str = "registry-1.docker.io";

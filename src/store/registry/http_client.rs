@@ -18,11 +18,11 @@ use super::http_error::RequestFault;
 use super::timeouts::{FLOOR, Timeouts};
 use super::upload_body::{Phase, Pump};
 use super::url_policy::{AddressReach, redacted, same_authority};
-use crate::error::{Error, Kind, Result};
-use crate::oci::{HostPattern, RegistryHost};
 use crate::store::disk::read_file;
 use crate::store::parallel::aside;
 use crate::store::{Notices, Stream, Traffic};
+use oci::error::{Error, Kind, Result};
+use oci::{HostPattern, RegistryHost};
 
 /// A registry that has taken all bytes of a large blob needs time to hash and move them.
 const COMMIT_RATE: u64 = 32 << 20;

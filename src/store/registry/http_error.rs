@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{About, By, RegistryAnswer};
 use super::url_policy::redacted;
-use crate::error::{Error, Kind, excerpt};
+use oci::error::{Error, Kind, excerpt};
 
 /// What a registry says went wrong (distribution-spec, "Error Codes"). Bodies that are not in
 /// that form are shown as they begin.

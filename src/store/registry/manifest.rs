@@ -16,8 +16,8 @@ use super::http_client::Payload;
 use super::http_error::{self, Complaint, beginning};
 use super::repository::Repository;
 use super::token::TokenScope;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{DOCUMENT_LIMIT, Digest, Document, MediaType, RepositoryName};
+use oci::error::{Error, Kind, Result};
+use oci::{DOCUMENT_LIMIT, Digest, Document, MediaType, RepositoryName};
 
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Times that a manifest with a wrong digest is fetched again.

@@ -61,10 +61,10 @@ pub use repository::Repository;
 use repository::RepositoryRole;
 pub use timeouts::Timeouts;
 
-use crate::error::Result;
-use crate::oci::{Digest, HostPattern, Reference, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::{Notices, Traffic};
+use oci::error::Result;
+use oci::{Digest, HostPattern, Reference, RepositoryName};
 
 /// What the user decides about registries.
 #[derive(Debug, Clone)]

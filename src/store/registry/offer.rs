@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::http_client::Payload;
 use super::http_error::Complaint;
 use super::repository::Repository;
-use crate::error::Result;
-use crate::oci::{Digest, Document, Manifest};
 use crate::store::{Offer, OfferWish, PutUnder};
+use oci::error::Result;
+use oci::{Digest, Document, Manifest};
 
 /// What a registry made of a manifest.
 enum Put {

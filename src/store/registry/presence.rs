@@ -13,9 +13,9 @@ use super::client::{Call, RegistryAnswer};
 use super::download::Download;
 use super::http_error;
 use super::repository::Repository;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{Descriptor, Digest, Hashed, Hasher};
 use crate::store::{ImageParts, parallel};
+use oci::error::{Error, Kind, Result};
+use oci::{Descriptor, Digest, Hashed, Hasher};
 
 /// A part, by the API that serves it.
 #[derive(Clone, Copy)]

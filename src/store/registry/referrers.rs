@@ -17,13 +17,13 @@ use super::client::{Call, RegistryAnswer, To, Want};
 use super::repository::Repository;
 use super::url_policy::same_origin;
 use crate::attest::Attachment;
-use crate::error::{Error, Kind, Result};
-use crate::oci::{
+use crate::store::publish::Publication;
+use crate::store::{Blob, ImageParts, Stream, parallel};
+use oci::error::{Error, Kind, Result};
+use oci::{
     DOCUMENT_LIMIT, Descriptor, Digest, Document, MediaType, REFERRER_LIMIT, Referrer, ReferrerList, fallback_tag,
     too_many,
 };
-use crate::store::publish::Publication;
-use crate::store::{Blob, ImageParts, Stream, parallel};
 
 pub(super) const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");

@@ -12,11 +12,11 @@ use super::host::Host;
 use super::http_client::Payload;
 use super::token::TokenScope;
 use crate::attest::Attachment;
-use crate::error::{Error, Result};
-use crate::oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 use crate::store::parallel::AsyncRuntime;
 use crate::store::publish::Publication;
 use crate::store::{Blob, Delivery, ImageParts, Offer, OfferWish, PutUnder, Sink, Source, Stream};
+use oci::error::{Error, Result};
+use oci::{Descriptor, Digest, Document, Reference, Referrer, RepositoryName};
 
 /// What we want to do in a repository; tokens are asked for accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::host_limits::HostLimits;
 use super::http_client::HttpClient;
 use super::http_error::{self, Complaint, RequestFault};
 use super::timeouts::{ATTEMPTS, PATIENCE};
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 /// Longer than this is not a wait but a mistake.
 const ABSURD: Duration = Duration::from_secs(366 * 24 * 3600);

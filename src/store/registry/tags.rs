@@ -13,8 +13,8 @@ use super::client::{Call, RegistryAnswer, To, Want};
 use super::http_error;
 use super::referrers::next_page;
 use super::repository::Repository;
-use crate::error::{Error, Kind, Result, excerpt};
-use crate::oci::Reference;
+use oci::Reference;
+use oci::error::{Error, Kind, Result, excerpt};
 
 /// Tags asked for at a time; registries may give fewer, or all of them.
 const PAGE: usize = 1_000;

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Registry, RegistryOptions, Timeouts};
-use crate::oci::Reference;
 use crate::store::{Notice, Notices, Traffic};
+use oci::Reference;
 
 /// A request as it arrived.
 #[derive(Debug, Clone, Default)]

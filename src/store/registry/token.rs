@@ -20,8 +20,8 @@ use super::http_error::RequestFault;
 use super::password_trial::PasswordTrials;
 use super::token_request::{Granted, TokenRequest};
 use super::url_policy::{self, RealmTrust, redacted};
-use crate::error::{Error, Kind, Result, excerpt};
-use crate::oci::{RegistryHost, RepositoryName};
+use oci::error::{Error, Kind, Result, excerpt};
+use oci::{RegistryHost, RepositoryName};
 
 const PULL: &str = "pull";
 const PUSH: &str = "pull,push";
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn needed_scopes_go_first_and_strange_ones_are_passed_on() {
-        let name = |text: &str| text.parse::<crate::oci::Reference>().unwrap().name().clone();
+        let name = |text: &str| text.parse::<oci::Reference>().unwrap().name().clone();
         let asked = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let push = TokenScope::push(&name("a.io/x/y"));
         for (scope, challenge, expected) in [
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_token_for_more_does_for_less() {
-        let name = |text: &str| text.parse::<crate::oci::Reference>().unwrap().name().clone();
+        let name = |text: &str| text.parse::<oci::Reference>().unwrap().name().clone();
         let (pull, push) = (TokenScope::pull(&name("a.io/x")), TokenScope::push(&name("a.io/x")));
         let mounting = |from: &[&str]| push.clone().mounting(&from.iter().map(|from| name(from)).collect::<Vec<_>>());
         for (wide, narrow, covers) in [

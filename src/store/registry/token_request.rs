@@ -18,7 +18,7 @@ use super::password_trial::PasswordTrials;
 use super::retry;
 use super::token::{RegistryOrigin, basic_of};
 use super::url_policy::{self, MOST_HOPS, same_origin};
-use crate::error::{Error, Kind, Result};
+use oci::error::{Error, Kind, Result};
 
 const LARGEST_ANSWER: u64 = 256 << 10;
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);

@@ -17,10 +17,10 @@ use super::repository::Repository;
 use super::retry::{Attempts, is_passing};
 use super::token::TokenScope;
 use super::url_policy::{self, Errand};
-use crate::error::{Error, Kind, Result};
-use crate::oci::{Digest, RepositoryName};
 use crate::store::parallel::aside;
 use crate::store::{Blob, Delivery, Stream};
+use oci::error::{Error, Kind, Result};
+use oci::{Digest, RepositoryName};
 
 /// Below this size a blob is sent sooner than it is asked for.
 const SMALL: u64 = 64 << 10;

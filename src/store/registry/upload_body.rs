@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::error::{Error, Result};
 use crate::store::{Stream, Traffic};
+use oci::error::{Error, Result};
 
 const PIECE: usize = 128 * 1024;
 /// How many pieces may lie between the reader and the registry.
@@ -45,7 +45,7 @@ impl Pump {
     /// A body of exactly `size` bytes of `stream`. A stream that fails, or has another size, makes
     /// the request fail; [`Pump::failure`] then says why.
     pub(super) fn start(stream: Stream, size: u64, traffic: &Traffic) -> Result<(reqwest::Body, Self)> {
-        let refuse = |error: io::Error| Error::new(crate::error::Kind::Io, "cannot start an upload").cause(error);
+        let refuse = |error: io::Error| Error::new(oci::error::Kind::Io, "cannot start an upload").cause(error);
         let (near, far) = channel(AHEAD);
         let pump = Self(Arc::new(Mutex::new(BodyState { phase: Phase::Source, since: Instant::now(), failure: None })));
         let state = Self(Arc::clone(&pump.0));

@@ -3,13 +3,14 @@
 //! The run ends with the right result, where it can do without the call, or with exit 2, kind
 //! `local-io` and the path; and never with a lie.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::support::faulty_disk::{Call, Harm, Preload, calls};
 use crate::support::invocation::Run;
 use crate::support::registries::Registries;
 use crate::support::skip::or_skip;
+use crate::support::sweep;
 
 use super::cases;
 use super::cases::Case;
@@ -17,7 +18,19 @@ use super::cases::Case;
 const ERRORS: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
 
 /// How many points of a case are tried at most.
-const POINTS: usize = 400;
+fn points() -> usize {
+    sweep::times(24, 400)
+}
+
+/// Of each kind of call the first, the one in the middle and the last, and others spread over the run.
+fn chosen(counted: &[Call]) -> BTreeSet<usize> {
+    let mut of_kind: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, call) in counted.iter().enumerate() {
+        of_kind.entry(&call.kind).or_default().push(at + 1);
+    }
+    let ends = of_kind.values().flat_map(|all| [all[0], all[all.len() / 2], all[all.len() - 1]]);
+    ends.chain((1..=counted.len()).step_by(counted.len().div_ceil(points()))).collect()
+}
 
 fn fails_at_every_point(case: &Case) {
     let preload = or_skip!(Preload::new());
@@ -27,13 +40,12 @@ fn fails_at_every_point(case: &Case) {
     case.is_done(&disk, &run);
     let counted = calls(&log);
     assert!(!counted.is_empty(), "nothing was caught: is the binary static?\n{run}");
-    let step = counted.len().div_ceil(POINTS);
     let mut kinds: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     for call in &counted {
         kinds.entry(call.kind.clone()).or_default()[0] += 1;
     }
     let mut tried = 0;
-    for at in (1..=counted.len()).step_by(step) {
+    for at in chosen(&counted) {
         let errno = ERRORS[at % ERRORS.len()];
         // A full disk stays full; other errors may come alone.
         let harm = if errno == libc::ENOSPC { Harm::FailsFrom { at, errno } } else { Harm::Fails { at, errno } };

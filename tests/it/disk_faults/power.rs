@@ -12,12 +12,15 @@ use crate::support::faulty_disk::{Call, Harm, Preload, calls};
 use crate::support::invocation::{Run, files_under};
 use crate::support::registries::Registries;
 use crate::support::skip::{Part, or_skip};
+use crate::support::sweep;
 
 use super::cases;
 use super::cases::{Case, STORE};
 
 /// How often the power goes in each case.
-const CUTS: usize = 50;
+fn cuts() -> usize {
+    sweep::times(9, 50)
+}
 
 /// What may be left: names come to the disk early or late, and not everywhere alike.
 fn remains() -> Vec<Names> {
@@ -78,7 +81,8 @@ fn survives(case: &Case) {
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut killed = 0;
-    for number in 0..CUTS {
+    let cuts = cuts();
+    for number in 0..cuts {
         let at = random.usize(1..=count);
         let cut = Cut::new(case).unwrap();
         let run = cut.run(Harm::Kills { at }, None);
@@ -94,8 +98,8 @@ fn survives(case: &Case) {
             });
         }
     }
-    println!("{killed} of {CUTS} runs were cut off, at {count} calls");
-    assert!(killed > CUTS / 2, "only {killed} of {CUTS} runs were cut off");
+    println!("{killed} of {cuts} runs were cut off, at {count} calls");
+    assert!(killed > cuts / 2, "only {killed} of {cuts} runs were cut off");
 }
 
 #[test]

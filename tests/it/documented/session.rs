@@ -6,6 +6,7 @@ use crate::bazel::without_coverage;
 use crate::support::containerd::Node;
 use crate::support::docker_registry::Outside;
 use crate::support::invocation::{Run, Sandbox, binary};
+use crate::support::programs::script_program;
 
 /// Where the runtime of a node listens, in documents; in a test it is a socket of its own.
 pub const SOCKET: &str = "/run/containerd/containerd.sock";
@@ -32,8 +33,7 @@ impl Session {
         let coverage = without_coverage(&sandbox.path("coverage"));
         let bazel = format!("startup --batch --output_user_root={}\nbuild {coverage}\n", at("bazel"));
         std::fs::write(at("home/.bazelrc"), bazel).unwrap();
-        let samples = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/sample-images");
-        assert!(samples.exists(), "`cargo build --examples` makes {}", samples.display());
+        let samples = script_program("sample-images");
         std::fs::create_dir(sandbox.path("bin")).unwrap();
         for (name, program) in [("underpin", PathBuf::from(binary())), ("sample-images", samples)] {
             std::os::unix::fs::symlink(program, sandbox.path("bin").join(name)).unwrap();

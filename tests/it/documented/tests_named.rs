@@ -27,6 +27,7 @@ fn every_test_that_the_security_page_names_exists() {
     let page = std::fs::read_to_string(top.join("docs/security.md")).unwrap();
     let mut files = Vec::new();
     rust_files(&top.join("src"), &mut files);
+    rust_files(&top.join("crates"), &mut files);
     rust_files(&top.join("tests"), &mut files);
     let code: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let names = names(&page);

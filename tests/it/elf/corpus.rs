@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use crate::support::invocation::{Sandbox, files_under};
 use crate::support::skip::{missing, need, or_skip};
+use crate::support::sweep;
 
 /// More would only take longer.
 const MOST: usize = 3000;
+const PART: usize = 400;
 const BATCH: usize = 100;
 
 fn is_elf(file: &Path) -> bool {
@@ -26,7 +28,7 @@ fn elf_files(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         folders.iter().flat_map(|folder| files_under(folder)).filter(|file| is_elf(file)).collect();
     files.sort();
-    let step = files.len().div_ceil(MOST).max(1);
+    let step = files.len().div_ceil(sweep::times(PART, MOST)).max(1);
     files.into_iter().step_by(step).collect()
 }
 

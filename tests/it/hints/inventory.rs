@@ -107,7 +107,6 @@ fn literals(expression: &str) -> Vec<String> {
 
 /// Where tests are not, and without comments.
 fn sources() -> Vec<(String, String)> {
-    let root = PathBuf::from(CLONE).join("src");
     let name = |file: &Path| file.strip_prefix(CLONE).unwrap().to_str().unwrap().to_owned();
     let is_source = |file: &PathBuf| {
         let name = name(file);
@@ -119,7 +118,9 @@ fn sources() -> Vec<(String, String)> {
         let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap().to_owned();
         text.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect()
     };
-    files_under(&root).iter().filter(|file| is_source(file)).map(|file| (name(file), text(file))).collect()
+    let files: Vec<PathBuf> =
+        ["src", "crates"].iter().flat_map(|top| files_under(&Path::new(CLONE).join(top))).collect();
+    files.iter().filter(|file| is_source(file)).map(|file| (name(file), text(file))).collect()
 }
 
 /// The text of a constant of the same file.
@@ -147,7 +148,7 @@ fn keys(name: &str, text: &str) -> Vec<String> {
         let (_, hint) = literal.split_once("hint: ")?;
         Some(hint.trim_end().to_owned())
     });
-    found.extend(printed.filter(|hint| hint.len() > 5 && name != "src/error.rs"));
+    found.extend(printed.filter(|hint| hint.len() > 5 && name != "crates/oci/src/error.rs"));
     found
 }
 

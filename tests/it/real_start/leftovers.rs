@@ -7,10 +7,11 @@ use super::{acting, assert_nothing_is_left, layouts};
 use crate::support::invocation::Running;
 use crate::support::layouts::Layouts;
 use crate::support::skip::{need, or_skip};
+use crate::support::sweep;
 
-/// How often a run is killed; more by hand: `UNDERPIN_KILLS=100`.
+/// How often a run is killed.
 fn kills() -> usize {
-    std::env::var("UNDERPIN_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+    sweep::times(6, 60)
 }
 
 /// The directories of runs, dead or alive.

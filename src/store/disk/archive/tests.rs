@@ -4,11 +4,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
-use crate::error::Kind;
-use crate::oci::{MediaType, json};
 use crate::store::Source;
 use crate::store::disk::testing::{self, SampleImage, TarBuilder, local, names};
 use crate::store::disk::{DockerArchive, OciArchive};
+use oci::error::Kind;
+use oci::{MediaType, json};
 
 const FLAVORS: [Flavor; 2] = [Flavor::Oci, Flavor::Docker];
 

@@ -3,9 +3,9 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::*;
-use crate::error::Kind;
 use crate::store::disk::Layout;
 use crate::store::disk::testing::{self, SampleImage, local, names};
+use oci::error::Kind;
 
 type Harm = fn(&Path, &SampleImage);
 type Damage = fn(&Path);

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::*;
 use crate::attest::{Attachment, SigningKey, attachments, signature};
-use crate::oci::{MediaType, RepositoryName};
 use crate::store::Stream;
+use oci::{MediaType, RepositoryName};
 
 const OURS: &str = include_str!("../../../../testdata/attest/ecdsa.pem");
 const THEIRS: &str = include_str!("../../../../testdata/attest/ed25519.pem");

@@ -9,8 +9,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::oci::{Digest, Location, MediaType};
 use crate::store::disk::{Cache, IMAGES, ImageAccess, ImageRecord, ImageUse};
+use oci::{Digest, Location, MediaType};
 
 const ENTRIES: [&str; 6] =
     ["gcr.io/r0/x:t0", "gcr.io/r1/x:t1", "host:quay.io", "prefix:gcr.io/r0/", "regex::t3$", "regex:@sha256:[0-7]"];

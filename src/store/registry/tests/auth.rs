@@ -1,9 +1,9 @@
 //! Credentials: asked for when needed, sent where they belong, and nowhere else.
 
 use super::*;
-use crate::error::{Error, Kind};
 use crate::store::registry::{Credentials, RegistryOptions};
 use crate::store::{Notice, Sink, Source};
+use oci::error::{Error, Kind};
 
 /// A client that has USER `u` and password `CANARY-password` for every double in `hosts`.
 fn rig_with(hosts: &[&str], entry: &str) -> (Rig, tempfile::TempDir) {

@@ -11,7 +11,7 @@ mod tls;
 mod wire;
 
 use super::testing::{End, FakeRegistry, Reply, Rig, SeenRequest};
-use crate::oci::{Descriptor, Digest, Document, MediaType};
+use oci::{Descriptor, Digest, Document, MediaType};
 
 /// A small manifest, as bytes.
 fn manifest() -> Vec<u8> {

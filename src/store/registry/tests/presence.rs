@@ -1,8 +1,8 @@
 //! What a target still has: a registry is asked about every part that this run has not seen there.
 
 use super::*;
-use crate::error::{Error, Kind};
 use crate::store::{ImageParts, Sink};
+use oci::error::{Error, Kind};
 
 const LAYER: &[u8] = b"a layer of some length";
 

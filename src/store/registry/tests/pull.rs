@@ -4,9 +4,9 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::error::{Error, Kind, Result};
 use crate::store::Source;
 use crate::store::registry::RegistryOptions;
+use oci::error::{Error, Kind, Result};
 
 fn read_all(rig: &Rig, fake: &FakeRegistry, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut stream = rig.registry.source(&fake.image("a/b:c")).open(&blob_of(bytes), 0)?;

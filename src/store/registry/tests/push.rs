@@ -4,10 +4,10 @@ use std::io::Cursor;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::error::{Error, Kind, Result};
-use crate::oci::RepositoryName;
 use crate::store::registry::{Credentials, RegistryOptions};
 use crate::store::{Blob, Delivery, Sink, Source, Stream};
+use oci::RepositoryName;
+use oci::error::{Error, Kind, Result};
 
 const LARGE: usize = 300_000;
 
@@ -149,7 +149,7 @@ fn a_small_blob_goes_in_one_request_where_the_registry_takes_it_so() {
 #[test]
 fn nothing_is_mounted_from_another_host() {
     let fake = taking(|_, _| None);
-    let other = "other.example/x/y".parse::<crate::oci::Reference>().unwrap().name().clone();
+    let other = "other.example/x/y".parse::<oci::Reference>().unwrap().name().clone();
     put_blob(&Rig::new(), &fake, b"{}", &[other]).unwrap();
     assert!(fake.lines().iter().all(|line| !line.contains("mount=")));
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::error::Kind;
 use crate::store::Source;
 use crate::store::registry::RegistryOptions;
+use oci::error::Kind;
 
 /// A certificate for 127.0.0.1 that signs itself: the server's side, and its PEM.
 fn certificate() -> (Arc<rustls::ServerConfig>, String) {

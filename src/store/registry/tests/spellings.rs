@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use reqwest::Url;
 
 use crate::attest::SignatureDemand;
-use crate::oci::{HostPattern, Location, Reference, RegistryHost, RepositoryName};
 use crate::settings::Job;
 use crate::store::disk::Place;
 use crate::store::gc::{ImageName, ProtectedEntry};
 use crate::store::registry::auth_file::{AuthEntry, AuthFile};
 use crate::store::registry::credentials::Credential;
 use crate::store::registry::host::{Host, Transport};
+use oci::{HostPattern, Location, Reference, RegistryHost, RepositoryName};
 
 /// One registry: the ways to write its host, and the ports that may be written after it.
 #[derive(Debug, Clone)]

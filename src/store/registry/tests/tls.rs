@@ -12,9 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
 use super::*;
-use crate::error::{Error, Kind};
 use crate::store::Source;
 use crate::store::registry::{RegistryOptions, Timeouts};
+use oci::error::{Error, Kind};
 
 type Change = fn(&mut CertificateParams);
 

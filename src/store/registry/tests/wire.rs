@@ -6,9 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::error::{Error, Kind};
 use crate::store::registry::{RegistryOptions, Timeouts};
 use crate::store::{Sink, Source};
+use oci::error::{Error, Kind};
 
 /// Answers whatever comes with `first`, and then with `more` for as long as somebody reads.
 fn answering(first: &[u8], more: &[u8]) -> String {
