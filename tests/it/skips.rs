@@ -1,5 +1,5 @@
 //! That no test passes because it did not run: a test whose part is missing is named, is on the list that
-//! `scripts/test` prints, and fails in CI.
+//! `scripts/test` prints, and fails in CI; what `scripts/test` leaves for `scripts/check` is done there.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -47,6 +47,51 @@ fn in_ci_a_test_without_its_part_fails_and_is_listed() {
     assert!(listed(&list, "true").0.contains("it shells::zsh_completes: zsh"));
 }
 
+/// What `scripts/parts` says, a line each.
+fn list(name: &str) -> Vec<String> {
+    let script = format!(". scripts/parts && printf '%s\\n' \"${{{name}[@]}}\"");
+    let out = Command::new("bash").args(["-c", &script]).current_dir(CLONE).output().unwrap();
+    String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// A part of a sweep is tried here; that all of it is tried somewhere is a list that a person keeps.
+#[test]
+fn whatever_sweeps_is_swept_whole_in_check() {
+    let (modules, binaries) = (list("swept_modules"), list("swept_binaries"));
+    let tests = Path::new(CLONE).join("tests");
+    let (mut sweeping, mut missing) = (0, Vec::new());
+    for file in files_under(&tests) {
+        let name = file.strip_prefix(&tests).unwrap().with_extension("").to_str().unwrap().replace('/', "::");
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let sweeps = ["sweep::times", "sweep::spread", "sweep::some", "sweep::is_whole", "go_compilers()"];
+        if name.contains("support::") || !sweeps.iter().any(|word| text.contains(word)) || name == "it::skips" {
+            continue;
+        }
+        sweeping += 1;
+        let (binary, module) = name.split_once("::").unwrap();
+        let is_listed = |listed: &String| module == listed || module.starts_with(&format!("{listed}::"));
+        if !binaries.iter().any(|listed| listed == binary) && !modules.iter().any(is_listed) {
+            missing.push(name);
+        }
+    }
+    assert!(sweeping > 10, "{sweeping}");
+    assert!(missing.is_empty(), "scripts/parts lists them in neither swept_modules nor swept_binaries: {missing:?}");
+}
+
+/// A name that no test has would leave nothing out of `scripts/test`, and nothing in `scripts/check`.
+#[test]
+fn what_is_left_for_check_exists() {
+    let out = Command::new(std::env::current_exe().unwrap()).arg("--list").output().unwrap();
+    let tests = String::from_utf8(out.stdout).unwrap();
+    let is_here = |prefix: &String| tests.lines().any(|line| line.starts_with(prefix.as_str()));
+    // The test of the other binary is `link`'s.
+    let unknown: Vec<String> = list("later").into_iter().filter(|name| name != "foreign::" && !is_here(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    let modules = list("swept_modules");
+    let unknown: Vec<&String> = modules.iter().filter(|module| !is_here(&format!("{module}::"))).collect();
+    assert!(modules.len() > 5 && unknown.is_empty(), "{unknown:?}");
+}
+
 /// The bodies of all test functions of a file, with the line that each starts at.
 fn test_bodies(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
@@ -68,7 +113,7 @@ fn ends_early(body: &str) -> bool {
 fn no_test_ends_early_without_being_counted() {
     assert!(ends_early("let Some(x) = y() else { return };") && !ends_early("let x = or_skip!(y());"));
     let mut found = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         let files = files_under(&Path::new(CLONE).join(folder));
         for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
             let text = std::fs::read_to_string(file).unwrap();
