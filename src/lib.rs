@@ -15,14 +15,12 @@
 //! ```
 //!
 //! Below it are crates of their own: [`oci`], the values and errors; [`elf`], the bytes of a program to its linkage, machine
-//! and Go facts; [`layer`], compressed tar bytes to an index of typed entries.
+//! and Go facts; [`layer`], compressed tar bytes to an index of typed entries; [`shell`], a command or script to what it would
+//! execute, and where its output goes; [`start`], the virtual root and what a dynamic loader would map on it.
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`yaml`] | settings files with lines and columns |
-//! | [`rootfs`] | the virtual root: layers merged, links resolved, `PATH` searched |
-//! | [`shell`] | a command or script to what it would execute, and where its output goes |
-//! | [`link`] | a program on a root to what its dynamic loader would map, and what it would miss |
 //! | [`process`] | a config on a root to what a runtime would start |
 //! | [`examine`] | facts of an image: its old base, its packages, who owns its files |
 //! | [`rules`] | the table of rules, and findings |
@@ -59,17 +57,14 @@ pub mod check;
 pub mod cli;
 pub mod examine;
 pub mod kube;
-pub mod link;
 pub mod plan;
 pub mod policy;
 pub mod process;
 pub mod report;
-pub mod rootfs;
 pub mod rules;
 pub mod run;
 pub mod sandbox;
 pub mod settings;
-pub mod shell;
 pub mod store;
 pub mod verify;
 pub mod yaml;

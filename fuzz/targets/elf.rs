@@ -6,8 +6,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use elf::{Linkage, Probe, Program};
+use libfuzzer_sys::fuzz_target;
 
 /// The end of a block, which is where answers could begin to depend on sizes.
 const BLOCK: usize = 64 << 10;

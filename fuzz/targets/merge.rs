@@ -10,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use layer;
 use layer::{Entry, EntryKind, LayerIndex, RootPath};
 use oci::{Compression, DiffId, Digest};
-use underpin::rootfs::{Root, merge};
+use start::rootfs::{Root, merge};
 
-#[path = "../../src/rootfs/tests/model.rs"]
+#[path = "../../crates/start/src/rootfs/tests/model.rs"]
 mod model;
 
 use model::{Item, PathNames, modelled, names, text};
@@ -77,7 +77,7 @@ fn path(text: &str) -> RootPath {
 
 /// The root in the model's terms. An entry's offset holds its position in the layer.
 fn items(root: &Root<'_>) -> BTreeMap<PathNames, Item> {
-    let from = |node: &underpin::rootfs::FileNode<'_>| {
+    let from = |node: &start::rootfs::FileNode<'_>| {
         let position = usize::try_from(node.entry()?.offset).ok()?;
         Some((node.content_layer(), position))
     };

@@ -4,10 +4,10 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use layer::{EntryKind, LayerIndex, Limits, RootPath, scan};
+use libfuzzer_sys::fuzz_target;
 use oci::{Compression, Descriptor, Digest, LayerType};
-use underpin::rootfs::merge;
+use start::rootfs::merge;
 
 const BLOCK: usize = 512;
 

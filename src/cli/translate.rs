@@ -12,10 +12,10 @@ use super::console::{Console, Form};
 use super::report_file::ReportArgs;
 use crate::plan::{KlogStyle, LogChoice};
 use crate::report::{Reportable as _, Translation};
-use crate::shell::logs::{Spelling, Strategy};
-use crate::shell::{CommandContext, Declared, ImageContext, Programs, Verdict};
 use crate::store::disk::{Symlinks, open_regular};
 use oci::error::{Error, Result};
+use shell::logs::{Spelling, Strategy};
+use shell::{CommandContext, Declared, ImageContext, Programs, Verdict};
 
 /// Translate a shell-form command to exec form, or explain why it cannot be; runs nothing
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::packages::{PackageChanges, RootPackages};
-use crate::rootfs::{FileNode, Root, merge};
 use layer::{Entry, EntryKind, LayerIndex, RootPath};
+use start::rootfs::{FileNode, Root, merge};
 
 /// What differs between two bases.
 #[derive(Debug)]

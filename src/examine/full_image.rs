@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::klog_support::{self, Klog};
 use super::subject::Origin;
 use crate::process::{ChainEnd, Container, PodContainer, Start, bare_layer, search, start_of};
-use crate::rootfs::{Root, merge};
 use layer::LayerIndex;
 use oci::{Image, Platform};
+use start::rootfs::{Root, merge};
 
 /// An image with all its layers.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //! `InitFlags` on a set of its own and passes only `v` and `vmodule` on. The function table shows that
 //! package also where a build names no modules, as Kubernetes' own releases up to 1.24 (`GO111MODULE=off`).
 
-use crate::shell::logs::Spelling;
 use elf::{GoFacts, Program};
+use shell::logs::Spelling;
 
 /// What the binary shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

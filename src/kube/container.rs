@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::template::is_mask;
 use super::tree::{ManifestTree, TreeNodeId};
-use crate::shell::Declared;
+use shell::Declared;
 
 /// Fields of a pod that are never empty and hold no blanks.
 const ONE_WORD: &[&str] = &[

@@ -13,8 +13,8 @@ use super::workload::{CommandKind, CommandSite, Pod, words};
 use super::{KubeOptions, ProgramFacts, ProgramQuery};
 use crate::process::PodContainer;
 use crate::rules::Rule;
-use crate::shell::logs::Applied;
-use crate::shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Programs, Verdict};
+use shell::logs::Applied;
+use shell::{self, CommandContext, Declared, ExecCommand, Frozen, ImageContext, Log, Programs, Verdict};
 
 /// What becomes of a command.
 #[derive(Debug, Clone)]

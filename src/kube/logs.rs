@@ -5,8 +5,8 @@ use super::{KubeOptions, ProgramFacts};
 use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
 use crate::rules::Rule;
-use crate::shell::ExecCommand;
-use crate::shell::logs::{Applied, Spelling, Strategy, apply as apply_strategy};
+use shell::ExecCommand;
+use shell::logs::{Applied, Spelling, Strategy, apply as apply_strategy};
 
 /// Where images usually have the runner.
 const RUNNER: &str = "/go-runner";

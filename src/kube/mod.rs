@@ -39,8 +39,8 @@ use crate::examine::Klog;
 use crate::plan::{KlogStyle, LogChoice};
 use crate::process::PodContainer;
 use crate::rules::Rule;
-use crate::shell::{Log, Reason};
 use oci::error::{Error, Result};
+use shell::{Log, Reason};
 
 /// A longer manifest is not read.
 pub const LONGEST: u64 = 16 << 20;

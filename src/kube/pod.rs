@@ -8,9 +8,9 @@ use super::tree::{ManifestTree, TreeNodeId};
 use super::workload::{CONTAINERS, ObjectName, Pod, words};
 use super::{Template, template, workload};
 use crate::process::{MountKind, PodContainer, PodMount, PodSurroundings, PodUser, PodVariable};
-use crate::shell;
 use layer::RootPath;
 use oci::error::{Error, Result};
+use shell;
 
 /// The container that `name` means: its name, or `KIND/NAME/CONTAINER`.
 pub fn pod_container(text: &str, file: &str, name: &str) -> Result<PodContainer> {

@@ -1,7 +1,7 @@
 //! Why a command of a manifest stays as it is, and what is remarked on one that changes.
 
 use crate::rules::Rule;
-use crate::shell::{Reason, Refusal};
+use shell::{Reason, Refusal};
 
 /// What to do about it in a manifest: some rules are about images elsewhere, and some advice of the
 /// shell's is about flags that `kube` does not have.
@@ -95,8 +95,8 @@ impl CommandNote {
     }
 }
 
-impl From<&crate::shell::Note> for CommandNote {
-    fn from(note: &crate::shell::Note) -> Self {
+impl From<&shell::Note> for CommandNote {
+    fn from(note: &shell::Note) -> Self {
         Self::new(note.into(), note.to_string())
     }
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use super::refusal::{CommandNote, KubeRefusal};
 use super::scalar::Language;
 use crate::rules::Rule;
-use crate::shell::{ExecCommand, Reason};
 use oci::error::{Error, Result};
+use shell::{ExecCommand, Reason};
 
 /// Stands for a whole list of words.
 const LISTS: &[&str] = &[

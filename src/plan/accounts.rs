@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::process::{
     AccountFile, AccountLine, Accounts, Container, Identity, UnknownAccount, UserText, Which, identify, is_name,
 };
-use crate::rootfs::Root;
+use start::rootfs::Root;
 
 /// An account that means another number on the new base than it did in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]

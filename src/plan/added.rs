@@ -12,8 +12,8 @@ use super::logs::Runner;
 use super::new_layer::NewLayer;
 use crate::examine::PlatformSubject;
 use crate::process::{Container, LostPath, Setup, Which, parts_of, start, view};
-use crate::rootfs::{FileNode, Root, merge};
 use layer::{Entry, EntryKind, RootPath};
+use start::rootfs::{FileNode, Root, merge};
 
 /// The layer and why it is there.
 #[derive(Debug, Clone, Default)]

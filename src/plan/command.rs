@@ -18,14 +18,14 @@ use super::logs::{self, ChosenStrategy, NoStrategy, RunnerAt};
 use super::rebase_options::{CommandWords, RebaseOptions, Variable};
 use crate::examine::PlatformSubject;
 use crate::process::{Command, Container, MEMBER_ORDER, search, set_member};
-use crate::rootfs::Root;
-use crate::shell::logs::Strategy;
-use crate::shell::{
+use layer::RootPath;
+use oci::json;
+use shell::logs::Strategy;
+use shell::{
     self, CommandContext, ExecCommand, ExitStatusUse, ImageContext, Log, Note, Reason, Refusal, Surroundings, Trailing,
     Verdict,
 };
-use layer::RootPath;
-use oci::json;
+use start::rootfs::Root;
 
 /// What became of the command.
 #[derive(Debug, Clone, Default)]

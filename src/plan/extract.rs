@@ -12,8 +12,8 @@ use crate::examine::ownership::{Ownership, Side};
 use crate::examine::packages::Database;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::process::search;
-use crate::rootfs::{FileNode, Root, merge};
 use layer::{Entry, EntryKind, LayerIndex, RootPath};
+use start::rootfs::{FileNode, Root, merge};
 
 /// What to take, by path: sorted, and each once.
 pub(super) type Wanted<'r> = BTreeMap<RootPath, &'r FileNode<'r>>;
@@ -48,7 +48,7 @@ fn of_command<'r>(needs: &Needs<'_>, source: &'r Root<'r>) -> Wanted<'r> {
     found.flat_map(|found| with_links(source, &found.file.path, &found.file.links)).collect()
 }
 
-fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[crate::rootfs::FollowedLink]) -> Wanted<'r> {
+fn with_links<'r>(source: &'r Root<'r>, path: &RootPath, links: &[start::rootfs::FollowedLink]) -> Wanted<'r> {
     let paths = links.iter().map(|followed| &followed.link).chain([path]);
     paths.filter_map(|path| Some((path.clone(), source.get(path)?))).collect()
 }

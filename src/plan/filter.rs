@@ -12,8 +12,8 @@ use crate::examine::ownership::{self, Ownership, Side};
 use crate::examine::packages::Package;
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::process::LeavingPackage;
-use crate::rootfs::{Root, merge};
 use layer::{Entry, EntryKind, LayerContents, RootPath};
+use start::rootfs::{Root, merge};
 
 /// Decides for every layer. Each is looked at on top of what becomes of those below it: one root that
 /// grows, layer by layer, as far as there are markers to be held against it.

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::process::Container;
-use crate::rootfs::Root;
-use crate::shell::{Glob, GlobComponent, GlobPattern, GlobStart};
 use layer::RootPath;
+use shell::{Glob, GlobComponent, GlobPattern, GlobStart};
+use start::rootfs::Root;
 
 /// Where runtimes mount file systems of their own.
 const MOUNTED: [&str; 4] = ["proc", "sys", "dev", "run/secrets"];
@@ -131,9 +131,9 @@ mod tests {
 
     use super::*;
     use crate::examine::testing::{entry, layer};
-    use crate::rootfs::merge;
-    use crate::shell::{CommandContext, ImageContext, Surroundings, Verdict, translate};
     use layer::{Entry, EntryKind};
+    use shell::{CommandContext, ImageContext, Surroundings, Verdict, translate};
+    use start::rootfs::merge;
 
     fn glob(word: &str) -> Glob {
         let surroundings = Surroundings::Known { working_dir: "/srv".to_owned(), variables: BTreeSet::new() };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::command::{Translator, working_dir};
 use crate::process::Container;
-use crate::shell::{self, ExecCommand, ExitStatusUse, Note, Refusal, Verdict};
+use shell::{self, ExecCommand, ExitStatusUse, Note, Refusal, Verdict};
 
 #[derive(Debug, Clone, Default)]
 pub enum HealthOutcome {

@@ -21,9 +21,9 @@ use super::{extract, filter};
 use crate::examine::ownership::{LayerOwnership, Ownership};
 use crate::examine::{Facts, LayerFacts, PlatformSubject};
 use crate::process::Container;
-use crate::rootfs::{Root, merge};
 use layer::{Entry, EntryData, EntryKind, LayerContents, LayerIndex, RootPath};
 use oci::{Descriptor, DiffId, ImageLayer, LayerType, is_dangerous};
+use start::rootfs::{Root, merge};
 
 /// The result's layers above the new base.
 #[derive(Debug, Clone, Default)]

@@ -5,11 +5,11 @@ use super::rebase_options::{KlogStyle, LogChoice, RebaseOptions};
 use crate::examine::klog_support::{self, Klog};
 use crate::examine::{RunnerSubject, log_runner_in};
 use crate::process::{Container, search};
-use crate::rootfs::{FileNode, Root, merge};
-use crate::shell::ExecCommand;
-use crate::shell::logs::{Spelling, Strategy};
 use elf::Program;
 use layer::{LayerIndex, RootPath};
+use shell::ExecCommand;
+use shell::logs::{Spelling, Strategy};
+use start::rootfs::{FileNode, Root, merge};
 
 /// A runner in the rebased root.
 #[derive(Debug, Clone, PartialEq, Eq)]

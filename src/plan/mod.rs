@@ -31,9 +31,9 @@ use serde_json::{Map, Value};
 use crate::examine::packages::{PackageChanges, RootPackages};
 use crate::examine::{self, Facts, PlatformSubject, Shape, Subject};
 use crate::process::{self, Container, LeavingPackage, Setup, Startup};
-use crate::rootfs::merge;
 use crate::rules::Finding;
 use oci::{DiffId, Digest, Image};
+use start::rootfs::merge;
 
 pub use accounts::OtherNumber;
 pub use added::{Added, DirectoryState};

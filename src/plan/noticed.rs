@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use crate::examine::PlatformSubject;
 use crate::process::{Container, search};
-use crate::rootfs::{Root, merge};
 use elf::Linkage;
 use layer::{LayerContents, RootPath};
+use start::rootfs::{Root, merge};
 
 /// The image's own layers, as those who could notice a change.
 pub(super) struct Noticed<'a> {

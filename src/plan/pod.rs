@@ -9,9 +9,9 @@ use super::{Pass, RebaseOptions};
 use crate::process::{
     self, ChainEnd, Command, Container, PodContainer, Setup, Start, bare_layer, closed_to_result, search, start,
 };
-use crate::rootfs::Root;
-use crate::shell::{self, CommandContext, ExecCommand, Frozen, Programs, Reason, Refusal, Verdict};
 use layer::RootPath;
+use shell::{self, CommandContext, ExecCommand, Frozen, Programs, Reason, Refusal, Verdict};
+use start::rootfs::Root;
 
 /// A platform with the pod that it was judged in.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn pod_log(after: &Start, roots: &Roots<'_>, pod: &PodContainer) -> PodLog {
     let Some(directory) = file.parent() else { return PodLog::None };
     let who = after.credentials();
     match roots.rebased.resolve(&directory) {
-        Ok(found) if found.node.allows(&who, crate::rootfs::Access::Write) => PodLog::Writable,
+        Ok(found) if found.node.allows(&who, start::rootfs::Access::Write) => PodLog::Writable,
         Ok(_) => PodLog::Closed(file, "the pod's user may not write to its directory"),
         Err(_) => PodLog::Closed(file, "the rebased image does not have its directory, and no volume is mounted there"),
     }

@@ -4,8 +4,8 @@ use super::layers::{Layers, Roots};
 use crate::examine::base::{UnreadDatabase, unproven_files};
 use crate::examine::{Facts, PlatformSubject};
 use crate::process::is_seen;
-use crate::rootfs::{FileNode, Root, merge};
 use layer::{EntryKind, LayerContents, RootPath};
+use start::rootfs::{FileNode, Root, merge};
 
 /// The places where the two touch. Paths are sorted.
 #[derive(Debug, Clone, Default)]

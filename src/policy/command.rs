@@ -4,8 +4,8 @@ use super::logs;
 use crate::plan::{CommandOutcome, ExecForm, HealthOutcome, Pass};
 use crate::process::Health;
 use crate::rules::{Finding, Level, Rule};
-use crate::shell::{Note, Reason, Refusal, caret};
 use layer::RootPath;
+use shell::{Note, Reason, Refusal, caret};
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let form = &pass.draft.form;

@@ -3,9 +3,9 @@
 
 use crate::plan::{CommandOutcome, Pass};
 use crate::process::{ChainEnd, Executed, Identity, Start};
-use crate::rootfs::Credentials;
 use crate::rules::{Finding, Level, Rule};
 use elf::Program;
+use start::rootfs::Credentials;
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     if pass.draft.passes_on() {

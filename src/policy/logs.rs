@@ -3,7 +3,7 @@
 use crate::examine::Klog;
 use crate::plan::{ChosenStrategy, DirectoryState, KeptLog, NoStrategy, Pass};
 use crate::rules::{Finding, Level, Rule};
-use crate::shell::logs::Strategy;
+use shell::logs::Strategy;
 
 const CHOICES: &str = "choose: --logs klog with a program that takes klog's flags; --logs runner with --log-runner REF, such as registry.k8s.io/build-image/go-runner; --logs stdout, and let the container runtime keep the log";
 

@@ -1,10 +1,10 @@
 //! The rules about what else the application uses: tools, files, libraries, other programs, packages.
 
-use crate::link::Missing;
 use crate::plan::{BringOffer, BringScene, Offering, Pass};
 use crate::process::{Absent, AbsentKind, Evidence, Helper, LostPath, LostWord, Startup, WordOf};
 use crate::rules::{Finding, Level, Rule};
 use layer::RootPath;
+use start::link::Missing;
 
 /// So many names are in one finding; the others are counted.
 const NAMED: usize = 10;

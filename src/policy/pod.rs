@@ -5,8 +5,8 @@ use super::command::pointed;
 use crate::plan::{ChosenStrategy, Pass, PodForm, PodLog, PodPass};
 use crate::process::ChainEnd;
 use crate::rules::{Finding, Level, Rule};
-use crate::shell::logs::Strategy;
 use oci::error::CommandLine;
+use shell::logs::Strategy;
 
 pub(super) fn judge(pass: &Pass) -> Vec<Finding> {
     let Some(pod) = &pass.pod else { return Vec::new() };

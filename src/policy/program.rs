@@ -2,7 +2,6 @@
 //! execute it, and the kernel, with the loader that the program names, must be able to start it.
 
 use super::interpreted;
-use crate::link::Missing;
 use crate::plan::{BringScene, Pass, PodForm};
 use crate::process::{ChainEnd, Executed, Helper, Interpreted, InterpreterNow, OwnStartup, Role, Start, Startup};
 use crate::rules::{Finding, Level, Rule};
@@ -10,6 +9,7 @@ use elf::{Class, Endian, FloatAbi, Language, Linkage, Program};
 use layer::RootPath;
 use oci::Platform;
 use oci::error::typed_word;
+use start::link::Missing;
 
 /// So many times it is worked out what a `--bring` would cost, where an image has no command.
 const OFFERED: usize = 32;

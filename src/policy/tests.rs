@@ -10,7 +10,6 @@ use super::*;
 use crate::examine::base::Sureness;
 use crate::examine::testing::{Put as _, entry, fetched, layer};
 use crate::examine::{Fetched, LeftBehind};
-use crate::link::testing::{defining, glibc, library, needing, using};
 use crate::plan::testing::pass;
 use crate::plan::{OnMissing, RebaseOptions};
 use crate::rules::{Level, Rule};
@@ -18,6 +17,7 @@ use elf::{Language, Linkage, Program, Script};
 use layer::{Captured, Entry, EntryKind};
 use oci::Digest;
 use oci::testing::TestImage;
+use start::link::testing::{defining, glibc, library, needing, using};
 
 fn moving(container: Value) -> Fetched {
     let source = TestImage { container, ..TestImage::of(&["a", "app"]) };

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::rootfs::{Credentials, Root};
 use layer::RootPath;
+use start::rootfs::{Credentials, Root};
 
 /// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

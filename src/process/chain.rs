@@ -8,11 +8,11 @@ use super::accounts::{Accounts, Identity, UnknownAccount, groups_of, identify};
 use super::container::DEFAULT_PATH;
 use super::pod::PodSurroundings;
 use super::wrapper::{self, EnvironmentChange, GroupChange, IdChange, UserChange, Wrapped};
-use crate::link::{Linked, Linker, LoaderEnvironment, Missing, NeededLevel};
-use crate::rootfs::{Access, Credentials, FoundBy, FoundCommand, Resolved, Root};
-use crate::shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
 use elf::{Linkage, Program};
 use layer::{EntryKind, RootPath};
+use shell::{self, CommandContext, ImageContext, Surroundings, UsedCommands, Verdict, used_commands};
+use start::link::{Linked, Linker, LoaderEnvironment, Missing, NeededLevel};
+use start::rootfs::{Access, Credentials, FoundBy, FoundCommand, Resolved, Root};
 
 /// `#!` lines that the kernel follows in one call.
 const MOST_INTERPRETERS: usize = 5;

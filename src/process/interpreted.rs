@@ -8,10 +8,10 @@
 use super::chain::{ChainEnd, Executed, Role};
 use super::container::DEFAULT_PATH;
 use super::start::Start;
-use crate::link::{Linked, Linker, LoaderEnvironment, Missing};
-use crate::rootfs::Root;
 use elf::Linkage;
 use layer::{Entry, LayerContents, RootPath};
+use start::link::{Linked, Linker, LoaderEnvironment, Missing};
+use start::rootfs::Root;
 
 /// Extensions that are looked at; the largest images have some thousands.
 const MOST_EXTENSIONS: usize = 4096;

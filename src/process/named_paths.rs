@@ -1,8 +1,8 @@
 //! The paths that the words of a command, the values of variables and the strings of programs name, and
 //! what becomes of them in the move: gone, or closed to the user.
 
-use crate::rootfs::{Access, Credentials, NotFoundReason, Resolved, Root};
 use layer::{EntryKind, RootPath};
+use start::rootfs::{Access, Credentials, NotFoundReason, Resolved, Root};
 
 /// What may stand around a path in a word: `--config=/a`, `@/a`, `/a:/b`, `file:///a`.
 const AROUND: [char; 12] = ['=', ',', ':', ';', '@', ' ', '\t', '\'', '"', '(', ')', '|'];
@@ -135,8 +135,8 @@ fn is_empty(root: &Root<'_>, directory: &RootPath) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rootfs::merge;
     use layer::{Entry, LayerIndex};
+    use start::rootfs::merge;
 
     #[test]
     fn names_are_found_in_words_as_people_write_them() {

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::container::{Container, DEFAULT_PATH};
 use super::named_paths::{LostPath, MoveView};
 use super::program::library_directories;
-use crate::link::{Linker, LoaderEnvironment};
-use crate::rootfs::Root;
-use crate::shell::UsedCommands;
 use elf::{Program, StartsOthers, Tool};
 use layer::RootPath;
+use shell::UsedCommands;
+use start::link::{Linker, LoaderEnvironment};
+use start::rootfs::Root;
 
 /// Something that a program uses and that goes missing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use super::chain::Executed;
 use super::container::{Command, Container};
 use super::named_paths::{MoveView, ProcessView, parts_of};
 use super::start::Start;
-use crate::rootfs::{Access, Root};
-use crate::shell::{Declared, expanded};
 use layer::{Entry, EntryKind, LayerContents, RootPath};
 use oci::Digest;
+use shell::{Declared, expanded};
+use start::rootfs::{Access, Root};
 
 /// A container as a manifest declares it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -253,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::process::{ChainEnd, start};
-    use crate::rootfs::{Credentials, merge};
+    use ::start::rootfs::{Credentials, merge};
     use layer::LayerIndex;
 
     fn words(words: &[&str]) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! The executables that an application brings beside those of its command.
 
-use crate::link::{Linker, LoaderEnvironment, Missing};
-use crate::rootfs::{FileNode, FoundCommand, Root};
 use elf::{Linkage, Program};
 use layer::{Entry, LayerContents, RootPath};
+use start::link::{Linker, LoaderEnvironment, Missing};
+use start::rootfs::{FileNode, FoundCommand, Root};
 
 use super::container::Container;
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use super::accounts::{Accounts, Identity, UnknownAccount, identify};
 use super::chain::{ChainEnd, ChainWalk, Executed, ProcessState, Role};
 use super::container::{Container, DEFAULT_PATH};
-use crate::rootfs::{Credentials, NotFound, Root};
 use layer::RootPath;
+use start::rootfs::{Credentials, NotFound, Root};
 
 /// A start, as far as it goes.
 #[derive(Debug, Clone)]
@@ -168,7 +168,7 @@ fn working_dir(container: &Container, root: &Root<'_>) -> StartDirectory {
 }
 
 fn missing(lost: &NotFound) -> StartDirectoryState {
-    use crate::rootfs::NotFoundReason::Missing;
+    use start::rootfs::NotFoundReason::Missing;
     let is_missing = lost.candidates.iter().all(|tried| matches!(tried.reason, Missing(_)));
     if is_missing { StartDirectoryState::Missing } else { StartDirectoryState::Blocked(lost.to_string()) }
 }

@@ -12,11 +12,11 @@ use super::named_paths::{LostPath, MoveView, ProcessView, parts_of};
 use super::needs::{Absent, LeavingPackage, NeedsSearch};
 use super::program::{Helper, helpers};
 use super::start::{Start, start, start_of};
-use crate::link::LoaderEnvironment;
-use crate::rootfs::Root;
-use crate::shell::UsedCommands;
 use elf::{Program, StartsOthers};
 use layer::{LayerContents, RootPath};
+use shell::UsedCommands;
+use start::link::LoaderEnvironment;
+use start::rootfs::Root;
 
 /// What is started, on both sides of the move.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 //! To know another wrapper, add a row to [`TABLE`]. An option that is not in its row is not guessed: then
 //! it is not known what would be started.
 
-use crate::shell;
+use shell;
 
 /// What a wrapper does before it starts the program behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

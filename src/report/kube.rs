@@ -13,8 +13,8 @@ use super::rules::explain_hint;
 use super::translation::log;
 use crate::kube::{CommandNote, KubeOutcome, KubeRefusal, ManifestCommand, Position, RewrittenManifest};
 use crate::rules::{Level, Rule};
-use crate::shell::caret;
 use oci::error::{Error, printable};
+use shell::caret;
 
 /// A manifest and what became of it.
 #[derive(Debug)]

@@ -20,11 +20,11 @@ use crate::policy::MissingPlatform;
 use crate::process::{Command, Executed, Helper, Role, Startup};
 use crate::rules::{Finding, Level, Rule};
 use crate::sandbox::PlatformStart;
-use crate::shell::logs::Strategy;
 use crate::store::Tally;
 use crate::store::publish::{self, Receipt};
 use elf::{Linkage, Program};
 use oci::Location;
+use shell::logs::Strategy;
 
 /// What became of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use super::model::{LogStrategy, ReportedFinding};
 use super::rows::{Reportable, Row, RowFinding, RowOutcome, RowWords, Rows};
 use super::rules::explain_hint;
 use crate::rules::{Level, Rule};
-use crate::shell::logs::{Strategy, apply};
-use crate::shell::{
+use oci::error::printable;
+use shell::logs::{Strategy, apply};
+use shell::{
     CommandContext, ExecCommand, Log, LogCopy, LogStreams, Note, OpenMode, Refusal, Verdict, caret, refuse_not_utf8,
     translate,
 };
-use oci::error::printable;
 
 /// A verdict with the command it is about.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Each example is a command that is refused for exactly this reason; a test translates it.
 
 use super::{Allowing, Family, Level, RuleRow};
-use crate::shell::Reason;
+use shell::Reason;
 
 macro_rules! constructs {
     ($($name:ident means $means:literal why $why:literal example $example:literal fix $fix:literal)*) => {
@@ -308,7 +308,7 @@ constructs! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::{CommandContext, ImageContext, Verdict, translate};
+    use shell::{CommandContext, ImageContext, Verdict, translate};
 
     /// What no single command line can show.
     const SHOWN_ELSEWHERE: [Reason; 6] = [

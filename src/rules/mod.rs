@@ -13,7 +13,7 @@ use std::fmt;
 pub use finding::{Allow, Finding, Level, apply_allowed};
 pub use table::Rule;
 
-use crate::shell::Reason;
+use shell::Reason;
 
 /// Everything there is to say about one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //! digest: new rows go to the end.
 
 use super::{Allowing, Family, Level, RuleRow};
-use crate::shell::{Note, Reason};
+use shell::{Note, Reason};
 
 macro_rules! rules {
     ($($name:ident $id:literal $family:ident [$($level:ident),+] $allowing:ident

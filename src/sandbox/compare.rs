@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Attempt, NotStarted, Observation, OpenedFile, OpenedFiles, StartEnd};
 use crate::plan::{BringOffer, BringScene, Offering, StartOptions};
-use crate::rootfs::{FileNode, Root};
 use crate::rules::{Finding, Level, Rule};
 use layer::{EntryKind, RootPath};
 use oci::Platform;
+use start::rootfs::{FileNode, Root};
 
 /// The starts on one platform.
 #[derive(Debug)]

@@ -42,7 +42,6 @@ pub use worker::{is_worker, work};
 
 use crate::plan::StartOptions;
 use crate::process::{self, Container, MountKind, PodMount, PodSurroundings, Start};
-use crate::rootfs::{Root, merge};
 use crate::store::disk::wait_if_ending;
 use bundle::{Bundle, EmptyVolume, HostMount, StartRights, WRITTEN};
 use emulator::Machine;
@@ -52,6 +51,7 @@ use oci::{Descriptor, Platform};
 use opened::Watch;
 use run_directory::RunDirectory;
 use runtime::{HEALTH_FILE, HealthCheck, RunOutcome};
+use start::rootfs::{Root, merge};
 use subordinate::UserNamespace;
 use unpack::{OwnedNode, Ownership, Unpacked, Unpacking, WrittenFiles};
 use worker::StartJob;

@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 
 use super::SandboxLayer;
 use super::image_root::{ImageRoot, Place, with_hint};
-use crate::rootfs::{FileNode, Root};
 use crate::store::Stream;
 use layer::{DataRange, Entry, EntryKind, Limits, RootPath, show_ranges};
 use oci::Descriptor;
 use oci::Digest;
 use oci::error::{Error, Kind, Result};
+use start::rootfs::{FileNode, Root};
 
 /// Whom the files belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the values at the bottom to the command line. `docs/architecture.md` explains each.
-const ORDER: [&str; 21] = [
-    "yaml", "rootfs", "shell", "link", "process", "examine", "rules", "plan", "policy", "assemble", "attest", "kube",
-    "store", "sandbox", "report", "settings", "run", "verify", "check", "batch", "cli",
+const ORDER: [&str; 18] = [
+    "yaml", "process", "examine", "rules", "plan", "policy", "assemble", "attest", "kube", "store", "sandbox",
+    "report", "settings", "run", "verify", "check", "batch", "cli",
 ];
 
 fn sources() -> Vec<(String, String)> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use elf::{Class, Linkage};
-use underpin::link::Linked;
+use start::link::Linked;
 
 use crate::chroot::{Chroot, Outcome};
 use crate::damage::{ALL, Damage, Target, Undo};

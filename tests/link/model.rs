@@ -11,8 +11,8 @@ use std::sync::{LazyLock, Mutex};
 use elf::{Linkage, Probe, Program};
 use layer::{Captured, Entry, EntryKind, IndexedProgram, LayerIndex, RootPath};
 use oci::{Compression, DiffId, Digest};
-use underpin::link::{Linked, Linker, LoaderEnvironment};
-use underpin::rootfs::{Credentials, Root, merge};
+use start::link::{Linked, Linker, LoaderEnvironment};
+use start::rootfs::{Credentials, Root, merge};
 
 /// A file by its inode, the time of its last change, and its size.
 type Stamp = (u64, i64, u64);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use underpin::link::Linked;
+use start::link::Linked;
 
 use crate::can_run;
 use crate::chroot::{Chroot, Outcome};

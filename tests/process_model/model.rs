@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use layer::{LayerIndex, Limits, RootPath, scan};
 use oci::{Config, Descriptor, DiffId};
 use serde_json::Value;
+use start::rootfs::{Credentials, Root, merge};
 use underpin::process::{ChainEnd, Container, Executed, Role, Start, StartDirectoryState, start};
-use underpin::rootfs::{Credentials, Root, merge};
 
 use crate::pair::{Observed, Outcome, Pair, Stage};
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use layer::EntryKind;
-use underpin::rootfs::{FileNode, Root};
+use start::rootfs::{FileNode, Root};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {

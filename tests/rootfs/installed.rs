@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use layer::LayerIndex;
 use oci::{Descriptor, Digest, ImageLayer, LayerType};
+use start::rootfs::merge;
 use underpin::examine::LayerFacts;
 use underpin::examine::base::{UnreadDatabase, unproven_files};
 use underpin::examine::ownership::{self, LayerOwnership, Ownership, Side};
-use underpin::rootfs::merge;
 
 use crate::can_run;
 use crate::layout::Layout;

@@ -21,7 +21,7 @@ mod written;
 
 use std::collections::BTreeMap;
 
-use underpin::rootfs::Root;
+use start::rootfs::Root;
 
 use disk::Seen;
 use skip::{Part, missing, need};

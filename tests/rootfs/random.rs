@@ -2,7 +2,7 @@
 //! unpacks one, we have the same root, and where it gives up, we say that something is odd.
 
 use fastrand::Rng;
-use underpin::rootfs::merge;
+use start::rootfs::merge;
 
 use crate::layout::Layout;
 use crate::skip::or_skip;

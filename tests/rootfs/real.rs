@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use layer::RootPath;
-use underpin::rootfs::{Root, merge};
+use start::rootfs::{Root, merge};
 
 use crate::layout::{Layout, shell};
 use crate::skip::{Part, find, missing, or_skip};

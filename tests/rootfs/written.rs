@@ -7,7 +7,7 @@ use std::process::Command;
 use layer::{
     Entry, EntryData, EntryKind, LayerSpec, Limits, RootPath, SourceData, SpecEntry, WriteOptions, WrittenLayer, write,
 };
-use underpin::rootfs::merge;
+use start::rootfs::merge;
 
 use crate::layout::Layout;
 use crate::skip::{need, or_skip};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::{Value, json};
 use oci::Digest;
+use serde_json::{Value, json};
 
 use super::choices::Choices;
 use super::json::{distort, written};

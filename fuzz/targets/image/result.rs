@@ -4,9 +4,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use oci::{Digest, Location};
 use serde_json::Value;
 use underpin::examine::base::OldBaseChoice;
-use oci::{Digest, Location};
 use underpin::report::VerifyOutcome;
 use underpin::settings::Job;
 use underpin::store::Session;

@@ -19,11 +19,11 @@ use crate::assemble::Assembled;
 use crate::examine::ownership;
 use crate::examine::packages::{InstalledPackages, Manager, RootPackage, RootPackages};
 use crate::plan::{Epoch, ImagePlan, Pass};
-use crate::rootfs::{FileNode, Root};
 use elf::{GoFacts, Program, RustCrate};
 use layer::{EntryKind, RootPath};
 use oci::error::{Error, Result};
 use oci::{Descriptor, Digest, Document, Platform};
+use start::rootfs::{FileNode, Root};
 
 pub use licence::Licence;
 use purl::Purl;

@@ -8,8 +8,8 @@ use crate::examine::LayerFacts;
 use crate::examine::ownership::generated::is_made;
 use crate::examine::ownership::paths::{is_standard, matches, written};
 use crate::examine::ownership::{Ownership, Side};
-use crate::rootfs::{FileNode, Root};
 use layer::{Entry, EntryKind, RootPath};
+use start::rootfs::{FileNode, Root};
 
 /// The bundle of certificates. A person may have put it there, unless its licence is beside it.
 pub(super) const CERTIFICATES: &[u8] = b"etc/ssl/certs/ca-certificates.crt";
@@ -225,8 +225,8 @@ mod tests {
 
     use super::*;
     use crate::examine::packages::testing::Layer;
-    use crate::rootfs::merge;
     use oci::testing::TestImage;
+    use start::rootfs::merge;
 
     /// The files that may be the application's, of a base of these layers under an application's layer.
     fn unproven(base: &[Layer], own: &Layer) -> Vec<String> {

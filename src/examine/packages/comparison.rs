@@ -86,7 +86,7 @@ fn joined(versions: &BTreeSet<&str>) -> String {
 mod tests {
     use super::super::testing::Layer;
     use super::*;
-    use crate::rootfs::merge;
+    use start::rootfs::merge;
 
     fn changes(from: &Layer, to: &Layer) -> PackageChanges {
         let (from, to) = ([from.index()], [to.index()]);

@@ -10,8 +10,8 @@ use super::apk;
 use super::dpkg::{Diversions, Stanza, plain};
 use super::places::RPM;
 use super::{Manager, Package};
-use crate::rootfs::{FileNode, Root};
 use layer::{EntryKind, RootPath};
+use start::rootfs::{FileNode, Root};
 
 const STATUS: &str = "var/lib/dpkg/status";
 const DIVERSIONS: &str = "var/lib/dpkg/diversions";
@@ -332,7 +332,7 @@ impl<'r> RealPaths<'_, 'r> {
 mod tests {
     use super::super::testing::{Layer, path};
     use super::*;
-    use crate::rootfs::merge;
+    use start::rootfs::merge;
 
     const APK_STANZA: &[u8] = b"P:curl\nV:8.7.1-r0\nF:usr/bin\nR:curl\n\nP:gone\nV:1\nF:opt\nR:x\n";
 

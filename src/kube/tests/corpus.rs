@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{KubeOutcome, LogChoice, options, rewrite};
 use crate::kube::tools::is_of_a_base;
-use crate::shell::{CommandContext, Declared, Frozen, Programs, Verdict, translate};
+use shell::{CommandContext, Declared, Frozen, Programs, Verdict, translate};
 
 fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()

@@ -3,7 +3,7 @@
 use super::{KubeOptions, KubeOutcome, LogChoice, options, pod, rewrite, rule};
 use crate::examine::Klog;
 use crate::kube::{Images, ProgramFacts, ProgramQuery};
-use crate::shell::logs::Spelling;
+use shell::logs::Spelling;
 
 /// An image with one program and what it shows.
 struct One {

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use super::{BringConflict, BringName, BringOffer, BroughtKind, Offering};
 use crate::examine::PlatformSubject;
 use crate::examine::packages::{InstalledPackage, InstalledPackages};
-use crate::link::{Linker, LoaderEnvironment};
 use crate::plan::extract::{all_layers, is_same};
 use crate::plan::layers::{Bulk, Roots};
 use crate::process::{Container, DEFAULT_PATH, library_directories};
-use crate::rootfs::{Credentials, FileNode, Root};
 use elf::{Linkage, Program};
 use layer::{EntryKind, RootPath};
+use start::link::{Linker, LoaderEnvironment};
+use start::rootfs::{Credentials, FileNode, Root};
 
 /// What maintainer scripts choose one of several programs with.
 const ALTERNATIVES: &[u8] = b"/etc/alternatives/";

@@ -206,9 +206,7 @@ fn an_entrypoint_script_is_read_and_translated() {
         layer("n"),
         &RebaseOptions::default(),
     );
-    assert!(
-        matches!(facts.draft.form.outcome, CommandOutcome::Refused(ref why) if why.reason == crate::shell::Reason::Loop)
-    );
+    assert!(matches!(facts.draft.form.outcome, CommandOutcome::Refused(ref why) if why.reason == shell::Reason::Loop));
 }
 
 #[test]

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::super::*;
 use crate::examine::Fetched;
 use crate::examine::testing::{Put, entry, fetched, layer, program};
-use crate::link::testing::{defining, glibc, library, needing, using};
 use crate::plan::testing::pass;
 use crate::plan::{DirectoryState, RebaseOptions};
 use crate::rules::{Level, Rule};
 use elf::{GoFacts, Linkage, Program, ProgramString, ProgramStrings, ReferredBy, Script, StartsOthers, Tool};
 use layer::{Entry, EntryKind, LayerIndex};
 use oci::testing::TestImage;
+use start::link::testing::{defining, glibc, library, needing, using};
 
 /// An image with these container settings: `old` and `new` are its bases, `own` is its layer.
 fn image(container: Value, old: LayerIndex, own: LayerIndex, new: LayerIndex) -> Fetched {

@@ -7,7 +7,6 @@ use super::{Fetcher, Opened};
 use crate::examine::base::{OldBase, UnreadDatabase, unproven_files};
 use crate::examine::{LayerFacts, PlatformSubject};
 use crate::process::{Container, OwnStartup, look_alone};
-use crate::rootfs::merge;
 use crate::store::disk::{Partial, Receiving};
 use crate::store::layer_store::REFETCHES;
 use crate::store::parallel::OnceMap;
@@ -15,6 +14,7 @@ use crate::store::{Source, Stream, parallel};
 use layer::{self, FileDigests, LayerContents, LayerIndex, Limits, RootPath};
 use oci::error::{Error, Kind, Result};
 use oci::{Digest, Hashed, Image, ImageLayer};
+use start::rootfs::merge;
 
 /// Reads the layers of one source. A layer that several platforms share is read once.
 pub(super) struct LayerReader<'a> {

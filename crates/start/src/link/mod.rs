@@ -16,8 +16,8 @@ mod object;
 mod search;
 mod symbols;
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -9,8 +9,20 @@
 //! argv ► init, interpreter ► Invocation ► kubelet ► lexer ► parser ► expansion ► ExecCommand ► logs
 //! ```
 //!
+//! ```
+//! use shell::{CommandContext, ImageContext, Verdict, translate};
+//!
+//! let argv = ["/bin/sh", "-c", "exec app --v=2 >>/var/log/app.log 2>&1"].map(str::to_owned);
+//! let Verdict::Translate(command) = translate(&argv, None, &CommandContext::Image(ImageContext::default())) else { panic!() };
+//! assert_eq!(command.program, ["app", "--v=2"]);
+//! assert_eq!(command.log.unwrap().path, "/var/log/app.log");
+//! ```
+//!
 //! The grammar read is that of POSIX.1-2024 (XCU 2), with what dash, busybox ash and bash do
 //! differently; the kubelet's is `third_party/forked/golang/expansion/expand.go`.
+
+// Tables of cases are long.
+#![cfg_attr(test, allow(clippy::too_many_lines))]
 
 mod builtins;
 mod exec_command;

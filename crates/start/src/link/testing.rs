@@ -1,5 +1,7 @@
 //! Programs, libraries and loaders for tests, without any bytes.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use elf::{

@@ -9,7 +9,7 @@ use super::super::{
 };
 
 fn rows() -> Vec<Value> {
-    let text = include_str!("../../../testdata/commands.jsonl");
+    let text = include_str!("../../../../testdata/commands.jsonl");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
