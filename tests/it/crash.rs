@@ -21,13 +21,21 @@ fn slow(registries: &Registries) {
     }
 }
 
-/// Ends runs with these signals in turn, at random moments, and looks at what each has left. `check`
+/// How many requests came since the trial began.
+fn asked(registries: &Registries) -> usize {
+    registries.source.proxy.count("*", "") + registries.target.proxy.count("*", "")
+}
+
+/// Ends runs with these signals in turn, at random moments, and looks at what each has left. A moment is told by requests,
+/// because a time would come early on a busy machine, or after the end of the run on one that is idle again. `check`
 /// is asked about every run that was ended, and how long it took to end.
 fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, &Run, Duration)) {
     let registries = or_skip!(Registries::two(1_000_000));
     let trial = registries.trial();
     slow(&registries);
     let whole = trial.gives_the_expected_image(trial.run()).elapsed;
+    let requests = asked(&registries);
+    let gap = whole / u32::try_from(requests).unwrap();
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut ended = 0;
@@ -35,14 +43,19 @@ fn ended_at_random_moments(signals: &[libc::c_int], check: impl Fn(libc::c_int, 
     for number in 0..times {
         let trial = registries.trial();
         slow(&registries);
-        let moment = whole.mul_f64(random.f64());
+        let (after, moment) = (random.usize(0..requests), gap.mul_f64(random.f64()));
         let signal = signals[number % signals.len()];
         let running = trial.invocation().start();
+        while asked(&registries) < after && running.is_running() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(moment);
         running.signal(signal);
         let sent = Instant::now();
         let run = running.finish();
-        println!("signal {signal}, {number} of seed {seed}, after {moment:?} of {whole:?}\n{run}");
+        println!(
+            "signal {signal}, {number} of seed {seed}, after {after} of {requests} requests and {moment:?}\n{run}"
+        );
         if run.code() != Some(0) {
             ended += 1;
             check(signal, &run, sent.elapsed());

@@ -167,6 +167,18 @@ impl Running {
         unsafe { libc::kill(self.pid(), signal) };
     }
 
+    /// Whether it has not ended yet; [`Self::finish`] can still be asked how it did.
+    pub fn is_running(&self) -> bool {
+        // SAFETY: siginfo is plain data, for which zero is a value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the pointer is to a live value of the right type.
+        let done = unsafe { libc::waitid(libc::P_PID, self.child.id(), &raw mut info, options) };
+        assert!(done == 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: after a successful call the number is set; zero says that nothing has happened.
+        unsafe { info.si_pid() == 0 }
+    }
+
     fn pid(&self) -> libc::pid_t {
         libc::pid_t::try_from(self.child.id()).unwrap()
     }
@@ -327,7 +339,9 @@ mod tests {
         assert_eq!(run.kind().as_deref(), Some("network"));
         assert!(run.peak > 100, "{run}");
         let running = sh("exec sleep 60").start();
+        assert!(running.is_running());
         running.signal(libc::SIGKILL);
+        while running.is_running() {}
         assert_eq!(running.finish().status.signal(), Some(libc::SIGKILL));
     }
 
