@@ -39,7 +39,10 @@ fn a_collector_killed_at_any_moment_harms_nothing() {
     copy(&setup.cache, &template);
     let protected = setup.name("base/new:v1");
     let args = ["gc", "--max-size", "0", "--protect", &protected];
-    let whole = setup.run(&args).ok().elapsed;
+    let blobs = |cache: &Path| std::fs::read_dir(cache.join("blobs/sha256")).unwrap().count();
+    let before = blobs(&setup.cache);
+    setup.run(&args).ok();
+    let removed = before - blobs(&setup.cache);
     let done: Vec<PathBuf> =
         setup.files().iter().map(|path| path.strip_prefix(&setup.cache).unwrap().to_owned()).collect();
     let seed = fastrand::u64(..);
@@ -49,12 +52,13 @@ fn a_collector_killed_at_any_moment_harms_nothing() {
     for number in 0..kills {
         setup.cache = setup.registries.sandbox.path(&format!("killed-{number}"));
         copy(&template, &setup.cache);
-        let moment = whole.mul_f64(random.f64());
+        // Told by what is gone: a time would come early on a busy machine, or after the end on one that is idle again.
+        let after = random.usize(0..removed);
         let running = setup.command(&args).start();
-        std::thread::sleep(moment);
+        while before - blobs(&setup.cache) < after && running.is_running() {}
         running.signal(libc::SIGKILL);
         let run = running.finish();
-        println!("kill {number} of seed {seed} after {moment:?} of {whole:?}\n{run}");
+        println!("kill {number} of seed {seed} after {after} of {removed} blobs\n{run}");
         killed += usize::from(run.status.signal() == Some(libc::SIGKILL));
         assert_eq!(published::lies_in_cache(&setup.cache), Vec::<PathBuf>::new());
         assert!(setup.has("base/new:v1"), "the protected image is whole");
