@@ -1,6 +1,6 @@
 //! How much of a sweep is tried: a part in `scripts/test`, and all of it in `scripts/check`, which says so with
-//! `UNDERPIN_SWEEP=whole`. A part is the same every time and spread over the whole, so that what it misses is more of the
-//! same. `scripts/parts` lists the tests that sweep, and a test holds the list (`skips`). This file is a module of each test
+//! `UNDERPIN_SWEEP=whole`. A part of a list is the same every time and spread over the whole; where moments
+//! are random, there are fewer. `scripts/parts` lists the tests that sweep, and a test holds the list (`skips`). This file is a module of each test
 //! binary.
 
 #![allow(dead_code)]
